@@ -1,0 +1,43 @@
+# The targets people use. Each one first makes sure that .venv holds what it needs; the second time that costs nothing.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+
+# One thread per process: the tests already run in as many processes as there are cores to use.
+TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2
+
+.PHONY: install demo test test-all lint bench docs clean
+.DEFAULT_GOAL := test
+
+install: $(INSTALLED)
+	@:
+
+$(INSTALLED): pyproject.toml tools/install
+	@tools/install $(VENV)
+	@touch $@
+
+demo: $(INSTALLED)
+	@$(PYTHON) -m stillgraph.cli demo --out demo-out
+
+test: $(INSTALLED)
+	@$(TEST) -m "not slow"
+
+test-all: $(INSTALLED)
+	@$(TEST)
+
+lint: $(INSTALLED)
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m mypy --strict src
+	@$(VENV)/bin/lint-imports
+
+bench: $(INSTALLED)
+	@$(PYTHON) -m bench.capture
+	@$(PYTHON) -m bench.overhead
+
+docs: $(INSTALLED)
+	@$(PYTHON) -m pytest -q tests/structure/test_docs.py
+
+clean:
+	@rm -rf build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

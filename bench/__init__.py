@@ -1,0 +1,1 @@
+"""Measurements. Each is a script: ``python bench/capture.py``, ``bench/overhead.py``, ``bench/peers.py``."""

@@ -1,0 +1,162 @@
+"""What a warm call costs beyond the bare graph: stillgraph against `torch.compile`.
+
+``python bench/overhead.py [--rounds N] [--json FILE]``. Both use a backend that hands the graph back as it is, so a
+call is guards, fetching the parameters, running the graph, and rebuilding the result. Each is measured against the very
+graph it captured, called with the very tensors it passes.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, fx, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a script, beside ``python -m bench.overhead``
+
+import stillgraph as sg
+from bench._timing import machine, median, median_difference, per_call, write_json
+
+Compile = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function or module and its arguments."""
+
+    name: str
+    make: Callable[[], Callable[..., Any]]
+    args: tuple[Any, ...]
+
+
+class Recording:
+    """A backend that keeps the graph and the arguments of its first call."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Callable[..., Any]] = []
+        self.args: tuple[Any, ...] | None = None
+
+    def __call__(self, graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.graphs.append(graph.forward)
+
+        def run(*args: Any) -> Any:
+            self.args = self.args or args
+            return graph.forward(*args)
+
+        return run
+
+    def bare(self) -> Callable[[], object]:
+        """A call of the one graph with the arguments it was called with."""
+        (graph,), args = self.graphs, self.args
+        if args is None:
+            raise RuntimeError("the backend's result was never called")
+        return lambda: graph(*args)
+
+
+class Blocks(nn.Module):
+    """Fifty residual blocks: normalisation, two linear layers, an activation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4)) for _ in range(50)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = x + block(x)
+        return x
+
+
+def one_operator(x: Tensor) -> Tensor:
+    return torch.sin(x)
+
+
+def three_inputs_and_a_dict(x: Tensor, y: Tensor, options: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
+    return {"sum": x + y, "scaled": options["z"] * scale}
+
+
+def subjects() -> list[Subject]:
+    """What is called."""
+    x = torch.randn(4, 4)
+    return [
+        Subject("1 operator", lambda: one_operator, (x,)),
+        Subject("dict in, dict out", lambda: three_inputs_and_a_dict, (x, x + 1, {"z": x + 2}, 0.5)),
+        Subject("1 linear layer", lambda: nn.Linear(4, 4), (x,)),
+        Subject("50 residual blocks", Blocks, (x,)),
+        Subject("200 linear layers", lambda: nn.Sequential(*(nn.Linear(4, 4) for _ in range(200))), (x,)),
+    ]
+
+
+def ours(target: Callable[..., Any], backend: Callable[..., Any]) -> Callable[..., Any]:
+    """A static function."""
+    return sg.to_static(target, backend=backend)
+
+
+def dynamos(target: Callable[..., Any], backend: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled function, of one graph or an error."""
+    return torch.compile(target, backend=backend, fullgraph=True)
+
+
+CONTENDERS: dict[str, Compile] = {"stillgraph": ours, "torch.compile": dynamos}
+
+
+def measure(subject: Subject, rounds: int) -> dict[str, list[float]]:
+    """Seconds per call of each contender, and of its bare graph under ``<name> graph``."""
+    calls: dict[str, Callable[[], object]] = {"eager": _bound(subject.make(), subject.args)}
+    for name, compile_ in CONTENDERS.items():
+        torch._dynamo.reset()
+        recording = Recording()
+        compile_(subject.make(), recording)(*subject.args)
+        calls[f"{name} graph"] = recording.bare()
+    torch._dynamo.reset()
+    for name, compile_ in CONTENDERS.items():
+        calls[name] = _bound(compile_(subject.make(), _as_it_is), subject.args)
+    return per_call(calls, rounds=rounds)
+
+
+def _as_it_is(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return graph.forward
+
+
+def _bound(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: function(*args)
+
+
+@click.command()
+@click.option("--rounds", default=101, show_default=True, help="Rounds that are kept.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every figure to this file.")
+def main(rounds: int, json_file: Path | None) -> None:
+    """Measure and print the table."""
+    torch.set_num_threads(1)
+    console = Console()
+    table = Table(title=f"Microseconds of a warm call beyond its bare graph, median of {rounds} rounds")
+    table.add_column("what")
+    for column in ("eager", "graph", *CONTENDERS, "ratio"):
+        table.add_column(column, justify="right")
+    results: dict[str, dict[str, list[float]]] = {}
+    with torch.no_grad():
+        for subject in subjects():
+            with console.status(f"calling {subject.name} …"):
+                results[subject.name] = measure(subject, rounds)
+            _add_row(table, subject.name, results[subject.name])
+    console.print(table)
+    console.print(machine())
+    write_json(json_file, results)
+
+
+def _add_row(table: Table, subject: str, seconds: dict[str, list[float]]) -> None:
+    overhead = {name: median_difference(seconds[name], seconds[f"{name} graph"]) for name in CONTENDERS}
+    micro = [median(seconds["eager"]), median(seconds["stillgraph graph"]), *overhead.values()]
+    ratio = overhead["stillgraph"] / overhead["torch.compile"]
+    table.add_row(subject, *(f"{1e6 * value:.1f}" for value in micro), f"{ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""stillgraph: whole static programs from plain eager PyTorch."""
+from stillgraph.api import (
+    InputSpec,
+    Program,
+    enable_to_static,
+    export,
+    ignore_modules,
+    not_to_static,
+    set_code_level,
+    set_verbosity,
+    to_static,
+)
+from stillgraph.core.diagnostics import CaptureError, ExportError, InternalError, StillgraphError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CaptureError",
+    "ExportError",
+    "InputSpec",
+    "InternalError",
+    "Program",
+    "StillgraphError",
+    "enable_to_static",
+    "export",
+    "ignore_modules",
+    "not_to_static",
+    "set_code_level",
+    "set_verbosity",
+    "to_static",
+]

@@ -1,0 +1,297 @@
+"""The public functions: the only place that wires front end, runtime and deploy together."""
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, overload
+
+import torch
+
+from stillgraph.operators.calls import call
+from stillgraph.operators.numbers import MEANINGS
+from stillgraph.operators.table import OPERATORS
+from stillgraph.program.guards import Argument, Source
+from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.program import Program
+from stillgraph.runtime.native import lower
+from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
+from stillgraph.source.convert import convert, is_converted
+from stillgraph.trace.capture import FrontEnd, capture
+from stillgraph.trace.frames import is_torch
+from stillgraph.trace.recorder import current
+from stillgraph.trace.session import Options
+
+Specs = Sequence[InputSpec | None]
+
+
+# ---- the source front end
+def _plain_callee(value: Any) -> bool:
+    """Whether a call of ``value`` needs no operator: torch's own functions."""
+    try:
+        if value in MEANINGS:
+            return False
+    except TypeError:
+        return False
+    module = getattr(value, "__module__", None) or ""
+    code = getattr(value, "__code__", None)
+    if isinstance(value, type):
+        return False
+    if code is not None:
+        return is_torch(code.co_filename) and module.startswith(("torch.nn.functional", "torch.functional"))
+    return callable(value) and (module.startswith("torch") or type(value).__name__ == "builtin_function_or_method"
+                                and module in ("torch", "torch._C", "torch._C._nn"))
+
+
+def _rewrite(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...]]:
+    converted = convert(
+        function, OPERATORS, watched=watched, plain_callee=_plain_callee, keep_steps=SETTINGS.code_level > 0
+    )
+    if SETTINGS.code_level > 0:
+        _show_code(converted)
+    return converted.function, converted.written_cells
+
+
+def _show_code(converted: Any) -> None:
+    for number, (step, code) in enumerate(converted.steps, 1):
+        if number <= SETTINGS.code_level:
+            print(f"After step {number}, {step}:\n{code}", file=sys.stderr)
+    if SETTINGS.code_level >= 100 or not converted.steps:
+        print(converted.code, file=sys.stderr)
+
+
+FRONT_END = FrontEnd(_rewrite, is_converted, SETTINGS.skips)
+
+
+# ---- static functions
+class Static(StaticFunction[Any, Any]):
+    """A static function: call it like the original."""
+
+    def __init__(self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int) -> None:
+        self._spec = input_spec
+        self._options = options
+        super().__init__(
+            original, self._capture_call, compile_program=compile_program, backend=backend, cache_size=cache_size,
+            is_capturing=lambda: current() is not None, is_enabled=lambda: SETTINGS.enabled,
+        )
+
+    @staticmethod
+    def __stillgraph_original__(static: Static) -> Any:
+        return static.original
+
+    def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        return capture_call(self.original, args, kwargs, self._spec, self._options)
+
+    @property
+    def code(self) -> str:
+        """The rewritten source."""
+        function = self.original
+        if not isinstance(function, FunctionType):
+            function = type(function).__call__
+        return convert(function, OPERATORS, plain_callee=_plain_callee).code
+
+
+def compile_program(program: Program, backend: Any) -> Callable[..., Sequence[Any]]:
+    """A function of a program's inputs, by the native lowering."""
+    from stillgraph.runtime import backends
+
+    return lower(program, None if backend is backends._eager else backend).run
+
+
+def capture_call(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Specs | None, options: Options,
+    name: str | None = None,
+) -> Program:
+    """Capture a call of any callable."""
+    function, args = _function_of(target, args)
+    LOGGER.info("capture %s", getattr(function, "__qualname__", function))
+    return capture(function, args, kwargs, FRONT_END, _symbolic_dims(spec, function, args), options, name, call)
+
+
+def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The plain function behind a callable, and its arguments with the receiver first."""
+    while isinstance(target, (Static, BoundStaticFunction)):
+        if isinstance(target, BoundStaticFunction):
+            target, args = target.__func__, (target.__self__, *args)
+        else:
+            target = target.original
+    if isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
+        return target.__func__, (target.__self__, *args)
+    if isinstance(target, torch.nn.Module):
+        return torch.nn.Module.__call__, (target, *args)
+    return target, args
+
+
+def _symbolic_dims(
+    spec: Specs | None, function: Any, args: tuple[Any, ...]
+) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
+    """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
+    shift = 1 if args and _has_receiver(function) else 0
+    names = _parameters(function)
+
+    def dims(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+        index = source.key if isinstance(source, Argument) else None
+        if isinstance(index, str):
+            index = names.index(index) if index in names else None
+        if spec is None or index is None or not 0 <= index - shift < len(spec):
+            return (False,) * tensor.dim()
+        declared = spec[index - shift]
+        if declared is None or len(declared.shape) != tensor.dim():
+            return (False,) * tensor.dim()
+        return tuple(d is None for d in declared.shape)
+
+    return dims
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _has_receiver(function: Any) -> bool:
+    names = _parameters(function)
+    return bool(names) and names[0] == "self"
+
+
+@overload
+def to_static(
+    target: None = None, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
+    unroll_limit: int = 64, cache_size: int = 8,
+) -> Callable[[Any], Any]: ...
+
+
+@overload
+def to_static(
+    target: Any, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
+    unroll_limit: int = 64, cache_size: int = 8,
+) -> Any: ...
+
+
+def to_static(
+    target: Any = None, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
+    unroll_limit: int = 64, cache_size: int = 8,
+) -> Any:
+    """Make a function or module run as one static program.
+
+    Args:
+        target: a function, bound method, callable object, method in a class body, or `torch.nn.Module`. Without it,
+            the result is a decorator.
+        input_spec: one `InputSpec` (or None) per argument, ``self`` not counted.
+        full_graph: the whole call becomes one program, or a `CaptureError` says why not.
+        backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
+        unroll_limit: loops with a known number of iterations are unrolled up to this many.
+        cache_size: how many programs are kept.
+
+    Returns:
+        A static function; a module is returned itself, its ``forward`` replaced.
+
+    Raises:
+        TypeError: the target is not callable, or an option has the wrong type.
+        ValueError: an option is out of range.
+    """
+    if target is None:
+        return functools.partial(
+            to_static, input_spec=input_spec, full_graph=full_graph, backend=backend, unroll_limit=unroll_limit,
+            cache_size=cache_size,
+        )
+    if not full_graph:
+        raise ValueError("to_static: full_graph=False is not available yet; leave it out")
+    if not isinstance(unroll_limit, int) or unroll_limit < 0:
+        raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
+    _check_spec(input_spec)
+    make = functools.partial(
+        Static, input_spec=input_spec, backend=backend, options=Options(unroll_limit), cache_size=cache_size
+    )
+    if isinstance(target, torch.nn.Module):
+        return _static_module(target, make)
+    if isinstance(target, MethodType):
+        return BoundStaticFunction(make(target.__func__), target.__self__)
+    if isinstance(target, type):
+        raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
+    return make(target)
+
+
+def _check_spec(spec: Specs | None) -> None:
+    if spec is None:
+        return
+    if isinstance(spec, InputSpec) or not all(s is None or isinstance(s, InputSpec) for s in spec):
+        raise TypeError("input_spec is a list with an InputSpec or None for each argument")
+
+
+def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> torch.nn.Module:
+    forward = module.forward
+    if isinstance(forward, BoundStaticFunction):
+        forward = MethodType(forward.__func__.original, module)
+    function = getattr(forward, "__func__", None)
+    static = make(forward if function is None else function)
+    module.forward = static if function is None else BoundStaticFunction(static, module)  # type: ignore[method-assign]
+    return module
+
+
+# ---- other ways in
+def export(
+    target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *, input_spec: Specs | None = None,
+    name: str | None = None,
+) -> Program:
+    """Capture a call as a `Program`, without running it.
+
+    Args:
+        target: as for `to_static`, or an already static one.
+        args, kwargs: example arguments.
+        input_spec: dimensions to leave symbolic.
+        name: of the program.
+
+    Raises:
+        CaptureError: the call cannot become one program.
+    """
+    _check_spec(input_spec)
+    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    if isinstance(target, torch.nn.Module):
+        name = name or type(target).__name__
+        if not (target._forward_hooks or target._forward_pre_hooks):
+            target = target.forward
+    spec = input_spec if input_spec is not None else _spec_of(target)
+    return capture_call(target, arguments, kwargs or {}, spec, Options(), name)
+
+
+def _spec_of(target: Any) -> Specs | None:
+    static = getattr(target, "__func__", target)
+    return static._spec if isinstance(static, Static) else None
+
+
+def not_to_static(function: Any) -> Any:
+    """Leave a function as it is: it is called, not rewritten. Usable as a decorator."""
+    if not callable(function):
+        raise TypeError(f"not_to_static takes a function, not {function!r}")
+    mark_skipped(function)
+    return function
+
+
+def ignore_modules(modules: Sequence[ModuleType]) -> None:
+    """Never rewrite functions of these Python modules."""
+    listed = list(modules) if isinstance(modules, (list, tuple)) else [modules]
+    for module in listed:
+        if not isinstance(module, ModuleType):
+            raise TypeError(f"ignore_modules takes Python modules, not {module!r}")
+    SETTINGS.ignore(listed)
+
+
+def set_verbosity(level: int) -> None:
+    """How much is logged: 0 warnings, 1 captures, 2 and more everything."""
+    LOGGER.setLevel({0: "WARNING", 1: "INFO"}.get(level, "DEBUG"))
+
+
+def set_code_level(level: int) -> None:
+    """Print rewritten code to stderr after the first ``level`` rewrite steps; 100 prints the final code too."""
+    SETTINGS.code_level = level
+
+
+__all__ = [
+    "InputSpec", "Program", "enable_to_static", "export", "ignore_modules", "not_to_static", "set_code_level",
+    "set_verbosity", "to_static",
+]

@@ -1,0 +1,175 @@
+"""The commands: each loads its target, makes example arguments, and asks `stillgraph.api` for the rest."""
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.syntax import Syntax
+from torch import nn
+
+from stillgraph import api
+from stillgraph.cli.inputs import Example, parse_inputs
+from stillgraph.cli.target import WrongUsage, first_line, load
+
+_OUT = Console(soft_wrap=True)
+_ERR = Console(stderr=True, soft_wrap=True)
+
+_INPUTS_HELP = """\b
+SPEC is one argument, in order; repeat the option for each:
+  float32[2,3]     random numbers of that type and shape; [] is 0-d
+  float32[?,3]     the same, for any size of the first dimension
+  int64[4](0..10)  values from 0 up to, not including, 10
+  =3               a Python value: number, string, True, None, tuple
+  scale=float32[]  any of these by keyword; scale==3 for a value
+"""
+
+
+@click.group("stillgraph", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stillgraph")
+def main() -> None:
+    """Whole static programs from plain eager PyTorch.
+
+    TARGET is MODULE:NAME, where MODULE is an importable module or a .py file and NAME a function, an nn.Module or a
+    class of modules that needs no arguments.
+
+    \b
+    See the program a function becomes:
+      stillgraph explain solver.py:fixed_point --input "float32[4]" --input "float32[4,4]"
+    See how its control flow was rewritten:
+      stillgraph code solver.py:fixed_point
+    Save it for other runtimes, the batch size left open:
+      stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.onnx
+    Watch four real programs being captured and checked:
+      stillgraph demo
+    """
+
+
+_input_option = click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="An argument, see below.")
+_verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the whole traceback of a failure.")
+_train_option = click.option("--train", is_flag=True, help="Keep a module in training mode instead of eval mode.")
+
+
+# ---- commands
+@main.command(epilog=_INPUTS_HELP, short_help="Show the program that TARGET becomes.")
+@click.argument("target")
+@_input_option
+@_train_option
+@_verbose_option
+def explain(target: str, inputs: tuple[str, ...], train: bool, verbose: bool) -> None:
+    """Capture TARGET for example arguments and show the program: regions, guards, effects.
+
+    \b
+      stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
+    """
+    function, example = load(target, training=train), _example(inputs)
+    with _failures(verbose, f"capturing {target}"):
+        static = api.to_static(function, input_spec=example.input_spec, backend="eager")
+        explanation = _static_function(static).explain(*example.args, **example.kwargs)
+    click.echo(str(explanation))
+
+
+@main.command(short_help="Show TARGET rewritten.")
+@click.argument("target")
+@_verbose_option
+def code(target: str, verbose: bool) -> None:
+    """Show TARGET rewritten: still plain Python, its control flow now in operators.
+
+    \b
+      stillgraph code solver.py:halve
+    """
+    function = load(target)
+    with _failures(verbose, f"rewriting {target}"):
+        source = str(_static_function(api.to_static(function, backend="eager")).code)
+    if _OUT.is_terminal:
+        _OUT.print(Syntax(source, "python", background_color="default"))
+    else:
+        click.echo(source)
+
+
+@main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2 or .onnx file.")
+@click.argument("target")
+@_input_option
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Where to save; the suffix says the format: .pt2 or .onnx.")
+@_train_option
+@_verbose_option
+def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verbose: bool) -> None:
+    """Save TARGET as one program that runs without its Python.
+
+    The file is checked against the program on the example arguments before it appears.
+
+    \b
+      stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.pt2
+    """
+    if output.suffix not in _FORMATS:
+        raise WrongUsage(f"{output.name!r} must end in {' or '.join(_FORMATS)}")
+    if not output.absolute().parent.is_dir():
+        raise WrongUsage(f"there is no folder {str(output.parent)!r}")
+    function, example = load(target, training=train), _example(inputs)
+    with _failures(verbose, f"exporting {target}"):
+        api.save(function, output, args=example.args, kwargs=example.kwargs, input_spec=example.input_spec)
+    _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
+
+
+_FORMATS = (".pt2", ".onnx")
+
+
+@main.command(short_help="Capture, check and save four real programs.")
+@click.option("-o", "--out", default="demo-out", show_default=True, metavar="FOLDER",
+              type=click.Path(file_okay=False, path_type=Path), help="Where to write the files.")
+def demo(out: Path) -> None:
+    """Capture four real programs, compare each with eager PyTorch, and save them.
+
+    BERT in training, GPT-2 decoding to ONNX, an early exit under Inductor, a solver as .pt2.
+
+    \b
+      stillgraph demo --out demo-out
+    """
+    from stillgraph import demo as demonstration  # its parts are needed by this command alone
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WrongUsage(f"cannot make {str(out)!r}: {error.strerror}") from error
+    if not demonstration.run(out, _OUT):
+        sys.exit(1)
+
+
+# ---- what the commands share
+def _example(inputs: tuple[str, ...]) -> Example:
+    try:
+        return parse_inputs(inputs)
+    except ValueError as error:
+        raise WrongUsage(str(error)) from error
+
+
+def _static_function(target: Any) -> Any:
+    """A static module is the module itself, its `forward` is what was captured."""
+    return target.forward if isinstance(target, nn.Module) else target
+
+
+# ---- progress and failures
+@contextlib.contextmanager
+def _failures(verbose: bool, doing: str) -> Iterator[None]:
+    """Show what is going on; a failure is text on stderr and exit status 1."""
+    try:
+        with _ERR.status(f"{escape(doing)} …"):
+            yield
+    except api.CaptureError as error:
+        failure: Exception = error
+        text = str(error)
+    except Exception as error:  # the user's own, raised while the function ran for capture
+        failure = error
+        text = f"{type(error).__name__}: {first_line(error)}"
+    else:
+        return
+    if verbose:
+        raise failure
+    _ERR.print(f"[red]failed[/] {escape(doing)}\n{escape(text)}", highlight=False)
+    sys.exit(1)

@@ -1,0 +1,131 @@
+"""Example arguments from the command line: ``float32[?,3]``, ``int64[4](0..10)``, ``=3``, ``scale=float32[]``."""
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from stillgraph.api import InputSpec
+
+_OPEN_SIZE = 4  # what an example has for a size that the program leaves open
+
+_TENSOR = re.compile(
+    r"""(?P<dtype>\w+) \s* \[ (?P<dims>[^\]]*) \] \s*
+        (?: \( \s* (?P<low>[-+.\w]+?) \s* \.\. \s* (?P<high>[-+.\w]+) \s* \) )?""",
+    re.VERBOSE,
+)
+_KEYWORD = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*=(?P<rest>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    """The arguments of an example call, and their specification where a size is left open."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    input_spec: list[Any] | None
+
+
+@dataclass(frozen=True)
+class _Argument:
+    value: Any
+    spec: Any  # an InputSpec, or the Python value itself
+    is_open: bool = False
+
+
+def parse_inputs(texts: Sequence[str]) -> Example:
+    """Make the arguments that the texts describe.
+
+    Args:
+        texts: one per argument, in order; a text of the form ``name=…`` is a keyword argument.
+
+    Returns:
+        the call; its tensors hold the same random numbers each time.
+
+    Raises:
+        ValueError: a text says no argument.
+    """
+    generator = torch.Generator().manual_seed(0)
+    positional: list[_Argument] = []
+    keywords: dict[str, _Argument] = {}
+    for text in texts:
+        named = _KEYWORD.fullmatch(text.strip())
+        if named is None:
+            positional.append(_argument(text.strip(), generator))
+        elif named["name"] in keywords:
+            raise ValueError(f"{named['name']!r} is given twice")
+        else:
+            keywords[named["name"]] = _argument(named["rest"].strip(), generator)
+    if any(a.is_open for a in keywords.values()):
+        raise ValueError("an open size (?) needs a positional argument")
+    return Example(
+        args=tuple(a.value for a in positional),
+        kwargs={name: a.value for name, a in keywords.items()},
+        input_spec=[a.spec for a in positional] if any(a.is_open for a in positional) else None,
+    )
+
+
+def _argument(text: str, generator: torch.Generator) -> _Argument:
+    if text.startswith("="):
+        value = _literal(text[1:].strip())
+        return _Argument(value, value)
+    match = _TENSOR.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is neither a tensor such as float32[2,3] nor a Python value such as =3")
+    dtype = _dtype(match["dtype"])
+    dims = [_dimension(part.strip(), text) for part in match["dims"].split(",") if match["dims"].strip()]
+    shape = [_OPEN_SIZE if d is None else d for d in dims]
+    bounds = (match["low"], match["high"]) if match["low"] is not None else None
+    value = _random(shape, dtype, _bounds(bounds, dtype, text), generator)
+    return _Argument(value, InputSpec(dims, str(dtype).removeprefix("torch.")), is_open=None in dims)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError) as error:
+        raise ValueError(f"{text!r} is not a Python literal") from error
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"{name!r} is no dtype of torch; for example float32, int64, bool")
+    return found
+
+
+def _dimension(text: str, whole: str) -> int | None:
+    if text == "?":
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} in {whole!r} is neither a size nor ?")
+    return int(text)
+
+
+def _bounds(given: tuple[str, str] | None, dtype: torch.dtype, text: str) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    read = float if dtype.is_floating_point else int
+    try:
+        low, high = read(given[0]), read(given[1])
+    except ValueError as error:
+        raise ValueError(f"the range in {text!r} must be two numbers of its dtype, such as (0..10)") from error
+    if dtype is torch.bool or dtype.is_complex or low >= high:
+        raise ValueError(f"the range in {text!r} holds no value of its dtype")
+    return low, high
+
+
+def _random(
+    shape: list[int], dtype: torch.dtype, bounds: tuple[float, float] | None, generator: torch.Generator
+) -> torch.Tensor:
+    if bounds is None and (dtype.is_floating_point or dtype.is_complex):
+        drawn = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, dtype=drawn, generator=generator).to(dtype)
+    low, high = bounds or (0, 2 if dtype is torch.bool else 10)
+    if dtype.is_floating_point:
+        return (low + (high - low) * torch.rand(shape, generator=generator)).to(dtype)
+    return torch.randint(int(low), int(high), shape, generator=generator).to(dtype)

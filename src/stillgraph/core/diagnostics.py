@@ -1,0 +1,71 @@
+"""Errors: what happened, on which line of the user's, and what to write instead."""
+from __future__ import annotations
+
+from stillgraph.core.location import Location
+from stillgraph.core.reasons import REASONS, Reason
+
+
+class StillgraphError(Exception):
+    """Base class of the errors that stillgraph itself raises."""
+
+
+class InternalError(StillgraphError):
+    """A fault of stillgraph's own. Please report it with the program that caused it."""
+
+
+class CaptureError(StillgraphError):
+    """A function cannot become one static program; the text says where and what to write instead.
+
+    Attributes:
+        reason: the catalogue entry.
+        location: the user's line, if one is known.
+        message: what happened, without location and hint.
+    """
+
+    def __init__(self, reason: Reason, message: str, location: Location | None, hint: str | None) -> None:
+        self.reason = reason
+        self.message = message
+        self.location = location
+        self.hint = hint or reason.hint
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]
+        if self.location is not None:
+            where = f"  File \"{self.location.file}\", line {self.location.line}"
+            lines.append(where + (f", in {self.location.function}" if self.location.function else ""))
+            text = self.location.source_line()
+            if text is not None:
+                lines.extend(_underlined(text, self.location))
+        lines.append(f"  hint: {self.hint}")
+        lines.append(f"  reason {self.reason.code}")
+        return "\n".join(lines)
+
+
+class ExportError(CaptureError):
+    """A program runs, but the requested format cannot express it."""
+
+
+def _underlined(text: str, location: Location) -> list[str]:
+    stripped = text.lstrip()
+    shown = ["    " + stripped]
+    if location.column is not None:
+        shift = len(text) - len(stripped)
+        start = max(location.column - shift, 0)
+        stop = max((location.end_column or len(text)) - shift, start + 1)
+        shown.append("    " + " " * start + "^" * (min(stop, len(stripped)) - start or 1))
+    return shown
+
+
+def refuse(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:
+    """The error for a reason of the catalogue: ``raise refuse("SG201", "...")``.
+
+    Args:
+        code: a code of `core.reasons.REASONS`.
+        message: what happened, in the user's own terms.
+        location: the user's line.
+        hint: what to write instead, where the catalogue's hint can be bettered.
+    """
+    reason = REASONS[code]
+    kind = ExportError if code.startswith("SG4") else CaptureError
+    return kind(reason, message, location, hint)

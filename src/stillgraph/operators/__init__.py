@@ -1,0 +1,1 @@
+"""What rewritten code's operators mean, on plain Python values and on staged ones."""

@@ -1,0 +1,99 @@
+"""``and``, ``or``, ``not``, ``in`` and ``is None``, with Python's short circuit and Python's values."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.operators.branches import select
+from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.join import Unjoined
+from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.session import Session, session
+
+
+def and_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first and rest[0]() and …``."""
+    return _chain(first, rest, stop_at=False)
+
+
+def or_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first or rest[0]() or …``."""
+    return _chain(first, rest, stop_at=True)
+
+
+def _chain(value: Any, rest: tuple[Callable[[], Any], ...], stop_at: bool) -> Any:
+    if not rest:
+        return value
+    capture = session()
+    known = bool(value) if capture is None else truth(capture, value)
+    if isinstance(known, bool):
+        return value if known is stop_at else _chain(rest[0](), rest[1:], stop_at)
+    assert capture is not None
+
+    def go_on() -> Any:
+        return _chain(rest[0](), rest[1:], stop_at)
+
+    def stop() -> Any:
+        return value
+
+    return select(capture, known, stop, go_on) if stop_at else select(capture, known, go_on, stop)
+
+
+def not_(value: Any) -> Any:
+    """``not value``."""
+    capture = session()
+    known = bool(value) if capture is None else truth(capture, value)
+    if isinstance(known, bool):
+        return not known
+    assert capture is not None
+    if isinstance(known, torch.Tensor):
+        number = capture.fresh_number(bool)
+        capture.region.define(number, capture.emit("call_function", operator.not_, (known,), {}))
+        return number
+    return capture.number_operation(operator.not_, (known,))
+
+
+def is_none(value: Any) -> Any:
+    """``value is None``; a variable condition for a place that is ``None`` on some path."""
+    capture = session()
+    if capture is not None and not isinstance(value, Unjoined) and may_be_none(value):
+        number = capture.fresh_number(bool)
+        capture.region.define(number, capture.emit("call_function", operator.is_, (value, None), {}))
+        return number
+    return value is None
+
+
+def may_be_none(value: Any) -> bool:
+    """Whether a staged value stands for ``None`` on some path."""
+    if not isinstance(value, (torch.Tensor, StagedNumber)):
+        return False
+    return bool(getattr(value, "stillgraph_optional", (False, False))[0])
+
+
+def in_(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    capture = session()
+    if capture is None:
+        return item in container
+    if isinstance(container, torch.Tensor):
+        return truth_number(capture, (container == item).any())
+    if isinstance(container, (list, tuple)) and any(_staged(value) for value in (item, *container)):
+        return _in_sequence(capture, item, container)
+    return item in container
+
+
+def _staged(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, StagedNumber))
+
+
+def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
+    if any(item is value for value in container):
+        return True
+    comparable = [v for v in container if _staged(v) or is_number(v) or not _staged(item)]
+    if not comparable:
+        return False
+    tests = [lambda v=v: item == v for v in comparable]
+    return truth_number(capture, or_(tests[0](), *tests[1:]))

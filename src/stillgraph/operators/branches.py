@@ -1,0 +1,86 @@
+"""``if``, the conditional expression, and what follows a statement that may have left its block."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.truth import truth
+from stillgraph.trace.exits import Exit, Return
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import branch
+from stillgraph.trace.staging import continue_ as stage_rest
+
+Block = Callable[[], Exit | None]
+
+
+def places(names: Iterable[str], *blocks: Callable[..., Any] | None) -> list[CellPlace]:
+    """The closure cells that blocks share for these variables."""
+    cells: dict[str, Any] = {}
+    for block in blocks:
+        if isinstance(block, FunctionType):
+            cells.update(zip(block.__code__.co_freevars, block.__closure__ or ()))
+    return [CellPlace(cells[name], name) for name in names if name in cells]
+
+
+def if_(
+    test: Any, then: Block, orelse: Block | None = None, rest: Block | None = None, *,
+    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``if test: then() else: orelse()``, and ``rest()`` behind it unless an arm left the block."""
+    capture = session()
+    known = bool(test) if capture is None else truth(capture, test)
+    if isinstance(known, bool):
+        exit = then() if known else (None if orelse is None else orelse())
+        return exit if rest is None else continue_(exit, rest, keeps=keeps, drops=drops)
+    assert capture is not None
+    blocks = (then, orelse, rest)
+    return branch(
+        capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest
+    )
+
+
+def _nothing() -> None:
+    return None
+
+
+def continue_(
+    exit: Exit | None, rest: Block, *, keeps: tuple[str, ...] = (), drops: tuple[str, ...] = ()
+) -> Exit | None:
+    """``rest()``, unless control has left the block by ``exit``."""
+    capture = session()
+    if capture is None:
+        return rest() if exit is None else exit
+    return stage_rest(capture, exit, rest, places(keeps, rest), places(drops, rest))
+
+
+def result_of(exit: Exit | None) -> Any:
+    """What a function returns whose body ended with ``exit``."""
+    if exit is None:
+        return None
+    if exit.returned is True:
+        return exit.value
+    capture = session()
+    assert capture is not None
+    return select(capture, exit.returned, lambda: exit.value, lambda: None)
+
+
+def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """``then() if test else orelse()``."""
+    capture = session()
+    known = bool(test) if capture is None else truth(capture, test)
+    if isinstance(known, bool):
+        return then() if known else orelse()
+    assert capture is not None
+    return select(capture, known, then, orelse)
+
+
+def select(capture: Session, predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """The value of a staged choice."""
+    exit = branch(capture, predicate, lambda: Return(then()), lambda: Return(orelse()), (), ())
+    if exit is None or exit.returned is not True:
+        raise refuse("SG203", "a conditional expression gives no value", location=here())
+    return exit.value

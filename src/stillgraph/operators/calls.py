@@ -1,0 +1,215 @@
+"""Calls: followed into every Python function that may meet a staged value; torch's and Python's own run as they are."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import dis
+import functools
+from collections.abc import Callable
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from stillgraph.operators.numbers import MEANINGS
+from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
+from stillgraph.trace.frames import is_torch
+from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.session import Session, session
+
+_MUTATORS = frozenset({
+    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
+    "discard", "appendleft", "extendleft", "popleft", "rotate", "difference_update", "intersection_update",
+    "symmetric_difference_update", "move_to_end", "__setitem__", "__delitem__", "__iadd__", "__ior__",
+})
+
+
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)``."""
+    capture = session()
+    if capture is None:
+        return function(*args, **kwargs)
+    meaning = _meaning(function)
+    if meaning is not None:
+        return meaning(*args, **kwargs)
+    if isinstance(function, FunctionType):
+        return call_function(capture, function, args, kwargs)
+    if isinstance(function, MethodType):
+        return _call_method(capture, function, args, kwargs)
+    if isinstance(function, BuiltinMethodType):
+        return _call_builtin(function, args, kwargs)
+    if isinstance(function, functools.partial):
+        return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    if isinstance(function, torch.nn.Module):
+        return _call_module(capture, function, args, kwargs)
+    if isinstance(function, type):
+        return _construct(capture, function, args, kwargs)
+    original = getattr(type(function), "__stillgraph_original__", None)
+    if original is not None:
+        return call(original(function), *args, **kwargs)
+    method = getattr(type(function), "__call__", None)
+    if isinstance(method, FunctionType):
+        return call_function(capture, method, (function, *args), kwargs)
+    return function(*args, **kwargs)
+
+
+def _meaning(function: Any) -> Callable[..., Any] | None:
+    try:
+        return MEANINGS.get(function) or _OTHERS.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function, rewritten if it may meet a staged value."""
+    manager = _context_manager(function)
+    if manager is not None and capture.wants_conversion(manager):
+        return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)  # type: ignore[arg-type]
+    if capture.wants_conversion(function):
+        function = capture.convert(function)
+    for name in assigned_outer_variables(function.__code__):
+        cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+        capture.journal.note(CellPlace(cell, name))
+    return function(*args, **kwargs)
+
+
+@functools.lru_cache(maxsize=4096)
+def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
+    """The free variables of a function that it, or a function inside it, assigns or deletes."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(assigned_outer_variables(constant))
+    return tuple(name for name in code.co_freevars if name in names)
+
+
+def _context_manager(function: FunctionType) -> FunctionType | None:
+    """The generator function behind a ``@contextlib.contextmanager``."""
+    wrapped = getattr(function, "__wrapped__", None)
+    if function.__code__.co_filename == contextlib.__file__ and isinstance(wrapped, FunctionType):
+        return wrapped if function.__code__.co_name == "helper" else None
+    return None
+
+
+def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    function, receiver = method.__func__, method.__self__
+    if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
+        return capture.record(method, args, kwargs)
+    if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:
+        return _call_module(capture, receiver, args, kwargs)
+    if isinstance(function, FunctionType):
+        return call_function(capture, function, (receiver, *args), kwargs)
+    return call(function, receiver, *args, **kwargs)
+
+
+def _call_builtin(method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    receiver = method.__self__
+    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
+        note_contents(receiver)
+    return method(*args, **kwargs)
+
+
+def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if type(module).__call__ is not torch.nn.Module.__call__:
+        return call_function(capture, type(module).__call__, (module, *args), kwargs)  # type: ignore[arg-type]
+    forward = module.forward
+    if _is_torch_function(forward) and not isinstance(module, _TORCH_CONTAINERS):
+        return module(*args, **kwargs)
+    if _has_backward_hooks(module):
+        return module(*args, **kwargs)
+    args, kwargs = _pre_hooks(module, args, kwargs)
+    result = call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
+    return _post_hooks(module, args, kwargs, result)
+
+
+_TORCH_CONTAINERS = (torch.nn.Sequential,)
+
+
+def _sequential(module: torch.nn.Sequential, value: Any) -> Any:
+    for inner in module:
+        value = call(inner, value)
+    return value
+
+
+def _is_torch_function(function: Any) -> bool:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and is_torch(code.co_filename)
+
+
+def _has_backward_hooks(module: torch.nn.Module) -> bool:
+    from torch.nn.modules import module as internals
+
+    return bool(
+        module._backward_hooks or module._backward_pre_hooks or internals._global_backward_hooks
+        or internals._global_backward_pre_hooks or internals._global_forward_hooks
+        or internals._global_forward_pre_hooks
+    )
+
+
+def _pre_hooks(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    for key, hook in list(module._forward_pre_hooks.items()):
+        if key in module._forward_pre_hooks_with_kwargs:
+            changed = call(hook, module, args, kwargs)
+            if changed is not None:
+                args, kwargs = changed
+        else:
+            changed = call(hook, module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+    return args, kwargs
+
+
+def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
+    for key, hook in list(module._forward_hooks.items()):
+        with_kwargs = key in module._forward_hooks_with_kwargs
+        changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
+        result = result if changed is None else changed
+    return result
+
+
+def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    init = kind.__init__
+    ordinary = type(kind) is type and kind.__new__ is object.__new__ and isinstance(init, FunctionType)
+    if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
+        return kind(*args, **kwargs)
+    instance = object.__new__(kind)
+    call_function(capture, init, (instance, *args), kwargs)
+    return instance
+
+
+# ---- functions of Python's whose arguments are functions, or that store
+def _getattr(target: Any, name: str, *default: Any) -> Any:
+    from stillgraph.operators.stores import attr
+
+    return getattr(target, name, *default) if default else attr(target, name)
+
+
+def _map(function: Any, *iterables: Any) -> Any:
+    return (call(function, *items) for items in zip(*iterables))
+
+
+def _filter(function: Any, iterable: Any) -> Any:
+    from stillgraph.operators.comprehensions import list_of
+
+    test = (lambda value: value) if function is None else (lambda value: call(function, value))
+    return iter(list_of(iterable, lambda value: value, test))
+
+
+def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    items = iter(iterable)
+    total = initial[0] if initial else next(items)
+    for value in items:
+        total = call(function, total, value)
+    return total
+
+
+def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    return sorted(iterable, key=None if key is None else lambda value: call(key, value), reverse=reverse)
+
+
+_OTHERS: dict[Any, Callable[..., Any]] = {
+    setattr: set_attr, delattr: del_attr, getattr: _getattr, map: _map, filter: _filter, functools.reduce: _reduce,
+    sorted: _sorted,
+}
+
+__all__ = ["call", "call_function", "collections", "item", "set_item"]

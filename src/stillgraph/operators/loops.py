@@ -1,0 +1,283 @@
+"""``while`` and ``for``: unrolled while their conditions are known, staged where they are not."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.operators.branches import Block, places
+from stillgraph.operators.sequences import as_sequence
+from stillgraph.operators.truth import truth
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import Place
+from stillgraph.trace.loops import loop
+from stillgraph.trace.region import Mark
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import any_flag, branch
+
+NO_EXIT = Exit()
+
+
+@dataclass
+class _Context:
+    """A loop of the user's during capture."""
+
+    session: Session
+    keeps: list[Any]
+    drops: list[Any]
+
+    def checkpoint(self) -> _Checkpoint:
+        """A point to which the capture can go back."""
+        journal = self.session.journal
+        mark = journal.mark
+        for place in (*self.keeps, *self.drops):
+            journal.note(place)
+        return _Checkpoint(self.session, mark, self.session.region.mark())
+
+
+@dataclass
+class _Checkpoint:
+    session: Session
+    journal: int
+    region: Mark
+
+    def rollback(self) -> None:
+        """Undo everything that was written and recorded since."""
+        self.session.journal.rollback(self.journal)
+        self.session.region.rollback(self.region)
+
+
+class _Unstageable(Exception):
+    """A loop cannot be staged; ``error`` says why."""
+
+    def __init__(self, error: CaptureError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    try:
+        return loop(context.session, test, body, context.keeps, context.drops)
+    except JoinFailure as failure:
+        raise _Unstageable(refuse(failure.code, failure.message, location=here())) from failure
+    except CaptureError as error:
+        raise _Unstageable(error) from error
+
+
+def _try_stage(context: _Context, test: Callable[[], Any], body: Block, start: _Checkpoint) -> Any:
+    """The exit of the staged loop, or the error why there is none; then everything is as at ``start``."""
+    start.rollback()
+    again = context.checkpoint()
+    try:
+        return _stage(context, test, body)
+    except _Unstageable as failure:
+        again.rollback()
+        return failure
+
+
+# ---- while
+def while_(
+    test: Callable[[], Any], body: Block, orelse: Block | None = None, *,
+    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``while test(): body()``, with ``orelse`` behind it."""
+    capture = session()
+    if capture is None:
+        return _plain_while(test, body, orelse)
+    blocks = (test, body, orelse)
+    context = _Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
+    return _finish(context, _capture_while(context, test, body), orelse)
+
+
+def _plain_while(test: Callable[[], Any], body: Block, orelse: Block | None) -> Exit | None:
+    while test():
+        exit = body()
+        if exit is not None and not exit.continued:
+            return exit if exit.returned else None
+    return None if orelse is None else orelse()
+
+
+def _capture_while(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    capture = context.session
+
+    def staged_test() -> Any:
+        return truth(capture, test())
+
+    start = context.checkpoint()
+    limit: int | None = capture.options.unroll_limit
+    count = 0
+    while True:
+        before = context.checkpoint()
+        known = staged_test()
+        if not isinstance(known, bool):
+            before.rollback()
+            return _must_stage(context, staged_test, body)
+        if not known:
+            return None
+        exit = body()
+        count += 1
+        if (limit is not None and count > limit) or _undecided(exit):
+            staged = None if limit is None else _try_stage(context, staged_test, body, start)
+            if not isinstance(staged, _Unstageable) and limit is not None:
+                return staged  # type: ignore[no-any-return]
+            if limit is not None:
+                limit, count, start = None, 0, context.checkpoint()
+                continue
+            return _nested(context, exit, lambda: _capture_while(context, test, body))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+
+
+def _must_stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    try:
+        return _stage(context, test, body)
+    except _Unstageable as failure:
+        raise failure.error from None
+
+
+def _undecided(exit: Exit | None) -> bool:
+    """Whether only the run knows if the loop goes on."""
+    return exit is not None and not exit.certain and any(
+        flag is not False for flag in (exit.broke, exit.returned, exit.ended)
+    )
+
+
+def _nested(context: _Context, exit: Exit | None, rest: Block) -> Exit | None:
+    """The remaining iterations, in an arm for when this one did not leave the loop."""
+    assert exit is not None
+    left = replace(exit, continued=False)
+    return branch(context.session, any_flag(left), lambda: left, rest, context.keeps, context.drops)
+
+
+# ---- for
+def for_(
+    iterable: Any, body: Callable[[Any], Exit | None], orelse: Block | None = None, *,
+    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``for item in iterable: body(item)``, with ``orelse`` behind it."""
+    capture = session()
+    if capture is None:
+        return _plain_for(iterable, body, orelse)
+    context = _Context(capture, list(places(keeps, body, orelse)), list(places(drops, body, orelse)))
+    return _finish(context, _capture_for(context, iterable, body), orelse)
+
+
+def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block | None) -> Exit | None:
+    for item in iterable:
+        exit = body(item)
+        if exit is not None and not exit.continued:
+            return exit if exit.returned else None
+    return None if orelse is None else orelse()
+
+
+def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    sequence = as_sequence(iterable)
+    if sequence is None:
+        return _unroll(context, iter(iterable), body)
+    length = sequence.length()
+    if not isinstance(length, int):
+        if not sequence.stageable:
+            raise refuse("SG206", "only the run knows how often this loop runs", location=here())
+        try:
+            return _stage_for(context, sequence, length, body)
+        except _Unstageable as failure:
+            raise failure.error from None
+    start = context.checkpoint()
+    staged: Any = None
+    if sequence.stageable and length > context.session.options.unroll_limit:
+        staged = _try_stage_for(context, sequence, length, body, start)
+        if not isinstance(staged, _Unstageable):
+            return staged  # type: ignore[no-any-return]
+        start = context.checkpoint()
+    attempt = staged is None and sequence.stageable
+    for index in range(length):
+        exit = body(sequence.at(index))
+        if _undecided(exit):
+            if attempt:
+                staged = _try_stage_for(context, sequence, length, body, start)
+                if not isinstance(staged, _Unstageable):
+                    return staged  # type: ignore[no-any-return]
+                return _unroll(context, (sequence.at(i) for i in range(length)), body)
+            remaining = (sequence.at(i) for i in range(index + 1, length))
+            return _nested(context, exit, lambda: _unroll(context, remaining, body))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+    return None
+
+
+def _unroll(context: _Context, items: Iterator[Any], body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm."""
+    for item in items:
+        exit = body(item)
+        if _undecided(exit):
+            return _nested(context, exit, lambda: _unroll(context, items, body))
+        if exit is not None and exit.certain and exit.continued is not True:
+            return exit
+    return None
+
+
+class _Index:
+    """The index of a staged ``for`` loop, carried like a variable."""
+
+    key = "index"
+
+    def __init__(self) -> None:
+        self.value: Any = 0
+
+    def get(self) -> Any:
+        return self.value
+
+    def set(self, value: Any) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return "the loop's index"
+
+
+def _stage_for(context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    index: Place = _Index()
+    capture = context.session
+
+    def test() -> Any:
+        return index.get() < length
+
+    def one() -> Exit | None:
+        exit = body(sequence.at(index.get()))
+        capture.journal.write(index, index.get() + 1)
+        return exit
+
+    inner = _Context(capture, [index, *context.keeps], context.drops)
+    return _stage(inner, test, one)
+
+
+def _try_stage_for(
+    context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None], start: _Checkpoint
+) -> Any:
+    start.rollback()
+    again = context.checkpoint()
+    try:
+        return _stage_for(context, sequence, length, body)
+    except _Unstageable as failure:
+        again.rollback()
+        return failure
+
+
+# ---- behind the loop
+def _finish(context: _Context, exit: Exit | None, orelse: Block | None) -> Exit | None:
+    """What a loop's exit is to the block around it: ``break`` ends here, ``else`` runs unless there was one."""
+    if exit is not None and not exit.certain:
+        left = replace(exit, ended=False, continued=False)
+        if orelse is not None and any(flag is not False for flag in left.flags):
+            exit = branch(context.session, any_flag(left), lambda: left, orelse, context.keeps, context.drops)
+            orelse = None
+    elif exit is None or exit.ended is True:
+        return None if orelse is None else orelse()
+    if orelse is not None and exit is not None and not exit.certain:
+        return orelse()
+    if exit is None or exit.broke is True:
+        return None
+    outside = replace(exit, broke=False, ended=False, continued=False)
+    return None if all(flag is False for flag in outside.flags) else outside

@@ -1,0 +1,276 @@
+"""Python's functions on numbers and iterables, where an argument is only known at run time."""
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import sequences
+from stillgraph.operators.booleans import and_, or_
+from stillgraph.operators.branches import if_exp, select
+from stillgraph.operators.strings import print_
+from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.special import number_kind, read_shape
+
+
+def _capture() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
+
+
+def _from_tensor(kind: type, value: torch.Tensor) -> Any:
+    """``int(tensor)``, ``float(tensor)``: recorded as the user wrote it."""
+    capture = _capture()
+    numel = capture.to_fake(value).numel()
+    if isinstance(numel, int) and numel != 1:
+        raise RuntimeError(f"a Tensor with {numel} elements cannot be converted to Scalar")
+    number_kind(capture.to_fake(value).dtype)
+    number = capture.fresh_number(kind)
+    capture.region.define(number, capture.emit("call_function", kind, (value,), {}))
+    return number
+
+
+def int_(value: Any = 0, *rest: Any) -> Any:
+    """``int``."""
+    if isinstance(value, torch.Tensor):
+        return _from_tensor(int, value)
+    if isinstance(value, StagedNumber):
+        return value if kind_of(value) is int else _capture().number_operation(int, (value,))
+    return int(value, *rest)
+
+
+def float_(value: Any = 0.0) -> Any:
+    """``float``."""
+    if isinstance(value, torch.Tensor):
+        return _from_tensor(float, value)
+    if isinstance(value, StagedNumber):
+        return value if kind_of(value) is float else _capture().number_operation(float, (value,))
+    return float(value)
+
+
+def bool_(value: Any = False) -> Any:
+    """``bool``."""
+    return truth_number(_capture(), value)
+
+
+def len_(value: Any) -> Any:
+    """``len``; a symbolic first dimension stays symbolic."""
+    if isinstance(value, torch.Tensor):
+        capture = _capture()
+        shape = read_shape(capture, value, capture.to_fake(value))
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        return shape[0]
+    if isinstance(value, sequences._Iterable):
+        return value.length()  # type: ignore[attr-defined]
+    method = getattr(type(value), "__len__", None)
+    if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
+        from stillgraph.operators.calls import call
+
+        return call(method, value)
+    return len(value)
+
+
+def range_(*bounds: Any) -> Any:
+    """``range``; tensors with one element count as whole numbers."""
+    whole = [int_(b) if isinstance(b, torch.Tensor) else b for b in bounds]
+    if not any(isinstance(b, StagedNumber) for b in whole):
+        return range(*whole)
+    start, stop, step = (0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]
+    for bound in (start, stop, step):
+        if kind_of(bound) is not int:
+            raise TypeError(f"'{kind_of(bound).__name__}' object cannot be interpreted as an integer")
+    return sequences.Range(start, stop, step)
+
+
+def _sequence(value: Any) -> Any:
+    """A sequence if running over ``value`` could have to be staged."""
+    if isinstance(value, (torch.Tensor, sequences._Iterable, range)) or (
+        isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value)
+    ):
+        return sequences.as_sequence(value)
+    return None
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``."""
+    sequence = _sequence(iterable)
+    return enumerate(iterable, start) if sequence is None else sequences.Enumerated(sequence, start)
+
+
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    """``zip``."""
+    parts = [_sequence(i) for i in iterables]
+    if strict or not parts or any(part is None for part in parts):
+        return zip(*iterables, strict=strict)
+    return sequences.Zipped(tuple(parts))
+
+
+def reversed_(value: Any) -> Any:
+    """``reversed``."""
+    sequence = _sequence(value)
+    if isinstance(value, torch.Tensor):
+        return sequences.Rows(value.flip(0))
+    return reversed(value) if sequence is None else sequences.Reversed(sequence)
+
+
+def list_(iterable: Any = ()) -> Any:
+    """``list``."""
+    return list(iterable)
+
+
+def _staged(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, StagedNumber))
+
+
+def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def extreme(*values: Any, key: Any = None, **default: Any) -> Any:
+        items = list(values[0]) if len(values) == 1 else list(values)
+        if not any(_staged(v) for v in items) and key is None:
+            return function(*values, **default)
+        if not items:
+            return function(*values, key=key, **default)
+        if key is None and all(is_number(v) for v in items) and len({kind_of(v) for v in items}) == 1:
+            return _fold_numbers(function, items)
+        from stillgraph.operators.calls import call
+
+        measure = (lambda v: v) if key is None else (lambda v: call(key, v))
+        best, rank = items[0], measure(items[0])
+        for item in items[1:]:
+            candidate = measure(item)
+            test = better(candidate, rank)
+            pair = if_exp(test, lambda i=item, c=candidate: (i, c), lambda b=best, r=rank: (b, r))
+            best, rank = pair
+        return best
+
+    return extreme
+
+
+def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
+    best = items[0]
+    for item in items[1:]:
+        best = _capture().number_operation(function, (best, item))
+    return best
+
+
+def sum_(iterable: Any, start: Any = 0) -> Any:
+    """``sum``: additions from left to right, beginning with ``start``."""
+    total = start
+    for value in iterable:
+        total = total + value
+    return total
+
+
+def any_(iterable: Any) -> Any:
+    """``any``, which stops at the first true value."""
+    return _until(iterable, True)
+
+
+def all_(iterable: Any) -> Any:
+    """``all``, which stops at the first false value."""
+    return _until(iterable, False)
+
+
+def _until(iterable: Any, stop_at: bool) -> Any:
+    capture = _capture()
+    iterator = iter(iterable)
+
+    def go_on() -> Any:
+        for value in iterator:
+            known = truth(capture, value)
+            if isinstance(known, bool):
+                if known is stop_at:
+                    return stop_at
+                continue
+            number = truth_number(capture, known)
+            if stop_at:
+                return select(capture, number, lambda: True, go_on)
+            return select(capture, number, go_on, lambda: False)
+        return not stop_at
+
+    return go_on()
+
+
+def isinstance_(value: Any, kinds: Any) -> bool:
+    """``isinstance``: a staged number is an instance of its Python type, not of ours."""
+    if isinstance(value, StagedNumber):
+        return issubclass(kind_of(value), kinds) or _symbolic_kind(value, kinds)
+    return isinstance(value, kinds)
+
+
+def _symbolic_kind(value: Any, kinds: Any) -> bool:
+    listed = kinds if isinstance(kinds, tuple) else (kinds,)
+    return any(kind in (torch.SymInt, torch.SymFloat, torch.SymBool) and isinstance(value, kind) for kind in listed)
+
+
+def type_(*args: Any) -> Any:
+    """``type``."""
+    if len(args) == 1 and isinstance(args[0], StagedNumber):
+        return kind_of(args[0])
+    return type(*args)
+
+
+def abs_(value: Any) -> Any:
+    """``abs``."""
+    return abs(value)
+
+
+def round_(value: Any, ndigits: Any = None) -> Any:
+    """``round``; a tensor gives what eager gives."""
+    return round(value) if ndigits is None else round(value, ndigits)
+
+
+def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
+    """``pow``."""
+    return base**exponent if not modulo else pow(base, exponent, *modulo)
+
+
+def str_(value: Any = "", *rest: Any) -> Any:
+    """``str``: the text of a staged value can be printed, not computed with."""
+    from stillgraph.trace.text import StagedText
+
+    if _staged(value):
+        return StagedText("{}", (value,))
+    return str(value, *rest)
+
+
+def format_value(value: Any, spec: str = "") -> Any:
+    """``format``."""
+    from stillgraph.trace.text import StagedText
+
+    return StagedText("{:" + spec + "}", (value,)) if _staged(value) else format(value, spec)
+
+
+def math_(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `math` on numbers that may be staged."""
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        numbers = tuple(float_(a) if isinstance(a, torch.Tensor) else a for a in args)
+        if any(isinstance(n, StagedNumber) for n in numbers):
+            if kwargs:
+                raise refuse("SG301", f"math.{function.__name__} with keywords on a staged number", location=here())
+            return _capture().number_operation(function, numbers)
+        return function(*numbers, **kwargs)
+
+    return wrapped
+
+
+MEANINGS: dict[Any, Callable[..., Any]] = {
+    int: int_, float: float_, bool: bool_, len: len_, range: range_, enumerate: enumerate_, zip: zip_,
+    reversed: reversed_, min: _extreme(min, operator.lt), max: _extreme(max, operator.gt), sum: sum_, any: any_,
+    all: all_, isinstance: isinstance_, type: type_, print: print_, pow: pow_, str: str_, format: format_value,
+    operator.truth: bool_,
+    **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
+}
+"""What a call of one of Python's own functions means in a capture."""
+
+__all__ = ["MEANINGS", "and_", "builtins", "or_"]

@@ -1,0 +1,191 @@
+"""What a ``for`` loop runs over: things with a length and an element at an index, so that a loop can be staged."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.session import session
+from stillgraph.trace.special import read_shape
+
+
+@runtime_checkable
+class Sequence(Protocol):
+    """An iterable that can be run over more than once."""
+
+    @property
+    def stageable(self) -> bool:
+        """Whether `at` takes a staged index."""
+
+    def length(self) -> Any:
+        """The number of elements, an ``int`` or a staged one."""
+
+    def at(self, index: Any) -> Any:
+        """The element at an index."""
+
+
+class _Iterable:
+    """Sequences of ours are iterators to user code, as what ``enumerate`` and ``zip`` return."""
+
+    def __iter__(self) -> Iterator[Any]:
+        length = self.length()  # type: ignore[attr-defined]
+        if not isinstance(length, int):
+            raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
+        return (self.at(i) for i in range(length))  # type: ignore[attr-defined]
+
+    def __next__(self) -> Any:
+        iterator = self.__dict__.setdefault("_iterator", iter(self))
+        return next(iterator)
+
+
+@dataclass(eq=False)
+class Rows(_Iterable):
+    """A tensor, along its first dimension."""
+
+    tensor: torch.Tensor
+    stageable: bool = True
+
+    def length(self) -> Any:
+        capture = session()
+        assert capture is not None
+        shape = read_shape(capture, self.tensor, capture.to_fake(self.tensor))
+        if not shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return shape[0]
+
+    def at(self, index: Any) -> Any:
+        return self.tensor[index]
+
+
+@dataclass(eq=False)
+class Range(_Iterable):
+    """``range(start, stop, step)`` some of whose bounds are staged."""
+
+    start: Any
+    stop: Any
+    step: Any
+    stageable: bool = True
+
+    def length(self) -> Any:
+        if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
+            return len(range(self.start, self.stop, self.step))
+        if isinstance(self.step, StagedNumber):
+            raise refuse("SG206", "the step of a range is only known at run time", location=here())
+        if self.step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        capture = session()
+        assert capture is not None
+        steps = self.stop - self.start if self.step == 1 else -((self.start - self.stop) // self.step)
+        return capture.number_operation(max, (steps, 0)) if isinstance(steps, StagedNumber) else max(steps, 0)
+
+    def at(self, index: Any) -> Any:
+        offset = index if self.step == 1 else index * self.step
+        return offset if isinstance(self.start, int) and self.start == 0 else self.start + offset
+
+    def __len__(self) -> int:
+        return self.length()  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.at(index if not isinstance(index, int) or index >= 0 else self.length() + index)
+
+
+@dataclass(eq=False)
+class Listed(_Iterable):
+    """A list, tuple or module list; stageable where it holds only numbers."""
+
+    items: Any
+
+    @property
+    def stageable(self) -> bool:
+        return bool(self.items) and all(is_number(item) for item in self.items)
+
+    def length(self) -> Any:
+        return len(self.items)
+
+    def at(self, index: Any) -> Any:
+        from stillgraph.operators.stores import item
+
+        return item(self.items, index)
+
+
+@dataclass(eq=False)
+class Enumerated(_Iterable):
+    """``enumerate(inner, start)``."""
+
+    inner: Any
+    start: Any = 0
+
+    @property
+    def stageable(self) -> bool:
+        return bool(self.inner.stageable)
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        position = index if isinstance(self.start, int) and self.start == 0 else self.start + index
+        return (position, self.inner.at(index))
+
+
+@dataclass(eq=False)
+class Zipped(_Iterable):
+    """``zip(*inner)``."""
+
+    inner: tuple[Any, ...]
+
+    @property
+    def stageable(self) -> bool:
+        return all(sequence.stageable for sequence in self.inner)
+
+    def length(self) -> Any:
+        lengths = [sequence.length() for sequence in self.inner]
+        shortest = lengths[0]
+        for length in lengths[1:]:
+            shortest = minimum(shortest, length)
+        return shortest
+
+    def at(self, index: Any) -> Any:
+        return tuple(sequence.at(index) for sequence in self.inner)
+
+
+@dataclass(eq=False)
+class Reversed(_Iterable):
+    """``reversed(inner)``."""
+
+    inner: Any
+
+    @property
+    def stageable(self) -> bool:
+        return bool(self.inner.stageable)
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        return self.inner.at(self.inner.length() - 1 - index)
+
+
+def minimum(left: Any, right: Any) -> Any:
+    """The smaller of two numbers, staged or not."""
+    capture = session()
+    if capture is None or not (isinstance(left, StagedNumber) or isinstance(right, StagedNumber)):
+        return min(left, right)
+    return capture.number_operation(min, (left, right))
+
+
+def as_sequence(iterable: Any) -> Any:
+    """The sequence for something a loop runs over, or None if it can only be iterated once."""
+    if isinstance(iterable, _Iterable):
+        return iterable
+    if isinstance(iterable, torch.Tensor):
+        return Rows(iterable)
+    if isinstance(iterable, range):
+        return Range(iterable.start, iterable.stop, iterable.step)
+    if type(iterable) in (list, tuple) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+        return Listed(iterable)
+    return None

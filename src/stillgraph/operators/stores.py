@@ -1,0 +1,156 @@
+"""Stores into objects and containers: every heap write of rewritten code goes through the journal."""
+from __future__ import annotations
+
+import collections
+import operator
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Source
+from stillgraph.program.types import JoinFailure, join_types
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
+from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Restart
+
+CONTAINERS = (list, dict, set, collections.deque)
+
+
+def set_attr(target: Any, name: str, value: Any) -> None:
+    """``target.name = value``."""
+    capture = session()
+    if capture is None:
+        setattr(target, name, value)
+        return
+    descriptor = getattr(type(target), name, None)
+    if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
+        from stillgraph.operators.calls import call
+
+        call(descriptor.fset, target, value)
+        return
+    if isinstance(target, torch.Tensor):
+        setattr(target, name, value)
+        return
+    place = AttributePlace(target, name)
+    _promote(capture, place, value)
+    capture.journal.note(place)
+    setattr(target, name, value)
+
+
+def _promote(capture: Session, place: AttributePlace, value: Any) -> None:
+    """A number that the call reads and writes becomes an input of the program instead of a guard."""
+    before = place.get()
+    if not is_number(before) or isinstance(before, StagedNumber) or not is_number(value):
+        return
+    source = capture.finder.find(place.target)
+    if source is not None:
+        _ask_to_promote(capture, (source, place.name))
+
+
+def _ask_to_promote(capture: Session, what: tuple[Source, str]) -> None:
+    knowledge = capture.knowledge
+    if what not in knowledge.promote and what not in knowledge.keep:
+        raise Restart("promote", what)
+
+
+def del_attr(target: Any, name: str) -> None:
+    """``del target.name``."""
+    capture = session()
+    if capture is not None and not isinstance(target, torch.Tensor):
+        capture.journal.note(AttributePlace(target, name))
+    delattr(target, name)
+
+
+def attr(target: Any, name: str) -> Any:
+    """``target.name`` where the name is that of a property whose getter has to be converted."""
+    descriptor = getattr(type(target), name, None)
+    if session() is not None and isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
+        from stillgraph.operators.calls import call
+
+        return call(descriptor.fget, target)
+    return getattr(target, name)
+
+
+def note_contents(target: Any) -> None:
+    """To be called before a container is changed in place."""
+    capture = session()
+    if capture is not None and isinstance(target, CONTAINERS):
+        capture.journal.note(ContentsPlace(target))
+
+
+def set_item(target: Any, key: Any, value: Any) -> None:
+    """``target[key] = value``."""
+    note_contents(target)
+    target[key] = value
+
+
+def del_item(target: Any, key: Any) -> None:
+    """``del target[key]``."""
+    note_contents(target)
+    del target[key]
+
+
+def item(target: Any, key: Any) -> Any:
+    """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
+    capture = session()
+    if capture is not None and isinstance(key, StagedInt) and isinstance(target, (list, tuple, range)):
+        return _staged_item(capture, target, key)
+    return target[key]
+
+
+def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
+    elements = list(target)
+    if not elements or not all(is_number(e) or isinstance(e, torch.Tensor) for e in elements):
+        raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
+    type_ = capture.type_of(elements[0])
+    try:
+        for element in elements[1:]:
+            type_ = join_types(type_, capture.type_of(element))
+    except JoinFailure as failure:
+        raise refuse(failure.code, failure.message, location=here()) from failure
+    value = capture.instantiate(type_)
+    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
+    node.meta["val"] = capture.to_fake(value)
+    capture.region.define(value, node)
+    return value
+
+
+def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
+    """``global name; name = value``, in the namespace of a module."""
+    capture = session()
+    if capture is not None:
+        place = GlobalPlace(namespace, name)
+        before = place.get()
+        if is_number(before) and not isinstance(before, StagedNumber) and is_number(value):
+            module = namespace.get("__name__", "")
+            _ask_to_promote(capture, (module, name))
+        capture.journal.note(place)
+    namespace[name] = value
+
+
+def del_global(namespace: dict[str, Any], name: str) -> None:
+    """``global name; del name``."""
+    capture = session()
+    if name not in namespace:
+        raise NameError(f"name '{name}' is not defined")
+    if capture is not None:
+        capture.journal.note(GlobalPlace(namespace, name))
+    del namespace[name]
+
+
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv, "//": operator.ifloordiv,
+    "%": operator.imod, "**": operator.ipow, "@": operator.imatmul, "&": operator.iand, "|": operator.ior,
+    "^": operator.ixor, "<<": operator.ilshift, ">>": operator.irshift,
+}
+
+
+def inplace(symbol: str, left: Any, right: Any) -> Any:
+    """``left += right`` and its kin, as an expression."""
+    note_contents(left)
+    return _INPLACE[symbol](left, right)

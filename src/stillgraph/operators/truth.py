@@ -1,0 +1,60 @@
+"""Truth: what a condition is before the run."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from stillgraph.trace.numbers import StagedBool, StagedNumber
+from stillgraph.trace.session import Session
+from stillgraph.trace.special import number_kind
+from stillgraph.trace.symbolic import known_true
+
+
+def truth(session: Session, value: Any) -> Any:
+    """``bool(value)``: a Python bool where it is known, otherwise a tensor with one element or a staged number.
+
+    Raises:
+        RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
+    """
+    if isinstance(value, torch.Tensor):
+        return _tensor_truth(session, value)
+    if isinstance(value, StagedBool):
+        return value
+    if isinstance(value, StagedNumber):
+        return value != 0
+    if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
+        return bool(value)
+    return _object_truth(session, value)
+
+
+def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
+    fake = session.to_fake(value)
+    with torch._C.DisableTorchFunction():
+        numel = fake.numel()
+        number_kind(fake.dtype)
+        if isinstance(numel, int) or known_true(numel != 1):
+            if not isinstance(numel, int) or numel != 1:
+                what = "no values" if isinstance(numel, int) and numel == 0 else "more than one value"
+                raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return value
+
+
+def _object_truth(session: Session, value: Any) -> Any:
+    from stillgraph.operators.calls import call
+
+    method = getattr(type(value), "__bool__", None) or getattr(type(value), "__len__", None)
+    if method is None:
+        return True
+    result = call(method, value)
+    return result if isinstance(result, StagedBool) else truth(session, result) if result is not value else True
+
+
+def truth_number(session: Session, value: Any) -> Any:
+    """As `truth`, but a tensor is turned into a staged ``bool``."""
+    known = truth(session, value)
+    if not isinstance(known, torch.Tensor):
+        return known
+    number = session.fresh_number(bool)
+    session.region.define(number, session.emit("call_function", bool, (known,), {}))
+    return number

@@ -1,0 +1,1 @@
+"""From a program to a program: one file per pass."""

@@ -1,0 +1,1 @@
+"""What a capture gives, as frozen data: operations, regions, guards, effects and outputs."""

@@ -1,0 +1,80 @@
+"""What a program does to Python objects that outlive the call, as data; `runtime/effects.py` carries it out."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+from stillgraph.program.guards import Source
+from stillgraph.program.outputs import Template
+
+
+@dataclass(frozen=True)
+class SetAttribute:
+    """``setattr(target, name, value)``."""
+
+    target: Source
+    name: str
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target}.{self.name} = {self.value}"
+
+
+@dataclass(frozen=True)
+class DeleteAttribute:
+    """``delattr(target, name)``."""
+
+    target: Source
+    name: str
+
+    def __str__(self) -> str:
+        return f"del {self.target}.{self.name}"
+
+
+@dataclass(frozen=True)
+class SetContents:
+    """The whole contents of a list, dict, set or deque replaced in place: ``target[:] = value``."""
+
+    target: Source
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target}[:] = {self.value}"
+
+
+@dataclass(frozen=True)
+class SetItem:
+    """``target[key] = value`` for a mapping of which only single entries were written (module globals)."""
+
+    target: Source
+    key: Any
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target}[{self.key!r}] = {self.value}"
+
+
+@dataclass(frozen=True)
+class SetCell:
+    """A ``nonlocal`` of the captured function: ``cell.cell_contents = value``."""
+
+    target: Source
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target} = {self.value}"
+
+
+@dataclass(frozen=True)
+class SetGlobal:
+    """A module-level name: ``sys.modules[module].__dict__[name] = value``."""
+
+    module: str
+    name: str
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name} = {self.value}"
+
+
+Effect = Union[SetAttribute, DeleteAttribute, SetContents, SetItem, SetCell, SetGlobal]

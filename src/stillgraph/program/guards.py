@@ -1,0 +1,221 @@
+"""Guards: the facts about the Python world that a program was specialised on, as plain data.
+
+A `Source` says where a value is found when a static function is called; a guard says what must hold of it. Both are
+frozen and know nothing of how they are checked: `runtime/guard_codegen.py` turns them into one Python function.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+import torch
+
+
+# ---- where a value is found
+@dataclass(frozen=True)
+class Argument:
+    """A call's argument: its position (``self`` of a method or module is position 0) or its keyword."""
+
+    key: int | str
+
+    def __str__(self) -> str:
+        return f"args[{self.key}]" if isinstance(self.key, int) else str(self.key)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """``base.name``, read with `getattr`."""
+
+    base: Source
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.base}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """``base[key]``: an element of a sequence or mapping."""
+
+    base: Source
+    key: Any
+
+    def __str__(self) -> str:
+        return f"{self.base}[{self.key!r}]"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """``base.__dict__[name]`` or an entry of a module's ``_parameters``/``_buffers``/``_modules``: no descriptors run."""
+
+    base: Source
+    table: str  # "__dict__", "_parameters", "_buffers" or "_modules"
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.base}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Global:
+    """A module-level name, looked up in ``sys.modules[module].__dict__`` at every call."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What a closure cell holds; compared by the cell's identity."""
+
+    name: str
+    cell: Any
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.cell is other.cell
+
+    def __hash__(self) -> int:
+        return id(self.cell)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """An object the program holds itself, for want of a path to it from the call (compared by identity)."""
+
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+Source = Union[Argument, Attribute, Item, Slot, Global, Cell, Held]
+
+
+# ---- what must hold of it
+@dataclass(frozen=True)
+class TensorGuard:
+    """A tensor's metadata. ``None`` as a dimension means any size; ``strides`` is None where layout does not matter."""
+
+    source: Source
+    type: type
+    dtype: torch.dtype
+    device: torch.device
+    shape: tuple[int | None, ...]
+    strides: tuple[int, ...] | None
+    requires_grad: bool
+
+    def __str__(self) -> str:
+        dims = ", ".join("?" if d is None else str(d) for d in self.shape)
+        grad = ", requires grad" if self.requires_grad else ""
+        return f"{self.source} is {str(self.dtype).removeprefix('torch.')}[{dims}] on {self.device}{grad}"
+
+
+@dataclass(frozen=True)
+class TypeGuard:
+    """``type(value) is type``."""
+
+    source: Source
+    type: type
+
+    def __str__(self) -> str:
+        return f"{self.source} is a {self.type.__qualname__}"
+
+
+@dataclass(frozen=True)
+class ConstantGuard:
+    """Same type and equal value (identity for ``None``, ``True``, ``False``, enum members and types; NaN equals NaN)."""
+
+    source: Source
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.source} == {self.value!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityGuard:
+    """``value is expected``; the runtime keeps only a weak reference to ``expected`` where its type allows one."""
+
+    source: Source
+    expected: Any
+
+    def __str__(self) -> str:
+        return f"{self.source} is the same {type(self.expected).__name__}"
+
+
+@dataclass(frozen=True)
+class LengthGuard:
+    """``len(value) == length``, for sequences."""
+
+    source: Source
+    length: int
+
+    def __str__(self) -> str:
+        return f"len({self.source}) == {self.length}"
+
+
+@dataclass(frozen=True)
+class KeysGuard:
+    """A mapping has exactly these keys, in this order."""
+
+    source: Source
+    keys: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"keys of {self.source} == {list(self.keys)!r}"
+
+
+@dataclass(frozen=True)
+class AliasGuard:
+    """Two sources are (``same``) or are not one and the same object."""
+
+    left: Source
+    right: Source
+    same: bool
+
+    def __str__(self) -> str:
+        return f"{self.left} is {'' if self.same else 'not '}{self.right}"
+
+
+@dataclass(frozen=True)
+class SizeGuard:
+    """A condition on symbolic sizes that the capture relied on.
+
+    ``expression`` is Python over the names of ``sizes``; each names dimension ``dim`` of the tensor at a source.
+    """
+
+    expression: str
+    sizes: tuple[tuple[str, Source, int], ...]
+
+    def __str__(self) -> str:
+        return self.expression
+
+
+@dataclass(frozen=True)
+class ModeGuard:
+    """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors."""
+
+    context: Any  # program.context.Context
+    default_dtype: torch.dtype
+    default_device: torch.device
+
+    def __str__(self) -> str:
+        return str(self.context)
+
+
+Guard = Union[
+    TensorGuard, TypeGuard, ConstantGuard, IdentityGuard, LengthGuard, KeysGuard, AliasGuard, SizeGuard, ModeGuard
+]

@@ -1,0 +1,83 @@
+"""Operations of our own: what torch has no operator for. Each runs as it stands in the native lowering."""
+from __future__ import annotations
+
+import copy
+from typing import Any, NoReturn
+
+import torch
+
+
+class Unbound:
+    """What a variable holds on a path that did not assign it. Any use raises what Python raises for the name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _raise(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnboundLocalError(
+            f"cannot access local variable '{self.name}' where it is not associated with a value"
+        )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
+        for value in torch.utils._pytree.tree_leaves((args, kwargs)):
+            if isinstance(value, Unbound):
+                value._raise()
+        raise UnboundLocalError("cannot access a local variable where it is not associated with a value")
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror xor "
+    "rxor lshift rshift eq ne lt le gt ge neg pos abs invert bool int float index len iter getitem setitem call round"
+).split():
+    setattr(Unbound, f"__{_name}__", Unbound._raise)
+
+
+def unbound(name: str) -> Unbound:
+    """The value of a variable on a path that did not assign it."""
+    return Unbound(name)
+
+
+def print_(template: str | None, values: list[Any], options: dict[str, Any]) -> None:
+    """``print``: ``values`` as they are, or formatted into ``template`` first."""
+    if template is None:
+        print(*values, **options)
+    else:
+        print(template.format(*values), **options)
+
+
+def format_(template: str, *values: Any) -> str:
+    """An f-string whose values only the run knows."""
+    return template.format(*values)
+
+
+def raise_(exception: BaseException) -> NoReturn:
+    """Raise a fresh copy of an exception that a captured path raises."""
+    try:
+        fresh = copy.copy(exception)
+    except Exception:  # an exception whose constructor takes other arguments cannot be copied; the original will do
+        fresh = exception
+    raise fresh.with_traceback(None)
+
+
+def raise_text(kind: type[BaseException], *args: Any) -> NoReturn:
+    """Raise ``kind(*args)``, where the arguments are only known when running."""
+    raise kind(*args)
+
+
+def assert_(condition: Any, message: Any, has_message: bool) -> None:
+    """``assert condition, message``."""
+    if not condition:
+        raise AssertionError(message) if has_message else AssertionError
+
+
+def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A number as the 0-d tensor it is joined with; ``None`` and unbound variables pass through."""
+    if number is None or isinstance(number, (Unbound, torch.Tensor)):
+        return number  # type: ignore[return-value]  # the place is declared as possibly None or unbound
+    return torch.scalar_tensor(number, dtype=dtype, device=device)
+
+
+EFFECTFUL = frozenset({print_, raise_, raise_text, assert_})

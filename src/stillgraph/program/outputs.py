@@ -1,0 +1,91 @@
+"""How the value a program returns (or writes into an object) is rebuilt from what its graph puts out.
+
+A `Template` is a small tree. Its leaves are outputs of the graph, constants, and objects that the caller passed in and
+gets back as they are; its nodes rebuild containers of the same Python type eager PyTorch would have returned.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+from stillgraph.program.guards import Source
+
+
+@dataclass(frozen=True)
+class Output:
+    """The graph's output at ``index``: a tensor, or a Python number."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"out[{self.index}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An object that capture found and that no staged value is part of; returned as it is."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Same:
+    """The very object that is found at a source now (an argument handed back, a module, a container)."""
+
+    source: Source
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """A pytree node: `torch.utils._pytree`'s type and context, and a template for each child."""
+
+    type: type
+    context: Any
+    children: tuple[Template, ...]
+
+    def __str__(self) -> str:
+        inner = ", ".join(str(c) for c in self.children)
+        return f"{self.type.__name__}({inner})"
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A fresh plain object (a dataclass, say): its class, and a template for each entry of its ``__dict__``."""
+
+    type: type
+    attributes: tuple[tuple[str, Template], ...]
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{n}={t}" for n, t in self.attributes)
+        return f"{self.type.__name__}({inner})"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The node numbered ``index`` of this result, once more: two names for one fresh container stay one object."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"same as #{self.index}"
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One of two results that no container or tensor type covers; ``flag`` is a truth value among the outputs."""
+
+    flag: Output
+    left: Template
+    right: Template
+
+    def __str__(self) -> str:
+        return f"({self.left} if {self.flag} else {self.right})"
+
+
+Template = Union[Output, Constant, Same, Container, Instance, Shared, Choice]

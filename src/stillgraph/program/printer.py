@@ -1,0 +1,154 @@
+"""`str(program)`: a program as one likes to read it."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
+
+if TYPE_CHECKING:
+    from stillgraph.program.program import Program
+
+_INFIX = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+    operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
+    operator.is_: "is",
+}
+_WIDTH = 72
+_COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
+
+
+def render(program: Program) -> str:
+    """The whole program: signature, guards, regions with source lines, effects."""
+    inputs = ", ".join(f"{i.name}: {type_text(i.value)}" for i in program.inputs if i.kind == "argument")
+    head = f"program {program.name}({inputs}) -> {program.result}"
+    lines = [_with_place(head, f"{program.location.file.rsplit('/', 1)[-1]}:{program.location.line}")]
+    lifted = [i for i in program.inputs if i.kind != "argument"]
+    if lifted:
+        lines.append("uses     " + ", ".join(f"{i.name}: {type_text(i.value)}" for i in lifted))
+    guards = _guard_texts(program)
+    if guards:
+        lines.append("guards   " + "; ".join(guards))
+    lines += _region(program.graph, "  ")
+    lines += [f"  effect {effect}" for effect in program.effects]
+    return "\n".join(lines)
+
+
+def _guard_texts(program: Program) -> list[str]:
+    shown = []
+    training = set()
+    for guard in program.guards:
+        if isinstance(guard, ConstantGuard) and isinstance(guard.source, Slot) and guard.source.name == "training":
+            training.add(guard.value)
+        elif isinstance(guard, (ModeGuard, SizeGuard)) or (
+            isinstance(guard, (TensorGuard, ConstantGuard)) and not isinstance(guard.source, Slot)
+        ):
+            shown.append(str(guard))
+    if training:
+        shown.append("training is " + "/".join("on" if t else "off" for t in sorted(training)))
+    return shown
+
+
+def type_text(value: Any) -> str:
+    """The type of a value: ``f32[3, 4]``, ``int``."""
+    if isinstance(value, torch.Tensor):
+        short = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"}
+        name = str(value.dtype).removeprefix("torch.")
+        stem = name.rstrip("0123456789")
+        dims = ", ".join(str(d) for d in value.shape)
+        return f"{short.get(stem, stem)}{name[len(stem):]}[{dims}]"
+    for kind, text in ((torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")):
+        if isinstance(value, kind):
+            return text
+    return type(value).__name__
+
+
+def _with_place(text: str, place: str) -> str:
+    return f"{text}{' ' * max(2, _WIDTH - len(text))}{place}" if place else text
+
+
+def _region(module: fx.GraphModule, indent: str) -> list[str]:
+    lines: list[str] = []
+    for node in module.graph.nodes:
+        if node.op == "output":
+            lines.append(f"{indent}return {', '.join(_argument(a) for a in node.args[0])}")
+        elif node.op in ("call_function", "call_method") and not _is_part(node):
+            lines += _node(module, node, indent)
+    return lines
+
+
+def _is_part(node: fx.Node) -> bool:
+    """Whether a node only names one output of a branch or loop."""
+    return (
+        node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0].target in (_COND, _WHILE)
+    )
+
+
+def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
+    place = _place(node)
+    if node.target is _COND:
+        predicate, true, false, _ = node.args
+        head = f"{indent}{_outputs(node)}if {_argument(predicate)}"
+        return [
+            _with_place(head, place),
+            *_child(module, true, indent + "  then ", indent + "       "),
+            *_child(module, false, indent + "  else ", indent + "       "),
+        ]
+    if node.target is _WHILE:
+        test, body, entries, _ = node.args
+        names = [p.name for p in _placeholders(module, body)]
+        carried = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]
+        head = f"{indent}{_outputs(node)}while ({carried})"
+        return [
+            _with_place(head, place),
+            *_child(module, test, indent + "  test ", indent + "       "),
+            *_child(module, body, indent + "  body ", indent + "       "),
+        ]
+    return [_with_place(f"{indent}{node.name} = {_expression(node)}", place)]
+
+
+def _placeholders(module: fx.GraphModule, region: Any) -> list[fx.Node]:
+    return [n for n in getattr(module, str(region.target)).graph.nodes if n.op == "placeholder"]
+
+
+def _outputs(node: fx.Node) -> str:
+    names = [u.name for u in node.users if u.users]
+    return f"{', '.join(names)} = " if names else ""
+
+
+def _child(module: fx.GraphModule, region: Any, first: str, indent: str) -> list[str]:
+    lines = _region(getattr(module, str(region.target)), indent)
+    return [first + lines[0][len(indent):], *lines[1:]]
+
+
+def _place(node: fx.Node) -> str:
+    location = node.meta.get("location")
+    return "" if location is None else f"{location.file.rsplit('/', 1)[-1]}:{location.line}"
+
+
+def _expression(node: fx.Node) -> str:
+    args = [_argument(a) for a in node.args]
+    if node.target in _INFIX and len(args) == 2:
+        return f"{args[0]} {_INFIX[node.target]} {args[1]}"
+    keywords = [f"{k}={_argument(v)}" for k, v in node.kwargs.items()]
+    if node.op == "call_method":
+        return f"{args[0]}.{node.target}({', '.join(args[1:] + keywords)})"
+    if node.target is operator.getitem:
+        return f"{args[0]}[{args[1]}]"
+    if node.target is getattr:
+        return f"{args[0]}.{node.args[1]}"
+    return f"{getattr(node.target, '__name__', node.target)}({', '.join(args + keywords)})"
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        inner: Iterable[str] = (_argument(v) for v in value)
+        return f"[{', '.join(inner)}]" if isinstance(value, list) else f"({', '.join(inner)})"
+    if isinstance(value, slice):
+        return ":".join("" if b is None else _argument(b) for b in (value.start, value.stop))
+    return str(value) if isinstance(value, fx.Node) else repr(value).removeprefix("torch.")

@@ -1,0 +1,55 @@
+"""`Program`: one captured call, as frozen data.
+
+The graph is plain `torch.fx`. Operations stand as the user wrote them (``torch.*``, ``F.*``, tensor methods, Python's
+operators on numbers). A branch is a ``torch.ops.higher_order.cond`` node ``cond(predicate, true, false, operands)``; a
+loop is a ``torch.ops.higher_order.while_loop`` node ``while_loop(test, body, carried, closed_over)``; ``true``,
+``false``, ``test`` and ``body`` are ``get_attr`` nodes of child `GraphModule` regions. What torch has no operator for is
+a function of `stillgraph.program.operations`. A value is a tensor or a Python number: a node's ``meta["val"]`` is the
+`FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that stands for the number.
+
+``meta`` of every node: ``val``; ``context`` (a `program.context.Context`); ``location`` (the user's line, a
+`core.location.Location`).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import fx
+
+from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Guard, Source
+from stillgraph.program.outputs import Template
+from stillgraph.program.printer import render
+
+
+@dataclass(frozen=True)
+class Input:
+    """One placeholder of the root graph, in order.
+
+    ``kind``: ``"argument"`` (a tensor or number of the call), ``"parameter"``, ``"buffer"``, ``"tensor"`` (any other
+    tensor the capture met) or ``"state"`` (a Python number the call reads and writes).
+    """
+
+    name: str
+    kind: str
+    source: Source
+    value: Any  # the FakeTensor or symbolic number that stands for it
+
+
+@dataclass(frozen=True)
+class Program:
+    """A captured program. Printed by ``str()``; checked by `program.verify.verify`."""
+
+    name: str
+    location: Any  # core.location.Location of the function
+    inputs: tuple[Input, ...]
+    graph: fx.GraphModule
+    result: Template
+    effects: tuple[Effect, ...]
+    guards: tuple[Guard, ...]
+    constants: tuple[Any, ...] = ()
+    notes: tuple[Any, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return render(self)

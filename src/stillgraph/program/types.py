@@ -1,0 +1,128 @@
+"""The types of staged values, and their join.
+
+A type says what is known before the run. Two paths that meet leave two types in one place; `join_types` gives the type
+that covers both, or says why there is none. Shapes follow MindSpore's ShapeJoin rules 1-4 (seed 002), extended: two
+known but different dimensions of one rank join to an unknown one.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Union
+
+import torch
+
+
+class JoinFailure(Exception):
+    """Two types have no join. ``code`` is a reason of the catalogue."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor. A dimension is an ``int``, a symbolic size (``SymInt``), or None where it is unknown.
+
+    ``may_be_none`` and ``may_be_unbound``: on some path the place holds ``None``, or nothing.
+    """
+
+    dtype: torch.dtype
+    device: torch.device
+    shape: tuple[Any, ...]
+    requires_grad: bool = False
+    may_be_none: bool = False
+    may_be_unbound: bool = False
+
+
+@dataclass(frozen=True)
+class NumberType:
+    """A Python number of ``kind`` ``bool``, ``int`` or ``float``."""
+
+    kind: type
+    may_be_none: bool = False
+    may_be_unbound: bool = False
+
+
+Type = Union[TensorType, NumberType]
+
+_KIND_ORDER = (bool, int, float)
+
+
+def same_dimension(left: Any, right: Any) -> bool:
+    """Whether two dimensions are known to be equal."""
+    if left is None or right is None:
+        return False
+    if isinstance(left, torch.SymInt) or isinstance(right, torch.SymInt):
+        both = isinstance(left, torch.SymInt) and isinstance(right, torch.SymInt)
+        return both and bool(left.node.expr == right.node.expr)
+    return bool(left == right)
+
+
+def join_shapes(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape that covers both: equal dimensions stay, others become unknown.
+
+    Raises:
+        JoinFailure: the shapes differ in their number of dimensions.
+    """
+    if len(left) != len(right):
+        raise JoinFailure("SG201", f"Shape Join Failed: shape1 = {show_shape(left)}, shape2 = {show_shape(right)}.")
+    return tuple(a if same_dimension(a, b) else None for a, b in zip(left, right))
+
+
+def show_shape(shape: tuple[Any, ...]) -> str:
+    """A shape as the messages print it; ``?`` is an unknown dimension."""
+    inner = ", ".join(str(d) if isinstance(d, int) else "?" for d in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def join_types(left: Type, right: Type) -> Type:
+    """The type that covers both.
+
+    A number meets a tensor as a 0-d tensor of that dtype, provided torch's promotion would not change the dtype.
+
+    Raises:
+        JoinFailure: with the reason, when no one type covers both.
+    """
+    if isinstance(left, NumberType) and isinstance(right, NumberType):
+        kind = max(left.kind, right.kind, key=_KIND_ORDER.index)
+        joined: Type = NumberType(kind)
+    elif isinstance(left, TensorType) and isinstance(right, TensorType):
+        joined = _join_tensors(left, right)
+    elif isinstance(left, TensorType) and isinstance(right, NumberType):
+        joined = _join_tensors(left, as_tensor_type(right, left))
+    else:
+        assert isinstance(left, NumberType) and isinstance(right, TensorType)
+        joined = _join_tensors(as_tensor_type(left, right), right)
+    return replace(
+        joined,
+        may_be_none=left.may_be_none or right.may_be_none,
+        may_be_unbound=left.may_be_unbound or right.may_be_unbound,
+    )
+
+
+def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
+    if left.dtype != right.dtype:
+        raise JoinFailure("SG202", f"outputs differ in dtype: {left.dtype} and {right.dtype}")
+    if left.device != right.device:
+        raise JoinFailure("SG202", f"outputs differ in device: {left.device} and {right.device}")
+    return TensorType(
+        left.dtype, left.device, join_shapes(left.shape, right.shape), left.requires_grad or right.requires_grad
+    )
+
+
+def as_tensor_type(number: NumberType, like: TensorType) -> TensorType:
+    """The type of a number that becomes a 0-d tensor where the other path has the tensor ``like``.
+
+    Raises:
+        JoinFailure: the number's kind does not fit the tensor's dtype.
+    """
+    fits = (
+        like.dtype == torch.bool if number.kind is bool
+        else like.dtype != torch.bool if number.kind is int
+        else like.dtype.is_floating_point or like.dtype.is_complex
+    )
+    if not fits:
+        raise JoinFailure("SG202", f"a Python {number.kind.__name__} meets a tensor of {like.dtype}")
+    return TensorType(like.dtype, like.device, ())

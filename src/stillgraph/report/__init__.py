@@ -1,0 +1,1 @@
+"""What was captured and why, as data and as text."""

@@ -1,0 +1,1 @@
+"""Calling a program again: guards, cache, drivers, effects."""

@@ -1,0 +1,305 @@
+"""What the runtime needs of torch's inside: its compilers, and its check of tensors' metadata.
+
+The one module of the runtime that touches private parts of torch; each use says what public way is missing.
+"""
+from __future__ import annotations
+
+import copy
+import difflib
+import functools
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import fx
+from torch._guards import TracingContext, detect_fake_mode, tracing
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.printers import PythonPrinter
+
+from stillgraph.program.guards import TensorGuard
+
+Region = Callable[..., Sequence[Any]]
+Backend = Callable[[fx.GraphModule, list[Any]], Region]
+
+# ---- modes and metadata
+# The public ways to ask these take 0.2 µs for each device type, and 5 µs: too much for every call.
+any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
+function_mode_depth: Callable[[], int] = torch._C._len_torch_function_stack
+
+
+def native_tensor_check(tensors: Sequence[Any], guards: Sequence[TensorGuard]) -> Callable[..., bool] | None:
+    """torch's own check of tensors' metadata (no public one exists), built from tensors that satisfy their guards.
+
+    Args:
+        tensors: example tensors; they are not kept alive.
+        guards: for each, which sizes and strides matter.
+
+    Returns:
+        A function of as many values, true only where type, dtype, device, dispatch keys, ``requires_grad``, and the
+        sizes and strides the guards name are those of the examples; None where torch cannot build one.
+    """
+    try:
+        from torch._C._dynamo.guards import TensorGuards
+
+        sizes: list[Any] = [list(guard.shape) for guard in guards]
+        strides: list[Any] = [list(guard.strides or [None] * len(guard.shape)) for guard in guards]
+        native: Callable[..., bool] = TensorGuards(
+            *tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides
+        ).check
+        return native
+    except (ImportError, RuntimeError, TypeError):
+        return None
+
+
+def tensor_holds(guard: TensorGuard, value: Any) -> bool:
+    """Whether a guard holds of a value, read through Python."""
+    kind: type = type(value)
+    return (
+        kind is guard.type
+        and value.dtype is guard.dtype
+        and value.device == guard.device
+        and value.requires_grad is guard.requires_grad
+        and len(value.shape) == len(guard.shape)
+        and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
+        and (guard.strides is None or value.stride() == guard.strides)
+    )
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+class TensorCheck:
+    """Checks the metadata of several tensors at once.
+
+    ``native`` is torch's own check, several times faster than reading the same facts through Python. It also compares
+    facts that no guard mentions (dispatch keys, which depend on thread-wide modes), so it is built from tensors that
+    the guards accepted, is believed only when it says yes, and is built anew where it refused what they accept.
+    """
+
+    __slots__ = ("_usable", "guards", "native")
+
+    def __init__(self, guards: Sequence[TensorGuard]) -> None:
+        self.guards = guards
+        self.native: Callable[..., bool] = _never
+        self._usable = True
+
+    def accepts(self, *tensors: Any) -> bool:
+        """Whether every guard holds of its tensor, read through Python."""
+        if not all(map(tensor_holds, self.guards, tensors)):
+            return False
+        if self._usable:
+            native = native_tensor_check(tensors, self.guards)
+            # One tensor at two sources is refused however often the native check is built.
+            self._usable = native is not None and native(*tensors)
+            self.native = native if native is not None and self._usable else _never
+        return True
+
+
+# ---- compilers
+def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
+    """Find a compiler for regions.
+
+    Args:
+        backend: ``"eager"``, the name of any backend that ``torch.compile`` takes, or a callable
+            ``(GraphModule, example_inputs) -> callable``.
+
+    Returns:
+        ``compile(graph_module, example_inputs)``, which gives a function of the region's inputs that returns a tuple
+        or list. Example inputs may be fake tensors; a real one is replaced by a fake one of fixed shape. Compilation
+        happens at the function's first call, in the modes of that call.
+
+    Raises:
+        ValueError: no backend has this name.
+        TypeError: it is neither a name nor a callable.
+    """
+    if backend == "eager":
+        return _eager
+    if backend == "inductor":
+        return functools.partial(_Region, _inductor)
+    if isinstance(backend, str):
+        return functools.partial(_Region, _named(backend))
+    if callable(backend):
+        return functools.partial(_Region, backend)
+    raise TypeError(f"a backend is a name or a callable, not {type(backend).__qualname__}")
+
+
+def _eager(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Region:
+    forward: Region = graph_module.forward
+    return forward if _returns_sequence(graph_module) else lambda *inputs: (forward(*inputs),)
+
+
+# torch's compilers are not safe to run on two threads at once; the regions of one program also share their symbols.
+_COMPILING = threading.RLock()
+_MOST_VARIANTS = 8
+
+
+class _Region:
+    """A region, compiled at its first call.
+
+    A compiler fixes what it is not told is variable: plain numbers (of symbolic ones Inductor takes integers and floats
+    but no truth values), and whatever it found convenient to assume of symbolic sizes (that one is not 1, say). A call
+    with other numbers is compiled anew, up to a limit; one to which an assumption does not apply runs as it stands.
+    """
+
+    def __init__(self, compiler: Callable[..., Any], graph_module: fx.GraphModule, example_inputs: list[Any]) -> None:
+        self._compiler = compiler
+        self._graph_module = graph_module
+        self._as_it_stands = _eager(graph_module, example_inputs)
+        self._mode, self._examples = _faked(example_inputs)
+        variable = (torch.Tensor, torch.SymInt, torch.SymFloat)
+        self._fixed = [index for index, value in enumerate(example_inputs) if not isinstance(value, variable)]
+        self._variants: dict[tuple[str, ...], Region] = {}
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        # repr tells 1, 1.0, True, -0.0 and NaN apart.
+        numbers = tuple([repr(inputs[index]) for index in self._fixed]) if self._fixed else ()
+        run = self._variants.get(numbers) or self._variant(numbers, inputs)
+        outputs = run(*inputs)
+        return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+
+    def _variant(self, numbers: tuple[str, ...], inputs: tuple[Any, ...]) -> Region:
+        with _COMPILING:
+            if numbers not in self._variants:
+                if len(self._variants) >= _MOST_VARIANTS:
+                    return self._as_it_stands
+                examples = list(self._examples)
+                for index in self._fixed:
+                    examples[index] = inputs[index]
+                self._variants[numbers] = self._compiled(examples)
+            return self._variants[numbers]
+
+    def _compiled(self, examples: list[Any]) -> Region:
+        shape_env = self._mode.shape_env
+        assert shape_env is not None, "_faked sees to it"
+        where = _symbols(examples)
+        already = len(shape_env.guards)
+        shape_env.pending_fresh_unbacked_symbols.clear()  # the capture's: AOTAutograd would look for where they arise
+        # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
+        with tracing(TracingContext(self._mode)):
+            compiled: Region = self._compiler(_returning_tuple(_copied(self._graph_module)), examples)
+        conditions = _assumptions(shape_env, already, set(where))
+        if not conditions:
+            return compiled
+        holds = eval(f"lambda {', '.join(where)}: {' and '.join(conditions)}", {"math": math})
+        places, as_it_stands = list(where.values()), self._as_it_stands
+
+        def run(*inputs: Any) -> Sequence[Any]:
+            fits = holds(*[inputs[index].size(dim) for index, dim in places])
+            return compiled(*inputs) if fits else as_it_stands(*inputs)
+
+        return run
+
+
+def _symbols(examples: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """Where the value of each symbolic size is found: an input and a dimension."""
+    where: dict[str, tuple[int, int]] = {}
+    for index, value in enumerate(examples):
+        for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            # As it was made: an earlier region's compilation may have replaced the symbol by what it assumed.
+            if isinstance(size, torch.SymInt) and size.node._expr.is_symbol:
+                where.setdefault(str(size.node._expr), (index, dim))
+    return where
+
+
+def _assumptions(shape_env: ShapeEnv, already: int, symbols: set[str]) -> list[str]:
+    """The conditions on a region's symbols under which compiled code is right, as Python.
+
+    Args:
+        shape_env: the symbols' environment.
+        already: how many guards it had before the compilation.
+        symbols: those whose values the region's inputs tell.
+    """
+    conditions: dict[str, None] = {}
+    for number, guard in enumerate(shape_env.guards):
+        names = {str(symbol) for symbol in guard.expr.free_symbols}
+        if names <= symbols:
+            conditions[f"({PythonPrinter().doprint(guard.expr)})"] = None
+        elif number >= already:
+            conditions["False"] = None  # it cannot be checked
+    return list(conditions)
+
+
+def _faked(example_inputs: Sequence[Any]) -> tuple[FakeTensorMode, list[Any]]:
+    """The inputs as fake tensors of one mode with a `ShapeEnv`, without which AOTAutograd refuses symbolic sizes."""
+    mode = detect_fake_mode(list(example_inputs))
+    if mode is None or mode.shape_env is None:
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+    return mode, [_fake(value, mode) for value in example_inputs]
+
+
+def _fake(value: Any, mode: FakeTensorMode) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if not isinstance(value, FakeTensor):
+        return mode.from_tensor(value, static_shapes=True)
+    if value.fake_mode is mode:
+        return value
+    with mode:  # from a mode without symbols: every size is known
+        fresh = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return fresh.requires_grad_(value.requires_grad)
+
+
+def _copied(graph_module: fx.GraphModule) -> fx.GraphModule:
+    """A copy that shares parameters but no graph: compilers rewrite the graphs they are given, regions included."""
+    copied = fx.GraphModule(graph_module, copy.deepcopy(graph_module.graph))
+    for name, child in graph_module.named_children():
+        if isinstance(child, fx.GraphModule):
+            setattr(copied, name, _copied(child))
+    return copied
+
+
+def _returns_sequence(graph_module: fx.GraphModule) -> bool:
+    return isinstance(graph_module.graph.output_node().args[0], (tuple, list))
+
+
+def _returning_tuple(graph_module: fx.GraphModule) -> fx.GraphModule:
+    """The same module, its graph changed to return a tuple: AOTAutograd takes no other."""
+    if not _returns_sequence(graph_module):
+        output = graph_module.graph.output_node()
+        output.args = ((output.args[0],),)
+        graph_module.recompile()
+    return graph_module
+
+
+def _inductor(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+    if not _has_cpp_compiler():
+        return _eager(graph_module, example_inputs)
+    from torch._inductor.compile_fx import compile_fx
+
+    compiled: Any = compile_fx(graph_module, example_inputs)
+    return cast(Region, compiled)
+
+
+@functools.cache  # so that the warning is given once
+def _has_cpp_compiler() -> bool:
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    except (RuntimeError, OSError):
+        warnings.warn(
+            "backend 'inductor' needs a C++ compiler and none was found (set CXX); programs run with backend 'eager'",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+def _named(name: str) -> Callable[..., Any]:
+    from torch._dynamo.backends.registry import list_backends, lookup_backend
+    from torch._dynamo.exc import InvalidBackend
+
+    try:
+        backend: Callable[..., Any] = lookup_backend(name)
+    except InvalidBackend:
+        near = difflib.get_close_matches(name, ["eager", *list_backends(exclude_tags=())])
+        known = ", ".join(map(repr, near or ["eager", *list_backends()]))
+        lead = "did you mean" if near else "there are"
+        raise ValueError(f"no backend is named {name!r}; {lead} {known}") from None
+    return backend

@@ -1,0 +1,151 @@
+"""The programs of one static function: found by guards, bounded in number."""
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stillgraph.program.program import Program
+from stillgraph.runtime.guard_codegen import Check, failures
+from stillgraph.runtime.results import Finish
+
+Structure = Any  # an int, or a tuple of an int and names
+
+
+def call_structure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Structure:
+    """What tells calls apart before any guard is looked at: how many positional arguments, and which keywords."""
+    return (len(args), *kwargs) if kwargs else len(args)
+
+
+class CacheInfo(NamedTuple):
+    """How a static function's cache has done."""
+
+    hits: int
+    misses: int
+    programs: int
+    evictions: int
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class CapturedCall:
+    """A program together with the functions that were generated for it.
+
+    A call runs them in turn: ``inputs = check(args, kwargs)``, ``outputs = run(*inputs)``,
+    ``finish(outputs, args, kwargs)``. ``used`` is the cache's: when the program was last used.
+    """
+
+    program: Program
+    structure: Structure
+    check: Check
+    run: Callable[..., Sequence[Any]]
+    finish: Finish
+    used: int = 0
+
+
+class ProgramCache:
+    """A bounded set of captured calls.
+
+    Reading takes no lock: the table and the tuples in it are never changed, only replaced (under the lock). The counts
+    are exact under the GIL, for CPython does not switch threads within ``self.hits += 1``.
+    """
+
+    __slots__ = ("_lock", "_table", "_warned", "evictions", "hits", "misses", "name", "size")
+
+    def __init__(self, name: str, size: int) -> None:
+        """Make an empty cache.
+
+        Args:
+            name: the static function's name, for the warning.
+            size: how many programs are kept.
+
+        Raises:
+            ValueError: the size is less than one.
+        """
+        if size < 1:
+            raise ValueError(f"a cache holds at least one program, not {size}")
+        self.name = name
+        self.size = size
+        self.hits = self.misses = self.evictions = 0
+        self._table: dict[Structure, tuple[CapturedCall, ...]] = {}
+        self._lock = threading.Lock()
+        self._warned = False
+
+    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]] | None:
+        """Look for a program that fits a call.
+
+        Returns:
+            The captured call and the inputs of its graph, or None.
+        """
+        # `call_structure`, written out: this is on the path of every call.
+        calls = self._table.get((len(args), *kwargs) if kwargs else len(args), ())
+        for call in calls:
+            inputs = call.check(args, kwargs)
+            if inputs is not None:
+                self.hits += 1
+                call.used = self.hits + self.misses
+                if calls[0] is not call:
+                    self._move_to_front(call)
+                return call, inputs
+        return None
+
+    def add(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add what was captured for a call that missed, and evict the least recently used where the cache is full.
+
+        The first eviction warns, and says in what the call differs from the most similar one that was cached.
+        """
+        with self._lock:
+            self.misses += 1
+            call.used = self.hits + self.misses
+            calls = self._recent_first()
+            warn = len(calls) >= self.size and not self._warned
+            if len(calls) >= self.size:
+                self._remove(calls[-1])
+                self.evictions += 1
+                self._warned = True
+            self._table = {**self._table, call.structure: (call, *self._table.get(call.structure, ()))}
+        if warn:  # outside the lock: this reads the user's objects
+            warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=4)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs, the most recently used first."""
+        return tuple(call.program for call in self._recent_first())
+
+    def info(self) -> CacheInfo:
+        """The counts so far."""
+        return CacheInfo(self.hits, self.misses, len(self._recent_first()), self.evictions, self.size)
+
+    def clear(self) -> None:
+        """Forget every program; the counts stay."""
+        with self._lock:
+            self._table = {}
+
+    def _recent_first(self) -> list[CapturedCall]:
+        calls = [call for group in self._table.values() for call in group]
+        return sorted(calls, key=lambda call: call.used, reverse=True)
+
+    def _move_to_front(self, call: CapturedCall) -> None:
+        with self._lock:
+            group = self._table.get(call.structure, ())
+            if call in group:  # it may have been evicted meanwhile
+                rest = (other for other in group if other is not call)
+                self._table = {**self._table, call.structure: (call, *rest)}
+
+    def _remove(self, call: CapturedCall) -> None:
+        rest = tuple(other for other in self._table[call.structure] if other is not call)
+        others = {structure: group for structure, group in self._table.items() if structure != call.structure}
+        self._table = {**others, call.structure: rest} if rest else others
+
+    def _what_keeps_changing(
+        self, calls: list[CapturedCall], new: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> str:
+        similar = [call for call in calls if call.structure == new.structure]
+        reasons = [list(failures(call.program.guards, args, kwargs)) for call in similar]
+        closest = min((found for found in reasons if found), key=len, default=["it is called in ever new ways"])
+        return (
+            f"{self.name} already has {self.size} programs and needs one more, so the least recently used is dropped: "
+            f"{closest[0]}. Where that keeps changing, every call is captured anew: pass a tensor, or raise cache_size."
+        )

@@ -1,0 +1,80 @@
+"""Effects on Python objects, as the statements of the function that finishes a call (see `runtime/results.py`)."""
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+from stillgraph.program.effects import (
+    DeleteAttribute,
+    Effect,
+    SetAttribute,
+    SetCell,
+    SetContents,
+    SetGlobal,
+    SetItem,
+)
+from stillgraph.program.guards import Cell, Source
+from stillgraph.program.outputs import Template
+from stillgraph.runtime.guard_codegen import FunctionWriter, is_name
+
+
+def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Template], str]) -> str:
+    """The statement that carries out one effect.
+
+    Reading the target and building the value are written to ``writer`` at once, the statement itself is returned: every
+    source is read as the call found it, before the first effect changes anything.
+
+    Args:
+        effect: what to do.
+        writer: the function being written.
+        value_of: gives the expression of a template.
+    """
+    match effect:
+        case SetAttribute(target=target, name=name, value=value):
+            owner, new = writer.read(target), value_of(value)
+            return f"{owner}.{name} = {new}" if is_name(name) else f"setattr({owner}, {name!r}, {new})"
+        case DeleteAttribute(target=target, name=name):
+            owner = writer.read(target)
+            return f"del {owner}.{name}" if is_name(name) else f"delattr({owner}, {name!r})"
+        case SetContents(target=target, value=value):
+            return f"{writer.constant(replace_contents)}({writer.read(target)}, {value_of(value)})"
+        case SetItem(target=target, key=key, value=value):
+            return f"{writer.read(target)}[{writer.literal(key)}] = {value_of(value)}"
+        case SetCell(target=target, value=value):
+            return f"{_cell(target, writer)}.cell_contents = {value_of(value)}"
+        case SetGlobal(module=module, name=name, value=value):
+            return f"modules[{module!r}].__dict__[{name!r}] = {value_of(value)}"
+
+
+def _cell(target: Source, writer: FunctionWriter) -> str:
+    # A `Cell` source means the contents; here it is the cell that is wanted. Any other source leads to a cell.
+    return writer.constant(target.cell) if isinstance(target, Cell) else writer.read(target)
+
+
+def replace_contents(target: Any, value: Any) -> None:
+    """Make a container hold exactly what another holds, in place.
+
+    A subclass's own methods are passed by: they ran during capture, and what they wrote is recorded as well.
+
+    Args:
+        target: a list, dict, set, deque (or an instance of a subclass), or anything that takes ``target[:] = value``.
+        value: the new contents, in a container of the same kind.
+    """
+    if isinstance(target, list):
+        list.__setitem__(target, slice(None), value)
+    elif isinstance(target, OrderedDict):
+        OrderedDict.clear(target)
+        for key, item in value.items():
+            OrderedDict.__setitem__(target, key, item)
+    elif isinstance(target, dict):
+        dict.clear(target)
+        dict.update(target, value)
+    elif isinstance(target, set):
+        set.clear(target)
+        set.update(target, value)
+    elif isinstance(target, deque):
+        deque.clear(target)
+        deque.extend(target, value)
+    else:
+        target[:] = value

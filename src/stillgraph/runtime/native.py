@@ -1,0 +1,384 @@
+"""The native lowering: a program as readable Python, with real ``if`` and ``while`` around its operations.
+
+Nothing is functionalised and nothing is approximated: numbers are Python numbers, autograd is PyTorch's own. With a
+compiling backend the straight-line stretches between control flow become functions that the backend compiles.
+"""
+from __future__ import annotations
+
+import keyword
+import linecache
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.context import Context
+from stillgraph.program.program import Program
+from stillgraph.runtime.segments import Segment, split_segments
+
+Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
+
+_INFIX = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>", operator.eq: "==", operator.ne: "!=",
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.is_: "is",
+}
+_PREFIX = {operator.neg: "-", operator.invert: "~", operator.not_: "not ", operator.pos: "+"}
+_COND = torch.ops.higher_order.cond
+_WHILE = torch.ops.higher_order.while_loop
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A program made callable: ``run(*inputs)`` gives the tuple of the graph's outputs; ``code`` is its source."""
+
+    run: Callable[..., tuple[Any, ...]]
+    code: str
+
+
+@dataclass
+class _Writer:
+    """Writes the driver's lines; keeps the names and the objects they stand for."""
+
+    compile: Compile | None
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    objects: dict[str, Any] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    names: dict[fx.Node, str] = field(default_factory=dict)
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, stem: str) -> str:
+        name, count = stem, 1
+        while name in self.taken or keyword.iskeyword(name) or name in self.objects:
+            count += 1
+            name = f"{stem}_{count}"
+        self.taken.add(name)
+        return name
+
+    def object(self, stem: str, value: Any) -> str:
+        """A global name of the driver for an object."""
+        for name, known in self.objects.items():
+            if known is value:
+                return name
+        name = self.fresh(stem)
+        self.objects[name] = value
+        return name
+
+
+def lower(program: Program, compile: Compile | None) -> Driver:
+    """The native driver of a program.
+
+    Args:
+        program: what to run.
+        compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
+    """
+    writer = _Writer(compile)
+    graph = program.graph
+    inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    for node in inputs:
+        writer.names[node] = writer.fresh(node.name)
+    header = f"def {_identifier(program.name)}({', '.join(writer.names[n] for n in inputs)}):"
+    ambient = _ambient(program)
+    outputs = _Block(writer, graph, ambient).write()
+    writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
+    code = "\n".join([header, *writer.lines]) + "\n"
+    return Driver(_compile_source(program.name, code, writer.objects), code)
+
+
+def _identifier(name: str) -> str:
+    cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return cleaned if cleaned.isidentifier() and not keyword.iskeyword(cleaned) else f"program_{cleaned}"
+
+
+def _ambient(program: Program) -> Context | None:
+    from stillgraph.program.guards import ModeGuard
+
+    for guard in program.guards:
+        if isinstance(guard, ModeGuard):
+            return guard.context  # type: ignore[no-any-return]
+    return None
+
+
+def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
+    file = f"<stillgraph {name} {id(objects):x}>"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    namespace = dict(objects)
+    exec(compile(code, file, "exec"), namespace)  # noqa: S102 - the code is ours, generated above
+    return namespace[_identifier(name)]  # type: ignore[no-any-return]
+
+
+@dataclass
+class _Block:
+    """Writes one region; values that are not used any more are let go, as eager PyTorch would."""
+
+    writer: _Writer
+    module: fx.GraphModule
+    ambient: Context | None
+
+    def write(self) -> list[str]:
+        """Write the region's operations; the names of its outputs."""
+        nodes = list(self.module.graph.nodes)
+        context = self.ambient
+        self._last = _last_uses(nodes)
+        items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes)
+        outputs: list[str] = []
+        for item in items:
+            if isinstance(item, Segment):
+                context = self._switch(context, self.ambient)
+                self._write_segment(item)
+                continue
+            if item.op == "output":
+                context = self._switch(context, self.ambient)
+                outputs = [self.value(a) for a in item.args[0]]
+            elif item.op != "placeholder":
+                if item.op != "get_attr" and item.target is not operator.getitem:
+                    context = self._switch(context, item.meta.get("context", context))
+                self._write_node(item)
+                self._let_go(item)
+        return outputs
+
+    def _switch(self, now: Context | None, then: Context | None) -> Context | None:
+        """Leave one torch mode and enter another, where they differ."""
+        if then is None or now == then:
+            return then if now is None else now
+        if now != self.ambient:
+            self.writer.depth -= 1
+        if then != self.ambient:
+            name = self.writer.object("modes", then)
+            enter = self.writer.object("entered", entered)
+            self.writer.line(f"with {enter}({name}):")
+            self.writer.depth += 1
+        return then
+
+    # ---- nodes
+    def _write_node(self, node: fx.Node) -> None:
+        writer = self.writer
+        if node.op == "get_attr":
+            value = _attribute(self.module, str(node.target))
+            if not isinstance(value, fx.GraphModule):
+                writer.names[node] = writer.object(str(node.target).replace(".", "_"), value)
+        elif node.target is _COND:
+            self._write_cond(node)
+        elif node.target is _WHILE:
+            self._write_while(node)
+        elif node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0] in self._parts:
+            writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]
+        else:
+            text = self._expression(node)
+            if node.users:
+                writer.names[node] = writer.fresh(node.name)
+                writer.line(f"{writer.names[node]} = {text}")
+            else:
+                writer.line(text)
+
+    def _expression(self, node: fx.Node) -> str:
+        args = [self.value(a) for a in node.args]
+        keywords = [f"{k}={self.value(v)}" for k, v in node.kwargs.items()]
+        target = node.target
+        if node.op == "call_method":
+            return f"{_primary(args[0])}.{target}({', '.join(args[1:] + keywords)})"
+        if target in _INFIX and len(args) == 2 and not keywords:
+            return f"{args[0]} {_INFIX[target]} {args[1]}"
+        if target in _PREFIX and len(args) == 1:
+            return f"{_PREFIX[target]}{args[0]}"
+        if target is operator.getitem:
+            return f"{_primary(args[0])}[{self._index(node.args[1])}]"
+        if target is operator.setitem:
+            return f"{args[0]}[{self._index(node.args[1])}] = {args[2]}"
+        if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str):
+            return f"{_primary(args[0])}.{node.args[1]}"
+        return f"{self._function(target)}({', '.join(args + keywords)})"
+
+    def _function(self, target: Any) -> str:
+        name = getattr(target, "__name__", "function")
+        return self.writer.object(name if name.isidentifier() else "function", target)
+
+    def _index(self, index: Any) -> str:
+        if isinstance(index, tuple) and index:
+            return ", ".join(self._index(i) for i in index) + ("," if len(index) == 1 else "")
+        if isinstance(index, slice):
+            bounds = ["" if b is None else self.value(b) for b in (index.start, index.stop)]
+            return ":".join(bounds) + ("" if index.step is None else f":{self.value(index.step)}")
+        return self.value(index)
+
+    def value(self, value: Any) -> str:
+        """An argument of a node as Python."""
+        if isinstance(value, fx.Node):
+            return self.writer.names[value]
+        if isinstance(value, tuple):
+            return f"({''.join(self.value(v) + ', ' for v in value)})"
+        if isinstance(value, list):
+            return f"[{', '.join(self.value(v) for v in value)}]"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, slice):
+            return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            return f"float('{value}')"
+        if value is None or value is ... or isinstance(value, (bool, int, float, str, bytes, complex)):
+            return repr(value) if value is not ... else "..."
+        return self.writer.object(str(value).replace("torch.", "").replace(":", "_") if str(value).isidentifier()
+                                  or str(value).startswith("torch.") and str(value)[6:].isidentifier() else "constant", value)
+
+    # ---- control flow
+    @property
+    def _parts(self) -> dict[fx.Node, list[str]]:
+        return self.__dict__.setdefault("_part_names", {})  # type: ignore[no-any-return]
+
+    def _write_cond(self, node: fx.Node) -> None:
+        predicate, true, false, operands = node.args
+        names = self._output_names(node)
+        self.writer.line(f"if {self.value(predicate)}:")
+        self._write_arm(true, operands, names, node)
+        self.writer.line("else:")
+        self._write_arm(false, operands, names, node)
+
+    def _write_arm(self, region: Any, operands: Any, names: list[str], node: fx.Node) -> None:
+        writer = self.writer
+        writer.depth += 1
+        module = _attribute(self.module, str(region.target))
+        self._bind(module, operands)
+        start = len(writer.lines)
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        for name, output in zip(names, outputs):
+            if name != "_":
+                writer.line(f"{name} = {output}")
+        if len(writer.lines) == start:
+            writer.line("pass")
+        writer.depth -= 1
+
+    def _write_while(self, node: fx.Node) -> None:
+        test, body, entries, operands = node.args
+        writer = self.writer
+        stems = self._output_names(node, keep_all=True)
+        for name, entry in zip(stems, entries):  # type: ignore[arg-type]
+            writer.line(f"{name} = {self.value(entry)}")
+        writer.line("while True:")
+        writer.depth += 1
+        context = node.meta.get("context", self.ambient)
+        test_module = _attribute(self.module, str(test.target))  # type: ignore[union-attr]
+        self._bind(test_module, operands, stems)
+        (go,) = _Block(writer, test_module, context).write()
+        writer.line(f"if not {go}:")
+        writer.line("    break")
+        body_module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]
+        self._bind(body_module, operands, stems)
+        outputs = _Block(writer, body_module, context).write()
+        changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
+        if changed:
+            writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
+        writer.depth -= 1
+
+    def _bind(self, module: fx.GraphModule, operands: Any, carried: list[str] | None = None) -> None:
+        """Let a region's placeholders be the variables of the block around it."""
+        names = [*(carried or []), *(self.value(o) for o in operands)]
+        placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+        for placeholder, name in zip(placeholders, names, strict=True):
+            self.writer.names[placeholder] = name
+
+    def _output_names(self, node: fx.Node, keep_all: bool = False) -> list[str]:
+        parts: dict[int, fx.Node] = {n.args[1]: n for n in node.users if n.target is operator.getitem}  # type: ignore[misc]
+        count = len(node.meta["val"])
+        names = [
+            self.writer.fresh(f"{node.name}_{i}") if keep_all or (i in parts and parts[i].users) else "_"
+            for i in range(count)
+        ]
+        self._parts[node] = names
+        return names
+
+    # ---- lifetimes and segments
+    def _let_go(self, node: fx.Node) -> None:
+        gone = [self.writer.names[n] for n in self._last.get(node, ()) if n in self.writer.names and _own(n)]
+        if gone:
+            self.writer.line(f"{' = '.join(gone)} = None")
+
+    def _write_segment(self, segment: Segment) -> None:
+        writer = self.writer
+        assert writer.compile is not None
+        module, inputs, outputs = segment.build(self.module, self.ambient)
+        function = writer.object(writer.fresh("region"), LazyRegion(module, writer.compile))
+        for node in outputs:
+            writer.names[node] = writer.fresh(node.name)
+        call = f"{function}({', '.join(writer.names[n] for n in inputs)})"
+        writer.line(f"{''.join(writer.names[n] + ', ' for n in outputs)}= {call}" if outputs else call)
+        for node in segment.nodes:
+            self._let_go(node)
+
+
+def _own(node: fx.Node) -> bool:
+    """Whether a variable is made by the region itself and is one value of its own."""
+    return node.op in ("call_function", "call_method") and node.target not in (_COND, _WHILE) and not (
+        node.target is operator.getitem
+        and isinstance(node.args[0], fx.Node)
+        and node.args[0].target in (_COND, _WHILE)
+    )
+
+
+def _last_uses(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
+    last: dict[fx.Node, fx.Node] = {}
+    for node in nodes:
+        for used in node.all_input_nodes:
+            last[used] = node
+    grouped: dict[fx.Node, list[fx.Node]] = {}
+    for used, user in last.items():
+        if user.op != "output":
+            grouped.setdefault(user, []).append(used)
+    return grouped
+
+
+def _primary(text: str) -> str:
+    return text if text.replace("_", "a").replace(".", "a").isalnum() or text[0] in "([" else f"({text})"
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+class LazyRegion:
+    """A straight-line region, compiled by the backend when it is first run."""
+
+    def __init__(self, module: fx.GraphModule, compile: Compile) -> None:
+        self._module = module
+        self._compile = compile
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._compiled is None:
+            self._compiled = self._compile(self._module, list(inputs))
+        return self._compiled(*inputs)
+
+
+class entered:  # noqa: N801 - a context manager, used like a function in generated code
+    """Run a block under a context's modes."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._open: list[Any] = []
+
+    def __enter__(self) -> None:
+        context = self._context
+        self._open = [torch.inference_mode(context.inference)] if context.inference else []
+        self._open.append(torch.set_grad_enabled(context.grad))
+        enabled = {a.device_type: a for a in context.autocast}
+        for device in ("cpu", "cuda"):
+            now = torch.is_autocast_enabled(device)
+            wanted = enabled.get(device)
+            if wanted is not None:
+                self._open.append(torch.autocast(device, wanted.dtype, True, wanted.cache_enabled))
+            elif now:
+                self._open.append(torch.autocast(device, enabled=False))
+        for manager in self._open:
+            manager.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for manager in reversed(self._open):
+            manager.__exit__(*error)

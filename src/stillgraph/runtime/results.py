@@ -1,0 +1,223 @@
+"""What a call returns and leaves behind, rebuilt from the outputs of a program's graph by one generated function."""
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch.utils._pytree as pytree
+
+from stillgraph.program.effects import Effect
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.runtime.effects import replace_contents, write_effect
+from stillgraph.runtime.guard_codegen import FunctionWriter
+
+Finish = Callable[[Sequence[Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+def compile_template(template: Template) -> Finish:
+    """Compile a template.
+
+    Args:
+        template: how the value is made.
+
+    Returns:
+        ``finish(outputs, args, kwargs)``, which builds the value from the graph's outputs and the call's arguments.
+    """
+    return compile_result(template, ())
+
+
+def compile_result(result: Template, effects: Sequence[Effect]) -> Finish:
+    """Compile a program's result and its effects together, so that an object in both is one object.
+
+    Containers and instances are numbered in depth-first pre-order through the result and then through the values of the
+    effects in turn; `Shared` refers to these numbers, also from within the node itself (a list that contains itself).
+
+    Args:
+        result: what the call returns.
+        effects: what it does to objects that outlive it, in order.
+
+    Returns:
+        ``finish(outputs, args, kwargs)``, which builds every value, then carries out the effects, then returns the
+        result. Sources are read before the first effect. Its text is ``finish.__source__``.
+
+    Raises:
+        ValueError: a template shares a node that does not exist, or a tuple contains itself with no list, dict or
+            object in between.
+    """
+    writer = FunctionWriter()
+    nodes = _Nodes([result, *(effect.value for effect in effects if hasattr(effect, "value"))])
+    builder = _Builder(nodes, writer)
+    roots = iter(nodes.roots)
+    returned = builder.expression(next(roots))
+    # Templates were flattened in the order of the effects, so each effect that has a value takes the next root.
+    statements = [write_effect(effect, writer, lambda _: builder.expression(next(roots))) for effect in effects]
+    builder.fill_allocated()
+    writer.lines += [*statements, f"return {returned}"]
+    return writer.function("finish(outputs, args, kwargs)")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A container or an instance whose children are leaves or `Shared`."""
+
+    template: Container | Instance
+    children: tuple[Template, ...]
+
+
+class _Nodes:
+    """Templates as a table: every node has its number, and is referred to by `Shared`."""
+
+    def __init__(self, templates: Sequence[Template]) -> None:
+        self.table: list[_Node | None] = []
+        self.uses: Counter[int] = Counter()
+        self.cyclic = False
+        self.roots = [self._flatten(template) for template in templates]
+
+    def _flatten(self, template: Template) -> Template:
+        if isinstance(template, Shared):
+            if not 0 <= template.index < len(self.table):
+                raise ValueError(f"node #{template.index} is shared before it is made")
+            self.uses[template.index] += 1
+            self.cyclic = self.cyclic or self.table[template.index] is None  # we are still inside that node
+            return template
+        if isinstance(template, Choice):
+            return Choice(template.flag, self._flatten(template.left), self._flatten(template.right))
+        if not isinstance(template, (Container, Instance)):
+            return template
+        index = len(self.table)
+        self.table.append(None)
+        children = template.children if isinstance(template, Container) else [value for _, value in template.attributes]
+        self.table[index] = _Node(template, tuple(self._flatten(child) for child in children))
+        self.uses[index] += 1
+        return Shared(index)
+
+
+class _Builder:
+    """Writes the expressions of a table's nodes: used once, a node is written in its place; else it has a name.
+
+
+    Where the table has a cycle, everything that can be made empty and filled later (``_EMPTY``, instances) is.
+    """
+
+    def __init__(self, nodes: _Nodes, writer: FunctionWriter) -> None:
+        self.nodes = nodes
+        self.writer = writer
+        self.done: set[int] = set()
+        self.started: set[int] = set()
+        self.to_fill: list[int] = []
+
+    def expression(self, template: Template) -> str:
+        match template:
+            case Output(index=index):
+                return f"outputs[{index}]"
+            case Constant(value=value):
+                return self.writer.constant(value)
+            case Same(source=source):
+                return self.writer.read(source)
+            case Choice(flag=flag, left=left, right=right):
+                return f"({self.expression(left)} if {self.expression(flag)} else {self.expression(right)})"
+            case Shared(index=index):
+                return self._node(index)
+        raise TypeError(f"not a leaf: {template!r}")
+
+    def _node(self, index: int) -> str:
+        name = f"n{index}"
+        if index in self.done:
+            return name
+        if index in self.started:
+            raise ValueError(f"node #{index} contains itself and cannot be made")
+        self.started.add(index)
+        node = self._at(index)
+        if self.nodes.cyclic and _can_be_filled(node.template):
+            self._assign(index, self._empty(node.template))
+            self.to_fill.append(index)
+            return name
+        if isinstance(node.template, Instance):
+            attributes = self._attributes(node)
+            self._assign(index, self._empty(node.template))
+            self.writer.lines.append(f"{name}.__dict__.update({attributes})")
+            return name
+        expression = self._container(node)
+        if self.nodes.uses[index] == 1 and not self.nodes.cyclic:
+            return expression
+        self._assign(index, expression)
+        return name
+
+    def fill_allocated(self) -> None:
+        while self.to_fill:
+            index = self.to_fill.pop(0)
+            node = self._at(index)
+            if isinstance(node.template, Instance):
+                self.writer.lines.append(f"n{index}.__dict__.update({self._attributes(node)})")
+            else:
+                replace = self.writer.constant(replace_contents)
+                self.writer.lines.append(f"{replace}(n{index}, {self._container(node)})")
+
+    def _at(self, index: int) -> _Node:
+        node = self.nodes.table[index]
+        assert node is not None, "the table is complete once it is built"
+        return node
+
+    def _assign(self, index: int, expression: str) -> None:
+        self.writer.lines.append(f"n{index} = {expression}")
+        self.done.add(index)
+
+    def _attributes(self, node: _Node) -> str:
+        assert isinstance(node.template, Instance)
+        names = (name for name, _ in node.template.attributes)
+        return _dict_display(names, [self.expression(child) for child in node.children])
+
+    def _empty(self, template: Container | Instance) -> str:
+        if isinstance(template, Instance):
+            return f"{self.writer.constant(allocate)}({self.writer.constant(template.type)})"
+        return _EMPTY[template.type](self.writer, template.context)
+
+    def _container(self, node: _Node) -> str:
+        template = node.template
+        assert isinstance(template, Container)
+        children = [self.expression(child) for child in node.children]
+        listed = ", ".join(children)
+        kind, context = template.type, template.context
+        if kind is tuple:
+            return f"({listed}{',' if len(children) == 1 else ''})"
+        if kind is list:
+            return f"[{listed}]"
+        if kind is dict:
+            return _dict_display((self.writer.literal(key) for key in context), children, quoted=True)
+        if kind in (set, frozenset):  # not pytree nodes: torch registers no order for them
+            return f"{kind.__name__}(({listed}{',' if len(children) == 1 else ''}))"
+        if pytree.is_namedtuple_class(kind) and kind not in pytree.SUPPORTED_NODES:
+            return f"{self.writer.constant(kind)}({listed})"
+        if kind not in pytree.SUPPORTED_NODES:
+            raise ValueError(f"{kind.__qualname__} is not registered as a pytree node")
+        unflatten = self.writer.constant(pytree.SUPPORTED_NODES[kind].unflatten_fn)
+        return f"{unflatten}([{listed}], {self.writer.constant(context)})"
+
+
+def _dict_display(keys: Iterator[str], values: Sequence[str], *, quoted: bool = False) -> str:
+    pairs = (f"{key if quoted else repr(key)}: {value}" for key, value in zip(keys, values, strict=True))
+    return f"{{{', '.join(pairs)}}}"
+
+
+_EMPTY: dict[Any, Callable[[FunctionWriter, Any], str]] = {
+    list: lambda writer, context: "[]",
+    dict: lambda writer, context: "{}",
+    set: lambda writer, context: "set()",
+    OrderedDict: lambda writer, context: f"{writer.constant(OrderedDict)}()",
+    defaultdict: lambda writer, context: f"{writer.constant(defaultdict)}({writer.constant(context[0])})",
+    deque: lambda writer, context: f"{writer.constant(deque)}(maxlen={writer.literal(context)})",
+}
+
+
+def _can_be_filled(template: Container | Instance) -> bool:
+    return isinstance(template, Instance) or template.type in _EMPTY
+
+
+def allocate(kind: type) -> Any:
+    """An instance whose ``__init__`` has not run."""
+    try:
+        return object.__new__(kind)
+    except TypeError:  # a subclass of a builtin (an exception, say) has an allocator of its own
+        return kind.__new__(kind)  # type: ignore[call-overload]

@@ -1,0 +1,225 @@
+"""The callable that stands in for a function: finds the program that fits a call, or captures it, and runs it."""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from stillgraph.program.program import Program
+from stillgraph.runtime.backends import Backend, resolve_backend
+from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
+from stillgraph.runtime.guard_codegen import compile_guards, explain_miss, read_source, weakened
+from stillgraph.runtime.results import compile_result
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Capture = Callable[[tuple[Any, ...], dict[str, Any]], Program]
+CompileProgram = Callable[[Program, Backend], Callable[..., Sequence[Any]]]
+
+
+class StaticFunction(Generic[P, R]):
+    """A function that runs as static programs, one for each set of Python facts it was called under.
+
+    Calling it gives what the original gives. It is a descriptor: in a class body it becomes a method.
+    """
+
+    #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
+    takes_call: frozenset[str] = frozenset({"get_program", "explain"})
+
+    def __init__(
+        self,
+        original: Callable[P, R],
+        capture: Capture,
+        *,
+        compile_program: CompileProgram,
+        backend: str | Callable[..., Any] = "eager",
+        cache_size: int = 8,
+        is_capturing: Callable[[], bool],
+        is_enabled: Callable[[], bool],
+    ) -> None:
+        """Wrap a function.
+
+        Args:
+            original: the function, or a ``staticmethod`` or ``classmethod`` of one.
+            capture: makes the program of a call ``(args, kwargs)``, without lasting effects.
+            compile_program: makes a function of the program's inputs that returns its outputs, given a compiler of
+                regions.
+            backend: what compiles regions (see `runtime.backends.resolve_backend`).
+            cache_size: how many programs are kept.
+            is_capturing: whether this thread is capturing; then the original is called, to be captured with the rest.
+            is_enabled: the global switch; when off, the original is called.
+
+        Raises:
+            TypeError: ``original`` is not callable.
+            ValueError: no backend has this name, or the cache size is less than one.
+        """
+        self._descriptor = original
+        function = original.__func__ if isinstance(original, (staticmethod, classmethod)) else original
+        if not callable(function):
+            raise TypeError(f"{function!r} is not callable")
+        # A function's own attributes are carried over; those of a module or another object are not ours to copy.
+        carried = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()
+        functools.update_wrapper(self, function, updated=carried)
+        try:
+            self.__signature__ = inspect.signature(function)
+        except (TypeError, ValueError):
+            pass  # a builtin that does not tell
+        self._function: Callable[..., R] = function
+        self._capture = capture
+        self._compile_program = compile_program
+        self._backend = resolve_backend(backend)
+        self._is_capturing = is_capturing
+        self._is_enabled = is_enabled
+        self._name = getattr(function, "__qualname__", type(function).__qualname__)
+        self._cache = ProgramCache(self._name, cache_size)
+        self._capture_lock = threading.RLock()  # re-entrant: what is captured may call us again
+        self._rolled_back = False
+        self._warned = False
+
+    # ---- calling
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the program that fits; the first time, capture it."""
+        if self._is_capturing() or self._rolled_back or not self._is_enabled():
+            return self._function(*args, **kwargs)
+        call, inputs = self._cache.find(args, kwargs) or self._captured(args, kwargs)
+        return cast(R, call.finish(call.run(*inputs), args, kwargs))
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
+        """Capture a call that no program fits, unless another thread just did."""
+        with self._capture_lock:
+            found = self._cache.find(args, kwargs)
+            if found is not None:
+                return found
+            call = self._new_call(args, kwargs)
+            inputs = call.check(args, kwargs)
+            if inputs is None:
+                inputs = self._inputs_without_check(call.program, args, kwargs)
+            self._cache.add(call, args, kwargs)
+        return call, inputs
+
+    def _new_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall:
+        program = self._capture(args, kwargs)
+        program = replace(program, guards=tuple(weakened(guard) for guard in program.guards))
+        return CapturedCall(
+            program,
+            call_structure(args, kwargs),
+            compile_guards(program.inputs, program.guards),
+            self._compile_program(program, self._backend),
+            compile_result(program.result, program.effects),
+        )
+
+    def _inputs_without_check(
+        self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The inputs for the very call a program was captured from, though its guards do not hold of it.
+
+        What was read differs at each reading (a property that counts, say). The program is right for this call.
+        """
+        if not self._warned:
+            self._warned = True
+            reason = explain_miss(program.guards, args, kwargs, program.inputs)
+            warnings.warn(
+                f"{self._name} is captured anew at every call, for what it reads differs each time: {reason}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return tuple(read_source(item.source, args, kwargs) for item in program.inputs)
+
+    # ---- looking inside
+    @property
+    def original(self) -> Callable[P, R]:
+        """The function that was wrapped."""
+        return self._function
+
+    def rollback(self) -> Callable[P, R]:
+        """Go back to plain PyTorch: the programs are dropped, and calls from now on run the original.
+
+        Returns:
+            What was wrapped, a ``staticmethod`` or ``classmethod`` included.
+        """
+        self._rolled_back = True
+        self._cache.clear()
+        return self._descriptor
+
+    def get_program(self, /, *args: P.args, **kwargs: P.kwargs) -> Program:
+        """The program for a call, captured if need be, without running it."""
+        call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
+        return call.program
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The cached programs, the most recently used first."""
+        return self._cache.programs
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, programs, evictions and the size of the cache."""
+        return self._cache.info()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name}>"
+
+    # ---- being a method
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function itself, or bound to its receiver."""
+        if isinstance(self._descriptor, staticmethod):
+            return self
+        if isinstance(self._descriptor, classmethod):
+            return BoundStaticFunction(self, type(instance) if owner is None else owner)
+        return self if instance is None else BoundStaticFunction(self, instance)
+
+    # ---- being copied or pickled with the object that holds it
+    def __reduce__(self) -> str:
+        return self._name  # as functions are: by name
+
+    def __copy__(self) -> StaticFunction[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StaticFunction[P, R]:
+        """Functions are copied by sharing them.
+
+        Raises:
+            TypeError: the original is bound to an object, so the copy would go on calling that one.
+        """
+        if getattr(self._function, "__self__", None) is not None or not hasattr(self._function, "__code__"):
+            raise TypeError(f"{self!r} belongs to one object; copy that object first and make the copy static")
+        return self
+
+
+# A static function as a method of one object; its other attributes are the static function's. (No docstring: an
+# instance's is the user's.)
+class BoundStaticFunction(Generic[P, R]):
+    __slots__ = ("__func__", "__self__", "__weakref__")
+
+    def __init__(self, function: StaticFunction[P, R], receiver: Any) -> None:
+        self.__func__ = function
+        self.__self__ = receiver
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> R:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(types.MethodType(self.__func__.original, self.__self__))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__func__, name)
+        return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
+
+    __doc__ = property(lambda self: self.__func__.__doc__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundStaticFunction):
+            return NotImplemented
+        return self.__func__ is other.__func__ and self.__self__ is other.__self__
+
+    def __hash__(self) -> int:
+        return hash((id(self.__func__), id(self.__self__)))
+
+    def __repr__(self) -> str:
+        return f"<bound {self.__func__!r} of {self.__self__!r}>"

@@ -1,0 +1,53 @@
+"""What the user switched for the whole process: the one place with state that outlives a call."""
+from __future__ import annotations
+
+import logging
+from types import ModuleType, TracebackType
+from typing import Any
+
+_SKIP = "__stillgraph_not_to_static__"
+
+
+class Settings:
+    """Process-wide switches."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.code_level = 0
+        self.ignored: frozenset[str] = frozenset()
+
+    def ignore(self, modules: list[ModuleType]) -> None:
+        """Never rewrite functions of these modules."""
+        self.ignored |= {module.__name__ for module in modules}
+
+    def skips(self, function: Any) -> bool:
+        """Whether the user wants a function left as it is."""
+        if getattr(function, _SKIP, False):
+            return True
+        module = getattr(function, "__module__", None) or ""
+        return any(module == name or module.startswith(name + ".") for name in self.ignored)
+
+
+SETTINGS = Settings()
+LOGGER = logging.getLogger("stillgraph")
+
+
+def mark_skipped(function: Any) -> None:
+    """Have `Settings.skips` answer yes for a function."""
+    setattr(function, _SKIP, True)
+
+
+class enable_to_static:  # noqa: N801 - a function to its users, with a ``with`` form
+    """Switch capturing on or off: ``enable_to_static(False)``, or ``with enable_to_static(False):`` for a block."""
+
+    def __init__(self, flag: bool) -> None:
+        if not isinstance(flag, bool):
+            raise TypeError(f"enable_to_static takes True or False, not {flag!r}")
+        self._before = SETTINGS.enabled
+        SETTINGS.enabled = flag
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        SETTINGS.enabled = self._before

@@ -1,0 +1,77 @@
+"""Making syntax nodes that carry the place of the user's node they stand for."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import TypedDict
+
+
+class Span(TypedDict):
+    """Where a node is, in the form that the constructors of `ast` take."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+Located = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.pattern
+
+
+def span(node: Located) -> Span:
+    """The place of a node, to be given to a node that replaces it."""
+    return Span(lineno=node.lineno, col_offset=node.col_offset,
+                end_lineno=node.end_lineno, end_col_offset=node.end_col_offset)
+
+
+def load(name: str, at: Located) -> ast.Name:
+    return ast.Name(name, ast.Load(), **span(at))
+
+
+def store(name: str, at: Located) -> ast.Name:
+    return ast.Name(name, ast.Store(), **span(at))
+
+
+def constant(value: object, at: Located) -> ast.Constant:
+    return ast.Constant(value, **span(at))  # type: ignore[arg-type]
+
+
+def names_tuple(names: Iterable[str], at: Located) -> ast.Tuple:
+    return ast.Tuple([constant(name, at) for name in names], ast.Load(), **span(at))
+
+
+def call(function: ast.expr, args: Sequence[ast.expr], at: Located, keywords: Sequence[ast.keyword] = ()) -> ast.Call:
+    return ast.Call(function, list(args), list(keywords), **span(at))
+
+
+def keyword(name: str, value: ast.expr) -> ast.keyword:
+    return ast.keyword(name, value, **span(value))
+
+
+def assign(name: str, value: ast.expr, at: Located) -> ast.Assign:
+    return ast.Assign([store(name, at)], value, None, **span(at))
+
+
+def statement(value: ast.expr) -> ast.Expr:
+    return ast.Expr(value, **span(value))
+
+
+def give_back(value: ast.expr | None, at: Located) -> ast.Return:
+    return ast.Return(value, **span(at))
+
+
+def parameters(names: Iterable[str], at: Located) -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=[ast.arg(name, None, None, **span(at)) for name in names], vararg=None,
+                         kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+
+
+def function(name: str, params: ast.arguments, body: list[ast.stmt], at: Located) -> ast.FunctionDef:
+    """A `def` that starts on the line of `at`."""
+    made = ast.FunctionDef(name, params, body or [ast.Pass(**span(at))], [], None, None, **span(at))
+    if "type_params" in ast.FunctionDef._fields:      # Python 3.12 and later
+        made.type_params = []
+    return made
+
+
+def deferred(body: ast.expr, params: Iterable[str] = ()) -> ast.Lambda:
+    return ast.Lambda(parameters(params, body), body, **span(body))

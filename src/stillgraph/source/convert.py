@@ -1,0 +1,204 @@
+"""Turning a function into rewritten code (see docs/dev/rewriting.md for what that is).
+
+The dear part, from source text to a code object, is done once per code object and set of watched attributes; binding
+the result to one function's closure and defaults is cheap.
+"""
+from __future__ import annotations
+
+import ast
+import functools
+import threading
+import types
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.location import Location
+from stillgraph.source.callees import Callee, Path, known_callees
+from stillgraph.source.compiled import bind, compile_function, is_converted
+from stillgraph.source.names import Names
+from stillgraph.source.parse import FunctionSource, find_function
+from stillgraph.source.pipeline import STEPS, STRUCTURE
+from stillgraph.source.rewriter import Request, Rewriter, Step, with_fields
+from stillgraph.source.scopes import FunctionNode, Scopes, analyse
+from stillgraph.source.source_map import Listing, listing
+from stillgraph.source.steps import functions, matching
+
+__all__ = ["Converted", "convert", "is_converted"]
+
+_ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A rewritten function.
+
+    Attributes:
+        function: the function to call.
+        file: the user's file.
+        steps: (name of a rewrite step, source after it), if they were asked for.
+        written_cells: names of the original function's free variables that it assigns, at any depth.
+    """
+
+    function: types.FunctionType
+    file: str
+    steps: tuple[tuple[str, str], ...]
+    written_cells: tuple[str, ...]
+    _rewritten: _Rewritten = field(repr=False)
+
+    @property
+    def code(self) -> str:
+        """Readable source of the rewritten function."""
+        return self._rewritten.listing.text
+
+    @property
+    def source_map(self) -> Mapping[int, int]:
+        """Line of `code` -> line of the user's file."""
+        return self._rewritten.listing.lines
+
+
+def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched: frozenset[str] = frozenset(),
+            plain_callee: Callable[[object], bool] | None = None, keep_steps: bool = False) -> Converted:
+    """Rewrite a function so that its control flow, calls and stores go through operators.
+
+    Args:
+        fn: a function written in Python.
+        operators: operator name -> its meaning. `set_global` and `del_global` get the function's globals as their
+            first argument; the others are called as in docs/dev/rewriting.md.
+        watched: names of attributes whose reads are to go through `attr`.
+        plain_callee: whether an object that a dotted name stands for now is to be called without `call`.
+        keep_steps: record the source after each rewrite step.
+
+    Raises:
+        CaptureError: SG1xx, for source that cannot be read or rewritten.
+    """
+    if not isinstance(fn, types.FunctionType):
+        raise refuse("SG101", f"{fn!r} is not a function written in Python")
+    analysis = _analysis(fn)
+    callees = known_callees(analysis.scopes.callees, fn, plain_callee)
+    rewritten = analysis.rewritten(watched, callees)
+    supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
+    steps = analysis.steps(watched, callees) if keep_steps else ()
+    return Converted(bind(rewritten.code, fn, supplied), fn.__code__.co_filename, steps, analysis.written_cells, rewritten)
+
+
+def _operator(name: str, operators: Mapping[str, object], fn: types.FunctionType) -> object:
+    if name == "slice_":
+        return operators.get(name, slice)
+    if name in ("set_global", "del_global"):
+        return functools.partial(operators[name], fn.__globals__)  # type: ignore[arg-type]
+    return operators[name]
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """The result of rewriting: everything that does not depend on one function's closure and defaults."""
+
+    code: types.CodeType
+    operators: Mapping[str, str]
+    shown: FunctionNode
+
+    @functools.cached_property
+    def listing(self) -> Listing:
+        return listing(self.shown)
+
+
+class _Analysis:
+    """What is known about one code object, and the ways in which it has been rewritten so far."""
+
+    def __init__(self, code: types.CodeType, source: FunctionSource) -> None:
+        self._source = source
+        self._free = code.co_freevars
+        self._template = code.replace(co_code=code.co_code, co_consts=())       # names and flags, not the constants
+        self.node: FunctionNode = source.node
+        self.scopes = analyse(self.node)
+        self._subjects: set[str] = set()
+        if ast.Match in self.scopes.node_types:
+            names = Names(self.scopes.names)
+            self.node = matching.desugar(self.node, names)
+            self._subjects = names.fresh_names
+            self.scopes = analyse(self.node, self._subjects)
+        self.written_cells = tuple(sorted(self.scopes.of[id(self.node)].free_writes))
+        self._done: dict[tuple[frozenset[str], frozenset[tuple[Path, Callee]]], _Rewritten] = {}
+
+    def rewritten(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> _Rewritten:
+        key = watched, frozenset(callees.items())
+        done = self._done.get(key)
+        if done is None:
+            done = self._done.setdefault(key, self._rewrite(watched, callees))
+        return done
+
+    def steps(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> tuple[tuple[str, str], ...]:
+        """The function after each of the steps: with the steps up to it, and without the others."""
+        shown = []
+        for position, step in enumerate(STEPS, 1):
+            _, body = self._apply(watched, callees, STEPS[:position])
+            shown.append((step.name, listing(self._shown(body)).text))
+        return tuple(shown)
+
+    def _rewrite(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> _Rewritten:
+        rewriter, body = self._apply(watched, callees, STEPS)
+        name = rewriter.names.fresh("function")
+        operators = dict(rewriter.names.operators)
+        free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
+        code = compile_function(self._bare(body, name), self._template, class_name=self._source.class_name, name=name,
+                                free=free, helpers=rewriter.names.helpers)
+        return _Rewritten(code, operators, self._shown(body))
+
+    def _apply(self, watched: frozenset[str], callees: Mapping[Path, Callee],
+               steps: tuple[Step, ...]) -> tuple[Rewriter, FunctionNode]:
+        names = Names(self.scopes.names | self._subjects | set(self._free))
+        names.fresh_names |= self._subjects
+        rewriter = Rewriter(Request(self.scopes, names, callees, watched, self._source.file), (*STRUCTURE, *steps))
+        class_name = self._source.class_name
+        if isinstance(self.node, ast.Lambda):
+            return rewriter, functions.lambda_with(self.node, self.node.args, class_name, rewriter)
+        return rewriter, with_fields(self.node, body=functions.function_body(self.node, class_name, rewriter))
+
+    def _shown(self, node: FunctionNode) -> FunctionNode:
+        """As the user would read it: the signature as written, without decorators."""
+        return node if isinstance(node, ast.Lambda) else with_fields(node, decorator_list=[])
+
+    def _bare(self, node: FunctionNode, name: str) -> FunctionNode:
+        """As it is compiled: defaults and annotations are copied from the function, not evaluated again."""
+        args = node.args
+        bare = with_fields(
+            args, defaults=[], kw_defaults=[None] * len(args.kwonlyargs),
+            **{kind: [with_fields(arg, annotation=None) for arg in getattr(args, kind)] for kind in ("posonlyargs", "args", "kwonlyargs")},
+            **{kind: arg and with_fields(arg, annotation=None) for kind, arg in (("vararg", args.vararg), ("kwarg", args.kwarg))})
+        if isinstance(node, ast.Lambda):
+            return with_fields(node, args=bare)
+        changes = {"type_params": []} if hasattr(node, "type_params") else {}
+        return with_fields(node, name=name, args=bare, decorator_list=[], returns=None, **changes)
+
+
+_analyses: dict[int, tuple[weakref.ref[types.CodeType], _Analysis]] = {}
+_lock = threading.RLock()
+
+
+def _analysis(fn: types.FunctionType) -> _Analysis:
+    """The analysis of a function's code, kept for as long as the code lives.
+
+    Keyed by identity: two code objects are equal if their text and lines are, even if they come from different files.
+    """
+    code = fn.__code__
+    key = id(code)
+    known = _analyses.get(key)
+    if known is not None and known[0]() is code:
+        return known[1]
+    if code.co_flags & _ASYNCHRONOUS:
+        raise refuse("SG103", f"{fn.__qualname__} is asynchronous",
+                     location=Location(code.co_filename, code.co_firstlineno, function=code.co_name))
+    with _lock:
+        known = _analyses.get(key)
+        if known is not None and known[0]() is code:
+            return known[1]
+        made = _Analysis(code, find_function(code, fn.__globals__))
+
+        def forget(dead: weakref.ref[types.CodeType]) -> None:
+            if _analyses.get(key, (None,))[0] is dead:
+                _analyses.pop(key, None)
+
+        _analyses[key] = weakref.ref(code, forget), made
+        return made

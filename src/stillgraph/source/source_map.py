@@ -1,0 +1,58 @@
+"""Readable text of rewritten code, and from which of the user's lines each of its lines came."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Text and where it came from.
+
+    Attributes:
+        text: the source of a rewritten function.
+        lines: line of the text -> line of the user's file.
+    """
+
+    text: str
+    lines: dict[int, int]
+
+
+def listing(node: ast.stmt | ast.expr) -> Listing:
+    """Print a rewritten function, with an empty line after each function nested in it."""
+    text = ast.unparse(node)
+    statement = node if isinstance(node, ast.stmt) else ast.Expr(node, lineno=node.lineno, col_offset=node.col_offset)
+    printed = ast.parse(text).body[0]
+    came_from: dict[int, int] = {}
+    gaps: set[int] = set()
+    for new, old in zip(_statements(printed), _statements(statement), strict=True):
+        came_from.setdefault(new.lineno, old.lineno)
+        if isinstance(new, ast.FunctionDef) and new is not printed:
+            gaps.add(new.end_lineno or new.lineno)
+    return _spaced(text.split("\n"), came_from, gaps)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements in the order of the text."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.stmt):
+            yield child
+
+
+def _spaced(lines: list[str], came_from: dict[int, int], gaps: set[int]) -> Listing:
+    """Insert the empty lines, and number the lines anew."""
+    made: list[str] = []
+    numbers: dict[int, int] = {}
+    origin = came_from.get(1, 1)
+    for number, line in enumerate(lines, 1):
+        if made and not made[-1] and not line:
+            continue
+        made.append(line)
+        origin = came_from.get(number, origin)
+        numbers[len(made)] = origin
+        following = lines[number] if number < len(lines) else ""
+        if number in gaps and following.strip():
+            made.append("")
+            numbers[len(made)] = origin
+    return Listing("\n".join(made), numbers)

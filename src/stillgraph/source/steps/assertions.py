@@ -1,0 +1,21 @@
+"""Assertions: `assert test, message` becomes `assert_(test, lambda: message)`."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from stillgraph.source import build
+from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
+
+
+def assertion(node: ast.Assert, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    if not __debug__:                       # under -O Python leaves assertions out
+        return Rewritten([ast.Pass(**build.span(node))])
+    if node.msg is None:
+        return Rewritten([build.statement(to.op("assert_", [to.expr(node.test)], node.test))])
+    if not to.can_defer(node.msg):
+        return Rewritten([to.children(node)])
+    return Rewritten([build.statement(to.op("assert_", [to.expr(node.test), to.lazy(node.msg, "message")], node.test))])
+
+
+STEP = Step("assertions", statements={ast.Assert: assertion})

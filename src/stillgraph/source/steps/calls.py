@@ -1,0 +1,63 @@
+"""Calls: `f(a, *b, k=c)` becomes `call(f, a, *b, k=c)`.
+
+What the caller of `convert` knows to be plain is called as it is, and so are functions that look at the frame they
+are called from. `super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
+"""
+from __future__ import annotations
+
+import ast
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.source import build
+from stillgraph.source.callees import Callee
+from stillgraph.source.rewriter import Rewriter, Step, with_fields
+
+
+def call(node: ast.Call, to: Rewriter) -> ast.expr:
+    callee = to.callee(node.func)
+    bare = not node.args and not node.keywords
+    if callee is Callee.SUPER and bare:
+        return _super(node, to)
+    if callee is Callee.LOCALS and bare or callee is Callee.EVALUATES and len(node.args) + len(node.keywords) == 1:
+        return _looks_at_variables(node, to)
+    if callee is not Callee.ORDINARY:
+        return _with_arguments(node, node.func, to)
+    return to.op("call", [to.expr(node.func), *to.exprs(node.args)], node, [to.children(each) for each in node.keywords])
+
+
+def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.expr:
+    return with_fields(node, func=function, args=to.exprs(node.args), keywords=[to.children(each) for each in node.keywords])
+
+
+def _super(node: ast.Call, to: Rewriter) -> ast.expr:
+    args = to.function.node.args
+    positional = [*args.posonlyargs, *args.args]
+    if not positional or isinstance(to.function.node, ast.Lambda):
+        return node
+    return with_fields(node, args=[build.load("__class__", node), build.load(positional[0].arg, node)])
+
+
+def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
+    """`locals()`, `eval(text)` …, which see the variables of the function that calls them."""
+    assert isinstance(node.func, ast.Name | ast.Attribute)
+    name = ast.unparse(node.func)
+    if to.frame.in_block:
+        raise refuse("SG104", f"{name}() inside a branch, loop or operand would see the variables of a generated function",
+                     location=to.location(node))
+    if name.endswith("locals") or name.endswith("vars"):
+        return _own_variables(node, to)
+    return _with_arguments(node, node.func, to)
+
+
+def _own_variables(node: ast.Call, to: Rewriter) -> ast.expr:
+    """`{name: value for name, value in locals().items() if name in (...)}`: without what rewriting added."""
+    name, value = to.names.fresh("name"), to.names.fresh("value")
+    known = build.names_tuple(map(to.mangled, sorted(to.scope.bound.keys() | to.scope.free)), node)
+    items = build.call(ast.Attribute(node, "items", ast.Load(), **build.span(node)), [], node)
+    targets = ast.Tuple([build.store(name, node), build.store(value, node)], ast.Store(), **build.span(node))
+    test = ast.Compare(build.load(name, node), [ast.In()], [known], **build.span(node))
+    loop = ast.comprehension(targets, items, [test], 0)
+    return ast.DictComp(build.load(name, node), build.load(value, node), [loop], **build.span(node))
+
+
+STEP = Step("calls", {ast.Call: call})

@@ -1,0 +1,15 @@
+"""The conditional expression: `a if test else b` becomes `if_exp(test, lambda: a, lambda: b)`."""
+from __future__ import annotations
+
+import ast
+
+from stillgraph.source.rewriter import Rewriter, Step
+
+
+def conditional(node: ast.IfExp, to: Rewriter) -> ast.expr:
+    if not to.can_defer(node.body, node.orelse):
+        return to.children(node)
+    return to.op("if_exp", [to.expr(node.test), to.lazy(node.body, "then"), to.lazy(node.orelse, "else")], node)
+
+
+STEP = Step("conditionals", {ast.IfExp: conditional})

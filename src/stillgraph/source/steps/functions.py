@@ -1,0 +1,115 @@
+"""Functions and classes inside the function: their bodies are rewritten where they stand.
+
+Decorators, base classes and annotations stay as they are, and so do the statements of a class body; functions and
+lambdas in them are rewritten.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from stillgraph.source import build
+from stillgraph.source.facts import Facts
+from stillgraph.source.rewriter import AnyNode, Frame, Function, Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.scopes import FunctionNode
+from stillgraph.source.steps.stores import announce
+
+
+def definition(node: ast.FunctionDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    to.bind(node.name)
+    made = with_fields(node, args=_defaults(node.args, to), body=function_body(node, to.function.class_name, to))
+    return Rewritten([made, *announce(node.name, node, to)])
+
+
+def coroutine(node: ast.AsyncFunctionDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    to.bind(node.name)
+    return Rewritten([node, *announce(node.name, node, to)])
+
+
+def class_definition(node: ast.ClassDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    to.bind(node.name)
+    return Rewritten([_class(node, to), *announce(node.name, node, to)])
+
+
+def anonymous(node: ast.Lambda, to: Rewriter) -> ast.expr:
+    return lambda_with(node, _defaults(node.args, to), to.function.class_name, to)
+
+
+def lambda_with(node: ast.Lambda, args: ast.arguments, class_name: str | None, to: Rewriter) -> ast.Lambda:
+    """A lambda with its body rewritten."""
+    with to.inside(_function(node, class_name, to)):
+        return with_fields(node, args=args, body=to.expr(node.body))
+
+
+def function_body(node: ast.FunctionDef, class_name: str | None, to: Rewriter) -> list[ast.stmt]:
+    """The rewritten body of a function, its variables declared."""
+    first = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    with to.inside(_function(node, class_name, to)):
+        body = to.statements(node.body[first:], Place())
+        declared = _declarations(node, to.frame, to)
+    return [*node.body[:first], *declared, *body] or [ast.Pass(**build.span(node))]
+
+
+def _declarations(node: ast.FunctionDef, frame: Frame, to: Rewriter) -> list[ast.stmt]:
+    """What makes the variables of a function its own although some are only assigned in blocks."""
+    made: list[ast.stmt] = []
+    scope, at = to.scope, node.body[0]
+    if scope.globals:
+        made.append(ast.Global(sorted(scope.globals), **build.span(at)))
+    if scope.nonlocals:
+        made.append(ast.Nonlocal(list(scope.nonlocals), **build.span(at)))
+    for name in scope.bound:
+        if name not in frame.bound and name not in scope.params:
+            variable = build.store(name, at)
+            made.append(ast.AnnAssign(variable, build.load("object", at), None, 1, **build.span(at)))
+    return made
+
+
+def _function(node: FunctionNode, class_name: str | None, to: Rewriter) -> Function:
+    scope = to.scope_of(node)
+    return Function(node, scope, Facts(node, scope), class_name)
+
+
+def _defaults(args: ast.arguments, to: Rewriter) -> ast.arguments:
+    if not args.defaults and not args.kw_defaults:
+        return args
+    return with_fields(args, defaults=to.exprs(args.defaults), kw_defaults=[value and to.expr(value) for value in args.kw_defaults])
+
+
+def _class(node: ast.ClassDef, to: Rewriter) -> ast.ClassDef:
+    return with_fields(node, body=[_member(each, node.name, to) for each in node.body])
+
+
+def _member(node: AnyNode, class_name: str, to: Rewriter) -> AnyNode:
+    """A part of a class body with the functions in it rewritten."""
+    made: Any = node
+    match node:
+        case ast.FunctionDef():
+            made = with_fields(node, args=_member(node.args, class_name, to), body=function_body(node, class_name, to))
+        case ast.Lambda():
+            made = lambda_with(node, _member(node.args, class_name, to), class_name, to)
+        case ast.ClassDef():
+            made = _class(node, to)
+        case ast.AsyncFunctionDef():
+            pass
+        case _:
+            changes: dict[str, Any] = {}
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    changes[name] = [_member(each, class_name, to) if isinstance(each, ast.AST) else each for each in value]
+                elif isinstance(value, ast.AST):
+                    changes[name] = _member(value, class_name, to)
+            made = with_fields(node, **changes) if changes else node
+    return made
+
+
+def declared_first(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """`global` and `nonlocal` are repeated at the start of the function."""
+    return Rewritten([])
+
+
+STEP = Step("functions", expressions={ast.Lambda: anonymous},
+            statements={ast.FunctionDef: definition, ast.AsyncFunctionDef: coroutine, ast.ClassDef: class_definition,
+                        ast.Global: declared_first, ast.Nonlocal: declared_first})

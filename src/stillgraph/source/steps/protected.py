@@ -1,0 +1,99 @@
+"""`with` and `try`, which stay Python statements around rewritten blocks.
+
+Before::
+
+    with cm as self.x:
+        if test:
+            return a
+    b()
+
+After::
+
+    exit_1 = None
+    with context(cm) as value_1:
+        set_attr(self, "x", value_1)
+        def then_1(): …
+        exit_1 = if_(test, then_1)
+    def rest_1():
+        call(b)
+    return result_of(continue_(exit_1, rest_1))
+
+Every such statement has an exit variable of its own, set last in its blocks: an exception on the way out of an inner
+statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
+it ends an exception that is under way.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stillgraph.source import build
+from stillgraph.source.facts import Try
+from stillgraph.source.rewriter import ExitVariable, Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.steps.stores import is_plain
+
+
+def with_statement(node: ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    inner = _inner(place, to)
+    return _after(_with_items(node, node.items, inner, to), inner, node, rest, place, to)
+
+
+def _with_items(node: ast.With, items: list[ast.withitem], inner: Place, to: Rewriter) -> ast.With:
+    """A `with` for the items up to the first whose target is not a local variable; the others in its body."""
+    made: list[ast.withitem] = []
+    for position, item in enumerate(items):
+        manager = to.op("context", [to.expr(item.context_expr)], item.context_expr) if "contexts" in to.enabled \
+            else to.expr(item.context_expr)
+        target = item.optional_vars
+        if target is None or is_plain(target, to):
+            made.append(ast.withitem(manager, target and to.expr(target)))
+            continue
+        name = to.names.fresh("value")
+        made.append(ast.withitem(manager, build.store(name, target)))
+        body = to.store(target, name)
+        remaining = items[position + 1:]
+        body += [_with_items(node, remaining, inner, to)] if remaining else to.statements(node.body, inner)
+        return with_fields(node, items=made, body=body)
+    return with_fields(node, items=made, body=to.statements(node.body, inner))
+
+
+def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    inner = _inner(place, to)
+    body = to.statements(node.body, inner)
+    orelse = _else(node, inner, to)
+    handlers = [_handler(handler, inner, to) for handler in node.handlers]
+    cleanup = to.statements(node.finalbody, place.inside_python())
+    made = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
+    return _after(made, inner, node, rest, place, to)
+
+
+def _else(node: Try, inner: Place, to: Rewriter) -> list[ast.stmt]:
+    """The `else` runs when the body comes to its end, which it now also does with an exit."""
+    if not node.orelse or inner.exit is None or not inner.exit.used:
+        return to.statements(node.orelse, inner)
+    more, value = to.continued(build.load(inner.exit.name, node.orelse[0]), node.orelse)
+    return [*more, *to.leave(value, inner)]
+
+
+def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter) -> ast.ExceptHandler:
+    if node.name:
+        to.bind(node.name)
+    return with_fields(node, type=node.type and to.expr(node.type), body=to.statements(node.body, inner))
+
+
+def _inner(place: Place, to: Rewriter) -> Place:
+    return place if place.exits_stay else replace(place, exit=ExitVariable(to.names))
+
+
+def _after(made: ast.stmt, inner: Place, node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """Go on after the statement unless it left an exit."""
+    if inner.exit is None or inner.exit is place.exit or not inner.exit.used:
+        return Rewritten([made])
+    name = inner.exit.name
+    more, value = to.continued(build.load(name, node), rest)
+    start = build.assign(name, build.constant(None, node), node)
+    return Rewritten([start, made, *more, *to.leave(value, place)], took_rest=True)
+
+
+STEP = Step("protected", statements={ast.With: with_statement, ast.Try: try_statement, ast.TryStar: try_statement})

@@ -1,0 +1,242 @@
+"""Stores into objects, into globals and in place.
+
+Before::
+
+    self.x = y
+    a[i], n = pair
+    total += x
+    del a[0]
+
+After::
+
+    set_attr(self, "x", y)
+    target_1, n = pair      # names after the first such target would wait for it in a temporary variable, too
+    set_item(a, i, target_1)
+    total = inplace("+", total, x)
+    del_item(a, 0)
+
+Python evaluates the value first, then each target's object and key, each of them once. Where a call of an operator
+would change that order, the value waits in a temporary variable.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from stillgraph.source import build
+from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.scopes import imported_name
+from stillgraph.source.steps.attributes import read_attribute
+from stillgraph.source.steps.subscripts import is_fixed, key_of, read_item
+
+SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>", ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&",
+}
+
+
+def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    if all(is_plain(target, to) for target in node.targets):
+        return Rewritten([to.children(node)])
+    value = to.expr(node.value)
+    only = node.targets[0]
+    if len(node.targets) == 1 and not isinstance(only, ast.Tuple | ast.List) and _keeps_order(only, node.value, to):
+        return Rewritten(_store(only, value, to))
+    waiting, name = _wait(value, "value", to)
+    stores = [made for target in node.targets for made in _store(target, build.load(name, target), to)]
+    return Rewritten([*waiting, *stores])
+
+
+def annotated(node: ast.AnnAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """`x: int = y`. Annotations of variables are not evaluated in a function, and may not name a `nonlocal`."""
+    if node.value is not None:
+        plain = ast.Assign([node.target], node.value, None, **build.span(node))
+        if isinstance(node.target, ast.Name) and not place.in_block:
+            return Rewritten([with_fields(node, target=to.expr(node.target), value=to.expr(node.value))])
+        return assign(plain, rest, place, to)
+    if isinstance(node.target, ast.Name):
+        return Rewritten([ast.Pass(**build.span(node)) if place.in_block else node])
+    parts = [node.target.value]
+    if isinstance(node.target, ast.Subscript):
+        parts.append(node.target.slice)
+    return Rewritten([build.statement(part) for part in to.exprs(parts)])
+
+
+def augmented(node: ast.AugAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    symbol = build.constant(SYMBOLS[type(node.op)], node)
+    match node.target:
+        case ast.Name(id=name) as target:
+            if name not in to.scope.globals and _is_number(node.value):
+                return Rewritten([to.children(node)])
+            changed = to.op("inplace", [symbol, build.load(name, target), to.expr(node.value)], node)
+            return Rewritten(_store(target, changed, to))
+        case ast.Attribute(value=owner, attr=attribute):
+            waiting, held = _hold(owner, "object", to)
+            old = read_attribute(ast.Attribute(held, attribute, ast.Load(), **build.span(node.target)), to)
+            changed = to.op("inplace", [symbol, old, to.expr(node.value)], node)
+            return Rewritten([*waiting, build.statement(
+                to.op("set_attr", [held, build.constant(to.mangled(attribute), node.target), changed], node))])
+        case ast.Subscript(value=owner, slice=key):
+            waiting, held = _hold(owner, "object", to)
+            more: list[ast.stmt] = []
+            if is_fixed(key):
+                old = ast.Subscript(held, key, ast.Load(), **build.span(node.target))
+                at_key = key_of(key, to)
+            else:
+                more, at_key = _hold_key(key, to, waits=not isinstance(owner, ast.Name) or not isinstance(key, ast.Name))
+                old = read_item(held, at_key, node.target, to)
+            if more and not waiting:                            # the object is evaluated before the key
+                waiting, held = _wait_load(held, "object", to)
+            changed = to.op("inplace", [symbol, old, to.expr(node.value)], node)
+            return Rewritten([*waiting, *more, build.statement(to.op("set_item", [held, at_key, changed], node))])
+
+
+def delete(node: ast.Delete, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    made: list[ast.stmt] = []
+    for target in node.targets:
+        made += _delete(target, to)
+    return Rewritten(made)
+
+
+def walrus(node: ast.NamedExpr, to: Rewriter) -> ast.expr:
+    """`(x := y)` where `x` is global; any other is left to Python."""
+    if node.target.id in to.scope.globals:
+        return to.op("set_global", [build.constant(to.mangled(node.target.id), node), to.expr(node.value)], node)
+    return to.children(node)
+
+
+def imports(node: ast.Import | ast.ImportFrom, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    made: list[ast.stmt] = [node]
+    for name in map(imported_name, node.names):
+        to.bind(name)
+        made += announce(name, node, to)
+    return Rewritten(made)
+
+
+def announce(name: str, at: ast.stmt, to: Rewriter) -> list[ast.stmt]:
+    """After a statement by which only Python can bind a global: tell the operator about it."""
+    if name not in to.scope.globals:
+        return []
+    return [build.statement(to.op("set_global", [build.constant(to.mangled(name), at), build.load(name, at)], at))]
+
+
+def is_plain(target: ast.expr, to: Rewriter) -> bool:
+    """Whether a target consists of local variables only, so that Python's own assignment will do."""
+    if isinstance(target, ast.Name):
+        return target.id not in to.scope.globals
+    if isinstance(target, ast.Starred):
+        return is_plain(target.value, to)
+    return isinstance(target, ast.Tuple | ast.List) and all(is_plain(element, to) for element in target.elts)
+
+
+def _store(target: ast.expr, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
+    """Statements that store a value which is evaluated after the target's parts."""
+    if is_plain(target, to):
+        return [ast.Assign([to.expr(target)], value, None, **build.span(target))]
+    match target:
+        case ast.Name(id=name):
+            return [build.statement(to.op("set_global", [build.constant(to.mangled(name), target), value], target))]
+        case ast.Attribute(value=owner, attr=attribute):
+            name = to.mangled(attribute)
+            args = [to.expr(owner), build.constant(name, target), value]
+            return [build.statement(to.op("set_attr", args, target))]
+        case ast.Subscript(value=owner, slice=key):
+            return [build.statement(to.op("set_item", [to.expr(owner), key_of(key, to), value], target))]
+        case ast.Tuple() | ast.List():
+            return _unpack(target, value, to)
+    raise AssertionError(f"not a target: {ast.dump(target)}")
+
+
+def _unpack(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
+    """Unpack into local variables; from the first other target on, through temporary variables and in order."""
+    elements: list[ast.expr] = []
+    later: list[ast.stmt] = []
+    for element in target.elts:
+        inner = element.value if isinstance(element, ast.Starred) else element
+        if not later and is_plain(inner, to):
+            elements.append(to.expr(element))
+            continue
+        name = to.names.fresh("target")
+        kept: ast.expr = build.store(name, inner)
+        if isinstance(element, ast.Starred):
+            kept = ast.Starred(kept, ast.Store(), **build.span(element))
+        elements.append(kept)
+        later += _store(inner, build.load(name, inner), to)
+    return [ast.Assign([with_fields(target, elts=elements)], value, None, **build.span(target)), *later]
+
+
+def _delete(target: ast.expr, to: Rewriter) -> list[ast.stmt]:
+    match target:
+        case ast.Name(id=name) if name in to.scope.globals:
+            return [build.statement(to.op("del_global", [build.constant(to.mangled(name), target)], target))]
+        case ast.Name():
+            return [ast.Delete([to.expr(target)], **build.span(target))]
+        case ast.Attribute(value=owner, attr=attribute):
+            name = to.mangled(attribute)
+            return [build.statement(to.op("del_attr", [to.expr(owner), build.constant(name, target)], target))]
+        case ast.Subscript(value=owner, slice=key):
+            return [build.statement(to.op("del_item", [to.expr(owner), key_of(key, to)], target))]
+        case ast.Tuple() | ast.List():
+            return [made for element in target.elts for made in _delete(element, to)]
+    raise AssertionError(f"not a target: {ast.dump(target)}")
+
+
+def _keeps_order(target: ast.expr, value: ast.expr, to: Rewriter) -> bool:
+    """Whether it cannot be noticed that the parts of a target are evaluated before the value."""
+    match target:
+        case ast.Name():
+            return True
+        case ast.Attribute(value=owner):
+            parts = [owner]
+        case ast.Subscript(value=owner, slice=key):
+            parts = [owner] if is_fixed(key) else [owner, key]
+        case _:
+            return False
+    if isinstance(value, ast.Constant):
+        return True
+    walruses = {inner.target.id for inner in ast.walk(value) if isinstance(inner, ast.NamedExpr)}
+    return all(_is_still(part, to) and getattr(part, "id", None) not in walruses for part in parts)
+
+
+def _is_still(node: ast.expr, to: Rewriter) -> bool:
+    """Whether a variable is changed by the statements of its own function only."""
+    scope = to.scope
+    return (isinstance(node, ast.Name) and to.holds(node.id)
+            and node.id not in scope.nested_writes and node.id not in scope.deleted)
+
+
+def _hold(node: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], ast.expr]:
+    """An expression that can be used twice, and the statements it needs first."""
+    if isinstance(node, ast.Name):
+        return [], node
+    waiting, name = _wait(to.expr(node), stem, to)
+    return waiting, build.load(name, node)
+
+
+def _hold_key(key: ast.expr, to: Rewriter, *, waits: bool) -> tuple[list[ast.stmt], ast.expr]:
+    value = key_of(key, to)
+    if not waits:
+        return [], value
+    made, name = _wait(value, "key", to)
+    return made, build.load(name, key)
+
+
+def _wait(value: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], str]:
+    name = to.names.fresh(stem)
+    return [build.assign(name, value, value)], name
+
+
+def _wait_load(value: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], ast.expr]:
+    waiting, name = _wait(value, stem, to)
+    return waiting, build.load(name, value)
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
+
+
+STEP = Step("stores", expressions={ast.NamedExpr: walrus},
+            statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
+                        ast.Import: imports, ast.ImportFrom: imports})

@@ -1,0 +1,172 @@
+"""Running a block of the user's in a region of its own: what it wrote is collected and undone."""
+from __future__ import annotations
+
+import contextlib
+import dis
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import fx
+
+from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.program.context import current_context
+from stillgraph.program.operations import as_tensor, raise_, raise_text, unbound
+from stillgraph.program.types import NumberType, TensorType, Type
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here, is_ours, is_torch
+from stillgraph.trace.journal import MISSING, Place, Write
+from stillgraph.trace.join import DEAD
+from stillgraph.trace.numbers import is_number
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.region import Region
+from stillgraph.trace.signals import Diverged
+from stillgraph.trace.text import StagedText
+
+
+@dataclass
+class Arm:
+    """A block that ran in its own region, suspended: its writes are undone until it is resumed."""
+
+    region: Region
+    exit: Exit | None = None
+    diverged: bool = False
+    writes: dict[Hashable, tuple[Place, Any]] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+
+    def value(self, place: Place, before: Any) -> Any:
+        """What the arm left in a place."""
+        if self.diverged:
+            return DEAD
+        written = self.writes.get(place.key)
+        return before if written is None else written[1]
+
+
+def run_arm(recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place]) -> Arm:
+    """Run a block in a new child region.
+
+    Args:
+        recorder: the capture.
+        block: the user's block; returns its exit.
+        variables: the locals it may assign: they are written without the journal's knowledge.
+    """
+    arm = Arm(Region(recorder.region))
+    continue_arm(recorder, arm, block, variables)
+    return arm
+
+
+def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None], variables: Iterable[Place]) -> None:
+    """Resume an arm where it stopped and run one more block in it."""
+    mark = recorder.journal.mark
+    context = current_context()
+    try:
+        for place in variables:
+            recorder.journal.note(place)
+        for place, value in arm.writes.values():
+            recorder.journal.write(place, value)
+        with recorder.resume(arm.region), diverging(recorder, arm):
+            arm.exit = block()
+        if current_context() != context:
+            raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
+        arm.writes = collect(recorder.journal.written(mark))
+    finally:
+        recorder.journal.rollback(mark)
+
+
+def collect(written: dict[Hashable, Write]) -> dict[Hashable, tuple[Place, Any]]:
+    """What the written places hold now."""
+    return {key: (write.place, write.place.get()) for key, write in written.items()}
+
+
+@contextlib.contextmanager
+def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
+    """Turn an exception that the user's code raises into a raise of the program."""
+    try:
+        yield
+    except Diverged:
+        arm.diverged = True
+    except StillgraphError:
+        raise
+    except Exception as error:
+        if not raised_by_user(error):
+            raise
+        emit_raise(recorder, error)
+        arm.diverged = True
+
+
+def emit_raise(recorder: Recorder, error: BaseException) -> None:
+    """Record that the program raises ``error`` here."""
+    if any(isinstance(arg, StagedText) for arg in error.args):
+        recorder.emit("call_function", raise_text, (type(error), *(text_node(recorder, a) for a in error.args)), {})
+        return
+    error.__traceback__ = error.__context__ = None
+    recorder.emit("call_function", raise_, (error,), {})
+
+
+def text_node(recorder: Recorder, value: Any) -> Any:
+    """A text as an argument of a node."""
+    return value.materialise(recorder) if isinstance(value, StagedText) else value
+
+
+def raised_by_user(error: BaseException) -> bool:
+    """Whether an exception comes from a ``raise`` or ``assert`` of the user's, not from Python or torch."""
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    if is_torch(code.co_filename):
+        return False
+    if is_ours(code.co_filename):
+        return isinstance(error, AssertionError)
+    return dis.opname[code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+
+
+def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
+    """A leaf as an output of the open region, converted to the joined type."""
+    if value is None or value is DEAD:
+        return None
+    if value is MISSING:
+        return recorder.emit("call_function", unbound, (name,), {})
+    if isinstance(type_, TensorType) and is_number(value):
+        node = recorder.emit("call_function", as_tensor, (value, type_.dtype, type_.device), {})
+        node.meta["val"] = recorder.symbolic.empty((), type_.dtype, type_.device, False)
+        return node
+    if isinstance(type_, NumberType) and type_.kind is float and isinstance(value, bool):
+        return value
+    return recorder.to_node(value)
+
+
+def unify_captures(recorder: Recorder, regions: list[Region]) -> list[fx.Node]:
+    """Give all regions the same closed-over placeholders in the same order; return the outer nodes for them."""
+    values: dict[int, Any] = {}
+    for region in regions:
+        for value, _ in region.captures:
+            values.setdefault(id(value), value)
+    for region in regions:
+        mine = {id(value): node for value, node in region.captures}
+        ordered = []
+        for key, value in values.items():
+            node = mine.get(key)
+            if node is None:
+                outer = recorder.region.node_of(value)
+                node = region.placeholder(outer.name, outer.meta["val"])
+            ordered.append((value, node))
+        region.captures = ordered
+        reorder(region, [node for _, node in ordered])
+    return [recorder.region.node_of(value) for value in values.values()]
+
+
+def reorder(region: Region, nodes: list[fx.Node]) -> None:
+    """Put these placeholders behind the others, in this order."""
+    others = [n for n in region.graph.nodes if n.op == "placeholder" and n not in set(nodes)]
+    last = others[-1] if others else None
+    for node in nodes:
+        if last is None:
+            first = next(iter(region.graph.nodes))
+            if first is not node:
+                first.prepend(node)
+        else:
+            last.append(node)
+        last = node

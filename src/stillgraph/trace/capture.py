@@ -1,0 +1,230 @@
+"""Capture: one call of a function, run on fake tensors, becomes a `Program`."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import CaptureError, InternalError
+from stillgraph.core.location import Location
+from stillgraph.program.guards import Attribute, Global, Source
+from stillgraph.program.outputs import Constant, Template
+from stillgraph.program.program import Program
+from stillgraph.trace.arms import emit_raise, raised_by_user
+from stillgraph.trace.frames import is_torch
+from stillgraph.trace.facts import function_guards, mode_guard, module_guards, size_guards, written_keys
+from stillgraph.trace.inputs import Dims, Inputs
+from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
+from stillgraph.trace.results import Results
+from stillgraph.trace.session import Knowledge, Options, Session
+from stillgraph.trace.signals import Diverged, Restart
+from stillgraph.trace.sources import Finder
+
+_MAX_ATTEMPTS = 64
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """What a capture asks of its front end.
+
+    Attributes:
+        convert: rewrites a function; gives the new one and the names of the outer variables it assigns.
+        is_converted: whether a code object is rewritten code.
+        skipped: whether the user wants a function left as it is.
+    """
+
+    convert: Callable[[FunctionType, frozenset[str]], tuple[FunctionType, tuple[str, ...]]]
+    is_converted: Callable[[CodeType], bool]
+    skipped: Callable[[Any], bool]
+
+
+def capture(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], front_end: FrontEnd,
+    symbolic_dims: Dims, options: Options, name: str | None, call: Callable[..., Any],
+) -> Program:
+    """Capture ``function(*args, **kwargs)``.
+
+    Args:
+        function: a plain function (a method's receiver is the first of ``args``) or another callable.
+        args, kwargs: of the call; their tensors give dtypes, devices and shapes, their data is not looked at.
+        front_end: how functions are rewritten.
+        symbolic_dims: which dimensions of an argument stay symbolic.
+        options: the user's.
+        name: of the program; the function's by default.
+        call: the operator that calls anything but a plain function.
+
+    Raises:
+        CaptureError: the function cannot become one program.
+        Exception: what the function itself raises whatever its tensors hold.
+    """
+    knowledge = Knowledge()
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
+        except Restart as restart:
+            _learn(knowledge, restart)
+        except CaptureError:
+            if not knowledge.promote - knowledge.keep:
+                raise
+            knowledge.keep |= knowledge.promote  # a number that something structural depends on stays a constant
+            knowledge.promote.clear()
+    raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
+
+
+def _learn(knowledge: Knowledge, restart: Restart) -> None:
+    if restart.kind == "convert":
+        knowledge.convert |= restart.what
+        knowledge.watch |= {code.co_name for code in restart.what}
+    else:
+        knowledge.promote.add(restart.what)
+
+
+class _Attempt:
+    """One run of the function on fake tensors."""
+
+    def __init__(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], front_end: FrontEnd,
+        symbolic_dims: Dims, options: Options, knowledge: Knowledge,
+    ) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.front_end, self.knowledge = front_end, knowledge
+        self.finder = Finder(args, kwargs, _parameter_names(function, args))
+        if isinstance(function, FunctionType):
+            self.finder.add_function(function)
+        else:
+            self.finder.add_root(function)
+        self.inputs = Inputs(self.finder, symbolic_dims)
+        self.functions: list[FunctionType] = []
+        self.outer_cells: dict[int, str] = {}
+        self.session = Session(
+            self._convert, front_end.is_converted, front_end.skipped, self.finder, self.inputs.lift, knowledge, options
+        )
+        self.inputs.recorder = self.session
+
+    @property
+    def journal(self) -> Journal:
+        return self.session.journal
+
+    def run(self, name: str | None, call: Callable[..., Any]) -> Program:
+        """The program.
+
+        Whatever happens, the user's objects are left as they were.
+        """
+        self.finder.complete()
+        try:
+            with torch._C.DisableTorchFunction():
+                args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
+                kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
+                self._promote()
+            with self.session.active():
+                value = self._call(call, args, kwargs)
+                results = Results(self.session)
+                with torch._C.DisableTorchFunction():
+                    template: Template = results.template(value)
+                    written = list(self.journal.written(0).values())
+                    effects = results.effects(written, self.outer_cells)
+                    return self._program(name, template, effects, results, written)
+        finally:
+            self.journal.rollback(0)
+
+    def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
+        try:
+            if plain and not self.front_end.is_converted(self.function.__code__):
+                return self.session.convert(self.function)(*args, **kwargs)
+            if plain or not isinstance(self.function, FunctionType):
+                return call(self.function, *args, **kwargs)
+            return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
+        except Diverged:
+            return None
+
+    def _convert(self, function: FunctionType) -> FunctionType:
+        converted, written_cells = self.front_end.convert(function, frozenset(self.knowledge.watch))
+        self.functions.append(function)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        for name in written_cells:
+            self._watch_cell(cells[name], name)
+        return converted
+
+    def _watch_cell(self, cell: Any, name: str) -> None:
+        """An outer variable that the function assigns: its writes are effects, a number in it is an input."""
+        if id(cell) in self.outer_cells:
+            return
+        source = self.finder.cell_source(cell)
+        if source is None:
+            return
+        self.outer_cells[id(cell)] = name
+        place = CellPlace(cell, name)
+        value = place.get()
+        if type(value) in (int, float, bool):
+            self.journal.write(place, self.inputs.state(value, source))
+        else:
+            self.journal.note(place)
+
+    def _promote(self) -> None:
+        for where, name in sorted(self.knowledge.promote, key=str):
+            if isinstance(where, str):
+                import sys
+
+                namespace = sys.modules[where].__dict__
+                place: Any = GlobalPlace(namespace, name)
+                source: Source = Global(where, name)
+            else:
+                place = AttributePlace(self.finder.value_at(where), name)
+                source = Attribute(where, name)
+            self.journal.write(place, self.inputs.state(place.get(), source))
+
+    def _program(self, name: str | None, template: Template, effects: list[Any], results: Results, written: list[Any]) -> Program:
+        graph = self.session.root.finish(results.outputs)
+        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
+        for node in self.inputs.nodes:
+            if not node.users:
+                graph.graph.erase_node(_same_node(graph, node))
+        graph.recompile()
+        keys = written_keys(written)
+        guards = [
+            mode_guard(), *self.inputs.guards, *module_guards(list(self.finder.everything()), keys),
+            *function_guards(self.functions, keys), *size_guards(self.session, self.inputs),
+        ]
+        return Program(
+            name or getattr(self.function, "__name__", type(self.function).__name__), _location(self.function),
+            tuple(i for i, _ in used), graph, template, tuple(effects), tuple(guards),
+        )
+
+
+def _same_node(graph: Any, node: Any) -> Any:
+    return next(n for n in graph.graph.nodes if n.name == node.name)
+
+
+def _location(function: Any) -> Location:
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    if code is None:
+        return Location("<unknown>", 1)
+    return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
+def _argument(key: int | str) -> Any:
+    from stillgraph.program.guards import Argument
+
+    return Argument(key)
+
+
+def _parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return {}
+    names: dict[int | str, str] = {}
+    for position, parameter in enumerate(parameters):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names.update({i: f"{parameter.name}_{i - position}" for i in range(position, len(args))})
+            break
+        names[position] = parameter.name
+    return names
+
+
+__all__ = ["Constant", "FrontEnd", "capture", "emit_raise", "raised_by_user"]

@@ -1,0 +1,81 @@
+"""Taking Python containers apart and putting them together again: one adapter to torch's pytree registry."""
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from stillgraph.trace.exits import Exit
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A container taken apart: what must agree (``type``, ``context``), the children, and how to rebuild it."""
+
+    type: type
+    context: Any
+    names: tuple[str, ...]
+    children: tuple[Any, ...]
+    rebuild: Callable[[list[Any]], Any]
+    attributes: bool = False  # an instance whose ``__dict__`` are the children
+
+
+def split(value: Any) -> Parts | None:
+    """The parts of a container, or None for anything that is not one."""
+    kind = type(value)
+    if kind in (list, tuple):
+        names = tuple(f"[{i}]" for i in range(len(value)))
+        return Parts(kind, len(value), names, tuple(value), kind)
+    if kind is dict:
+        keys = tuple(value)
+        names = tuple(f"[{k!r}]" for k in keys)
+        return Parts(dict, keys, names, tuple(value.values()), lambda new: dict(zip(keys, new)))
+    if kind is torch.Size:
+        return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
+    if isinstance(value, slice):
+        return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
+    if kind is Exit or (dataclasses.is_dataclass(kind) and not _registered(value)):
+        return _split_instance(value)
+    return _split_registered(value)
+
+
+def _split_instance(value: Any) -> Parts | None:
+    state = getattr(value, "__dict__", None)
+    if state is None or isinstance(value, (type, torch.nn.Module)):
+        return None
+    kind, names = type(value), tuple(state)
+
+    def rebuild(children: list[Any]) -> Any:
+        fresh = object.__new__(kind)
+        fresh.__dict__.update(zip(names, children))
+        return fresh
+
+    return Parts(kind, names, tuple(f".{n}" for n in names), tuple(state.values()), rebuild, attributes=True)
+
+
+def _node_type(value: Any) -> Any:
+    kind = type(value)
+    if _pytree.is_namedtuple_instance(value) and kind not in _pytree.SUPPORTED_NODES:
+        return collections.namedtuple
+    if _pytree.is_structseq_instance(value):
+        return None
+    return kind
+
+
+def _registered(value: Any) -> bool:
+    return _node_type(value) in _pytree.SUPPORTED_NODES
+
+
+def _split_registered(value: Any) -> Parts | None:
+    kind = _node_type(value)
+    node = _pytree.SUPPORTED_NODES.get(kind)
+    if node is None:
+        return None
+    children, context = node.flatten_fn(value)
+    names = tuple(f"[{i}]" for i in range(len(children)))
+    return Parts(type(value), context, names, tuple(children), lambda new: node.unflatten_fn(new, context))

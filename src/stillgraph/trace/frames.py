@@ -1,0 +1,78 @@
+"""Where in the user's source a capture is: frames of ours and of torch's are skipped."""
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+import torch
+
+from stillgraph.core.location import Location
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_SITE = os.sep + "site-packages" + os.sep
+_OURS_INSIDE = _OURS + "demo" + os.sep  # the demonstration is user code
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file belongs to stillgraph."""
+    return file.startswith(_OURS) and not file.startswith(_OURS_INSIDE)
+
+
+def is_torch(file: str) -> bool:
+    """Whether a file belongs to torch."""
+    return file.startswith(_TORCH)
+
+
+def is_standard_library(file: str) -> bool:
+    """Whether a file belongs to Python's standard library."""
+    return file.startswith(("<frozen", _STANDARD)) and _SITE not in file
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to an installed package: its code is converted only where that is needed."""
+    return _SITE in file or file.startswith("<")
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not (is_ours(file) or is_torch(file) or is_standard_library(file)):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def location_of(frame: FrameType | None) -> Location | None:
+    """The line and columns a frame is at."""
+    if frame is None:
+        return None
+    code = frame.f_code
+    return _instruction_location(code, frame.f_lasti) or Location(code.co_filename, frame.f_lineno, function=code.co_name)
+
+
+def _instruction_location(code: CodeType, offset: int) -> Location | None:
+    positions = list(code.co_positions())
+    index = offset // 2
+    if index >= len(positions):
+        return None
+    line, end_line, column, end_column = positions[index]
+    if line is None:
+        return None
+    single = end_line == line
+    return Location(code.co_filename, line, column if single else None, end_column if single else None, code.co_name)
+
+
+def line_here() -> Location | None:
+    """The user's line being run, without columns: cheap enough for every recorded operation."""
+    frame = user_frame()
+    return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
+
+
+def here() -> Location | None:
+    """The user's line and columns being run."""
+    return location_of(user_frame())

@@ -1,0 +1,197 @@
+"""The join: one value out of what two paths left in the same place. This is the only place that says what a join is."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, show_shape
+from stillgraph.trace.containers import split
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import MISSING
+from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.recorder import Recorder
+
+
+class _Dead:
+    def __repr__(self) -> str:
+        return "<never reached>"
+
+
+DEAD = _Dead()  # what every place holds after a path that raises
+
+Build = Callable[[Sequence[Any]], Any]
+
+
+class Unjoined:
+    """Two values without a join. It may be returned or stored: the program then picks one; any other use is refused."""
+
+    def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
+        self.__dict__.update(flag=flag, left=left, right=right, place=place, failure=failure)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
+        for value in torch.utils._pytree.tree_leaves((args, kwargs)):
+            if isinstance(value, Unjoined):
+                value._refuse()
+        raise refuse("SG203", "a value without a join is used", location=here())
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
+    "lt le gt ge eq ne neg abs invert bool int float index len iter getitem setitem call contains str"
+).split():
+    setattr(Unjoined, f"__{_name}__", Unjoined._refuse)
+Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def refuse_join(place: str, failure: JoinFailure) -> Exception:
+    """The error for a place whose two values have no join."""
+    return refuse(failure.code, f"{failure.message} (in '{place}')", location=here())
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value is a tensor or a number."""
+    return isinstance(value, torch.Tensor) or is_number(value)
+
+
+def same_constant(left: Any, right: Any) -> bool:
+    """Whether two values are one constant, whichever path is taken."""
+    if left is right:
+        return True
+    if type(left) is not type(right) or isinstance(left, (torch.Tensor, StagedNumber)):
+        return False
+    if isinstance(left, float):
+        return left == right and str(left) == str(right)
+    return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
+
+
+@dataclass
+class Joiner:
+    """Joins places one after another and collects the leaves that the two paths have to hand out.
+
+    ``pairs`` are those leaves: ``(left, right, type of the join)``. A leaf is a tensor, a number, None, `MISSING` (the
+    path did not assign the variable) or `DEAD` (the path never arrives).
+    """
+
+    recorder: Recorder
+    mark: int  # symbols made since are local to the paths
+    pairs: list[tuple[Any, Any, Type]] = field(default_factory=list)
+    allow_unjoined: bool = True
+    _flag: int | None = None
+
+    def join(self, left: Any, right: Any, place: str) -> Build:
+        """How to build the joined value out of the instantiated ``pairs``.
+
+        Raises:
+            JoinFailure: the values have no join and ``allow_unjoined`` is off.
+        """
+        if left is DEAD or right is DEAD:
+            return self._one_sided(left, right, place, lambda type_: type_)
+        if same_constant(left, right):
+            return lambda _: left
+        try:
+            return self._join_unlike(left, right, place)
+        except JoinFailure as failure:
+            if not self.allow_unjoined:
+                raise
+            return self._unjoined(left, right, place, failure)
+
+    def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
+        if left is MISSING or right is MISSING:
+            return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_unbound=True))
+        if (left is None and is_leaf(right)) or (right is None and is_leaf(left)):
+            return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_none=True))
+        if is_leaf(left) and is_leaf(right):
+            return self._pair(left, right, join_types(self.type_of(left), self.type_of(right)))
+        return self._join_containers(left, right, place)
+
+    def _join_containers(self, left: Any, right: Any, place: str) -> Build:
+        first, second = split(left), split(right)
+        if first is None or second is None or first.type is not second.type:
+            raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
+        if first.context != second.context:
+            raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
+        if first.type is Exit:  # what is returned is only looked at where the flag says so
+            first, second = (replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children))
+                             for p in (first, second))
+        builds = [
+            self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)
+        ]
+        rebuild = first.rebuild
+        return lambda outs: rebuild([build(outs) for build in builds])
+
+    def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
+        empty, value = (left, right) if is_empty(left) else (right, left)
+        if is_empty(value):
+            return lambda _: MISSING if value is DEAD else value
+        if is_leaf(value):
+            if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
+                return lambda _: value
+            return self._pair(left, right, widen(self.type_of(value)))
+        parts = split(value)
+        if parts is None:
+            if empty is DEAD:
+                return lambda _: value
+            raise JoinFailure("SG204" if empty is MISSING else "SG203", f"{describe(value)} on one path only")
+        builds = [
+            self._one_sided(*((empty, c) if empty is left else (c, empty)), place + n, widen)
+            for c, n in zip(parts.children, parts.names)
+        ]
+        return lambda outs: parts.rebuild([build(outs) for build in builds])
+
+    def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
+        if self._flag is None:
+            self._flag = len(self.pairs)
+            self.pairs.append((True, False, NumberType(bool)))
+        flag = self._flag
+        first = self._one_sided(left, DEAD, place, lambda type_: type_)
+        second = self._one_sided(DEAD, right, place, lambda type_: type_)
+        return lambda outs: Unjoined(outs[flag], first(outs), second(outs), place, failure)
+
+    def _pair(self, left: Any, right: Any, type_: Type) -> Build:
+        index = len(self.pairs)
+        self.pairs.append((left, right, type_))
+        return lambda outs: outs[index]
+
+    def type_of(self, value: Any) -> Type:
+        """The type of a leaf as seen from outside its path: sizes that only the path knows are unknown."""
+        type_ = self.recorder.type_of(value)
+        if isinstance(type_, TensorType):
+            newer = self.recorder.symbolic.is_newer
+            shape = tuple(
+                None if d is None or (not isinstance(d, int) and newer(d, self.mark)) else d for d in type_.shape
+            )
+            return replace(type_, shape=shape)
+        return type_
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a place holds nothing that could be handed out."""
+    return value is None or value is MISSING or value is DEAD
+
+
+def describe(value: Any) -> str:
+    """A value as messages name it."""
+    if isinstance(value, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {show_shape(tuple(value.shape))}"
+    if isinstance(value, StagedNumber):
+        return f"a staged {type(value).__name__.removeprefix('Staged').lower()}"
+    if isinstance(value, (list, tuple, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is MISSING:
+        return "nothing"
+    if value is None or isinstance(value, (int, float, str)):
+        return repr(value)
+    return f"a {type(value).__name__}"

@@ -1,0 +1,205 @@
+"""The journal of heap writes: what a capture did to Python objects, so that it can be undone and joined.
+
+A *place* is a heap location: an attribute, an entry of a dict, the contents of a container, a closure cell. Every write
+in rewritten code goes through the journal, which remembers what was there before.
+"""
+from __future__ import annotations
+
+import collections
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+
+MISSING = _Missing()
+
+
+class Place(Protocol):
+    """A heap location."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+    def get(self) -> Any:
+        """What is there, or `MISSING`."""
+
+    def set(self, value: Any) -> None:
+        """Put ``value`` there; `MISSING` removes what is there."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttributePlace:
+    """``target.name``, as stored by the instance itself."""
+
+    target: Any
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("attribute", id(self.target), self.name)
+
+    def get(self) -> Any:
+        for table in _tables(self.target):
+            if self.name in table:
+                return table[self.name]
+        if hasattr(getattr(type(self.target), self.name, None), "__set__"):
+            return getattr(self.target, self.name, MISSING)
+        return MISSING
+
+    def set(self, value: Any) -> None:
+        if value is not MISSING:
+            setattr(self.target, self.name, value)
+        elif self.get() is not MISSING:
+            delattr(self.target, self.name)
+
+    def __str__(self) -> str:
+        return f"{type(self.target).__name__}.{self.name}"
+
+
+def _tables(target: Any) -> Iterator[dict[str, Any]]:
+    own = getattr(target, "__dict__", {})
+    yield own
+    for name in ("_parameters", "_buffers", "_modules"):
+        table = own.get(name)
+        if isinstance(table, dict):
+            yield table
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalPlace:
+    """A module-level name."""
+
+    namespace: dict[str, Any]
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("global", id(self.namespace), self.name)
+
+    def get(self) -> Any:
+        return self.namespace.get(self.name, MISSING)
+
+    def set(self, value: Any) -> None:
+        if value is MISSING:
+            self.namespace.pop(self.name, None)
+        else:
+            self.namespace[self.name] = value
+
+    def __str__(self) -> str:
+        return f"global {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class CellPlace:
+    """A variable shared by closures: a local of a rewritten function, or a ``nonlocal`` of the captured one."""
+
+    cell: Any
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("cell", id(self.cell))
+
+    def get(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    def set(self, value: Any) -> None:
+        if value is MISSING:
+            try:
+                del self.cell.cell_contents
+            except ValueError:
+                pass
+        else:
+            self.cell.cell_contents = value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False)
+class ContentsPlace:
+    """The whole contents of a list, dict, set or deque."""
+
+    target: Any
+
+    @property
+    def key(self) -> Hashable:
+        return ("contents", id(self.target))
+
+    def get(self) -> Any:
+        return copy_contents(self.target)
+
+    def set(self, value: Any) -> None:
+        replace_contents(self.target, value)
+
+    def __str__(self) -> str:
+        return f"a {type(self.target).__name__}"
+
+
+def copy_contents(container: Any) -> Any:
+    """A plain copy of what a container holds."""
+    if isinstance(container, dict):
+        return dict(container)
+    return set(container) if isinstance(container, set) else list(container)
+
+
+def replace_contents(container: Any, contents: Any) -> None:
+    """Make ``container`` hold just ``contents``, in place."""
+    if isinstance(container, list):
+        list.__setitem__(container, slice(None), contents)
+    elif isinstance(container, dict):
+        dict.clear(container)
+        dict.update(container, contents)
+    else:
+        container.clear()
+        (container.extend if isinstance(container, collections.deque) else container.update)(contents)
+
+
+@dataclass(frozen=True)
+class Write:
+    """One place that was written, and what it held before."""
+
+    place: Place
+    before: Any
+
+
+class Journal:
+    """A log of writes; nested arms take marks and roll back to them."""
+
+    def __init__(self) -> None:
+        self._log: list[Write] = []
+
+    def note(self, place: Place) -> None:
+        """To be called before ``place`` is written."""
+        self._log.append(Write(place, place.get()))
+
+    def write(self, place: Place, value: Any) -> None:
+        """Write ``value`` to ``place``."""
+        self.note(place)
+        place.set(value)
+
+    @property
+    def mark(self) -> int:
+        """A point to roll back to."""
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every write since ``mark``, latest first."""
+        while len(self._log) > mark:
+            write = self._log.pop()
+            write.place.set(write.before)
+
+    def written(self, mark: int) -> dict[Hashable, Write]:
+        """The places written since ``mark``, each with what it held at the mark."""
+        first: dict[Hashable, Write] = {}
+        for write in self._log[mark:]:
+            first.setdefault(write.place.key, write)
+        return first

@@ -1,0 +1,145 @@
+"""The state of a staged loop: for each place a tree whose leaves are fixed for all iterations, or carried."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Union
+
+from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, same_dimension
+from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.journal import MISSING
+from stillgraph.trace.join import DEAD, Joiner, describe, is_leaf, same_constant
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """The same value before every iteration."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A leaf that the loop carries: its type, and what it is before the first iteration."""
+
+    type: Type
+    entry: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A container some of whose leaves are carried."""
+
+    parts: Parts
+    children: tuple[State, ...]
+
+
+State = Union[Fixed, Slot, Tree]
+
+
+def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
+    """The state that also covers what one more iteration left; the same object if it covers that already.
+
+    Raises:
+        JoinFailure: the place changed its kind.
+    """
+    if after is DEAD:
+        return state
+    if isinstance(state, Slot):
+        type_ = _cover(state.type, joiner, after, place)
+        return state if _same_type(type_, state.type) else Slot(type_, state.entry)
+    if isinstance(state, Tree):
+        return _widen_children(joiner, state, after, place)
+    if state.value is DEAD or not same_constant(state.value, after):
+        return _unfix(joiner, state.value, after, place)
+    return state
+
+
+def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
+    if is_leaf(after) and before is DEAD:
+        return Slot(joiner.type_of(after), DEAD) if _carried_anyway(after) else Fixed(after)
+    if is_leaf(after) and (before is None or before is MISSING):
+        return Slot(_optional(joiner.type_of(after), before), before)
+    if is_leaf(before):
+        return Slot(_cover(joiner.type_of(before), joiner, after, place), before)
+    parts = split(after)
+    if before in (DEAD, MISSING) and parts is not None:
+        children = tuple(Fixed(before) for _ in parts.children)
+        return _widen_children(joiner, Tree(parts, children), after, place)
+    if before is DEAD:
+        return Fixed(after)
+    mine = split(before)
+    if mine is None or parts is None:
+        raise JoinFailure("SG203", f"'{place}' is {describe(before)} before the loop and {describe(after)} after an iteration")
+    return _widen_children(joiner, tree_of(before, mine), after, place)
+
+
+def _carried_anyway(value: Any) -> bool:
+    return not isinstance(value, (bool, int, float))
+
+
+def tree_of(value: Any, parts: Parts) -> Tree:
+    """A container as a tree with nothing carried yet; what a return carries is never read before it is set."""
+    children = tuple(DEAD if c is MISSING and isinstance(value, Exit) else c for c in parts.children)
+    return Tree(parts, tuple(Fixed(c) for c in children))
+
+
+def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
+    parts = split(after)
+    if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
+        raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
+    values = [DEAD if c is MISSING and isinstance(after, Exit) else c for c in parts.children]
+    children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
+    return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
+
+
+def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
+    if after is None or after is MISSING:
+        return _optional(type_, after)
+    if not is_leaf(after):
+        raise JoinFailure("SG203", f"'{place}' becomes {describe(after)} in the loop")
+    return join_types(type_, joiner.type_of(after))
+
+
+def _optional(type_: Type, empty: Any) -> Type:
+    return replace(type_, may_be_none=True) if empty is None else replace(type_, may_be_unbound=True)
+
+
+def _same_type(left: Type, right: Type) -> bool:
+    if isinstance(left, NumberType) or isinstance(right, NumberType):
+        return left == right
+    assert isinstance(left, TensorType)
+    same = len(left.shape) == len(right.shape) and all(
+        (a is None and b is None) or same_dimension(a, b) for a, b in zip(left.shape, right.shape)
+    )
+    return same and replace(left, shape=()) == replace(right, shape=())
+
+
+def slots_of(state: State) -> list[Slot]:
+    """The carried leaves of a state, in order."""
+    if isinstance(state, Slot):
+        return [state]
+    return [s for child in state.children for s in slots_of(child)] if isinstance(state, Tree) else []
+
+
+def build(state: State, fill: Callable[[Slot], Any]) -> Any:
+    """The value of a place, its carried leaves supplied by ``fill`` in order."""
+    if isinstance(state, Slot):
+        return fill(state)
+    if isinstance(state, Tree):
+        return state.parts.rebuild([build(child, fill) for child in state.children])
+    return MISSING if state.value is DEAD else state.value
+
+
+def leaves_of(state: State, value: Any) -> list[tuple[Slot, Any]]:
+    """The carried leaves of a state, each with what ``value`` has in its place."""
+    if isinstance(state, Slot):
+        return [(state, value)]
+    if isinstance(state, Tree):
+        if value is DEAD:
+            return [(slot, DEAD) for slot in slots_of(state)]
+        parts = split(value)
+        assert parts is not None
+        return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v)]
+    return []

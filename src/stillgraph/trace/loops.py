@@ -1,0 +1,199 @@
+"""Staging a loop: a test that only the run knows becomes a ``while_loop`` of the program, found by fixpoint."""
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.exits import Exit, Return
+from stillgraph.trace.journal import Place
+from stillgraph.trace.join import DEAD, Joiner
+from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, tree_of, widen
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.region import Region
+from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch
+from stillgraph.trace.containers import split
+
+_MAX_ROUNDS = 12
+Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
+
+
+@dataclass
+class _Loop:
+    """A loop being staged: the state of every place it touches, and of its exit."""
+
+    recorder: Recorder
+    noted: list[Place]
+    places: dict[Hashable, Place]
+    state: dict[Hashable, State]
+    exit: State
+
+    def all_states(self) -> list[State]:
+        """The states of the places and of the exit, in the order in which they are carried."""
+        return [*self.state.values(), self.exit]
+
+    def slots(self) -> list[Slot]:
+        """The carried leaves."""
+        return [slot for state in self.all_states() for slot in slots_of(state)]
+
+
+def loop(
+    recorder: Recorder, test: Test, body: Block, variables: Sequence[Place], dropped: Sequence[Place]
+) -> Exit | None:
+    """Stage ``while test(): body()``.
+
+    What the loop carries is found by running the body on placeholders until the types of its places settle.
+
+    Args:
+        recorder: the capture.
+        test, body: the user's blocks.
+        variables: locals that they assign and that are live at the loop's head or behind it.
+        dropped: the other locals that they assign.
+
+    Returns:
+        The exit of the last iteration (``broke``, ``returned``), or None where the loop certainly ends by its test.
+
+    Raises:
+        JoinFailure: a place changes its kind from one iteration to the next.
+    """
+    noted = [*variables, *dropped]
+    if _test_writes(recorder, test, noted):
+        test, body = (lambda: True), _rotated(recorder, test, body, variables, dropped)
+    mark = recorder.symbolic.mark
+    parts = split(NO_EXIT)
+    assert parts is not None
+    state = _Loop(recorder, noted, {p.key: p for p in variables}, {p.key: Fixed(p.get()) for p in variables},
+                  tree_of(NO_EXIT, parts))
+    skip = {place.key for place in dropped}
+    for _ in range(_MAX_ROUNDS):
+        arm, inputs = _run_body(state, body)
+        if _settle(state, arm, inputs, mark, skip):
+            return _close(state, test, arm, inputs)
+    raise JoinFailure("SG205", "what the loop carries does not settle")
+
+
+def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:
+    before = {place.key: place.get() for place in noted}
+    arm = run_arm(recorder, lambda: Return(test()), noted)
+    return any(key not in before or value is not before[key] for key, (_, value) in arm.writes.items())
+
+
+def _rotated(
+    recorder: Recorder, test: Test, body: Block, variables: Sequence[Place], dropped: Sequence[Place]
+) -> Block:
+    """A body that begins with a test which itself assigns variables."""
+
+    def test_then_body() -> Exit | None:
+        go = test()
+        if isinstance(go, bool):
+            return body() if go else Exit(ended=True)
+        return branch(recorder, go, body, lambda: Exit(ended=True), variables, dropped)
+
+    return test_then_body
+
+
+def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
+    """Run the body once, every carried leaf a fresh placeholder."""
+    recorder = loop_.recorder
+    region = Region(recorder.region)
+    with recorder.resume(region):
+        inputs = {key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()}
+        build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
+    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
+    continue_arm(recorder, arm, body, loop_.noted)
+    return arm, inputs
+
+
+def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
+    value = recorder.instantiate(slot.type)
+    region.define(value, region.placeholder("carried", recorder.to_fake(value)))
+    return value
+
+
+def _settle(
+    loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]
+) -> bool:
+    """Widen the state by what an iteration left; whether it already covered that."""
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False)
+    settled = True
+    for key, (place, _) in arm.writes.items():
+        if key not in loop_.places and key not in skip:
+            loop_.places[key] = place
+            loop_.state[key] = Fixed(place.get())
+    for key, place in loop_.places.items():
+        before = inputs.get(key, place.get())
+        after = arm.value(place, before)
+        if after is before:
+            continue
+        state = widen(joiner, loop_.state[key], after, str(place))
+        settled = settled and state is loop_.state[key]
+        loop_.state[key] = state
+    exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
+    settled = settled and exit is loop_.exit
+    loop_.exit = exit
+    return settled
+
+
+def _final(exit: Exit | None) -> Exit:
+    """An exit as the loop sees it: ``continue`` is the end of the iteration."""
+    return NO_EXIT if exit is None else replace(exit, continued=False)
+
+
+def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
+    recorder = loop_.recorder
+    leaves = [
+        leaf
+        for key, state in loop_.state.items()
+        for leaf in leaves_of(state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())))
+    ]
+    leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit))
+    with recorder.resume(arm.region):
+        arm.outputs = [leaf_node(recorder, value, slot.type, "") for slot, value in leaves]
+    check = _run_test(loop_, test)
+    operands = unify_captures(recorder, [check.region, arm.region])
+    test_graph = recorder.region.attribute("test", check.region.finish(check.outputs))
+    body_graph = recorder.region.attribute("body", arm.region.finish(arm.outputs))
+    slots = loop_.slots()
+    entries = tuple(leaf_node(recorder, slot.entry, slot.type, "") for slot in slots)
+    node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
+    node.args = (test_graph, body_graph, entries, tuple(operands))
+    values = iter(bind_outputs(recorder, node, [slot.type for slot in slots]))
+    for key, state in loop_.state.items():
+        if slots_of(state):
+            recorder.journal.write(loop_.places[key], build(state, lambda _: next(values)))
+    exit: Exit = build(loop_.exit, lambda _: next(values))
+    return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _run_test(loop_: _Loop, test: Test) -> Arm:
+    """The test's region: it says no once an iteration has left the loop, without asking the user's test again."""
+    recorder = loop_.recorder
+    region = Region(recorder.region)
+    with recorder.resume(region):
+        values = {key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()}
+        exit: Exit = build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
+    arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
+    def guarded() -> Exit | None:
+        if all(flag is False for flag in exit.flags):
+            return Return(test())
+        left = any_flag(exit)
+        return branch(recorder, left, lambda: Return(False), lambda: Return(_truth(recorder, test())), (), ())
+
+    continue_arm(recorder, arm, guarded, loop_.noted)
+    with recorder.resume(region):
+        assert arm.exit is not None
+        arm.outputs = [recorder.to_node(arm.exit.value)]
+    return arm
+
+
+def _truth(recorder: Recorder, value: Any) -> Any:
+    """A predicate as a staged truth value."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    truth = recorder.fresh_number(bool)
+    recorder.region.define(truth, recorder.emit("call_function", bool, (value,), {}))
+    return truth

@@ -1,0 +1,158 @@
+"""Staged numbers: Python numbers that only the run knows.
+
+They are torch's symbolic numbers, so that sizes and indices accept them, with two differences: every operation on them
+is recorded, and nothing can turn them silently into text, a hash key or a concrete number.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+
+class NumberRecorder(Protocol):
+    """What a staged number asks of the recorder it belongs to."""
+
+    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Record ``function(*args)`` on numbers and return what stands for its result."""
+
+    def number_demanded(self, number: Any, what: str) -> Any:
+        """Python demands a concrete value: give one, or raise."""
+
+
+class StagedNumber:
+    """Behaviour shared by the three staged kinds; ``recorder`` is the capture they belong to."""
+
+    recorder: NumberRecorder
+    optional: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.recorder.number_demanded(self, "bool"))
+
+    def __int__(self) -> int:
+        return int(self.recorder.number_demanded(self, "int"))
+
+    def __index__(self) -> int:
+        return int(self.recorder.number_demanded(self, "index"))
+
+    def __float__(self) -> float:
+        return float(self.recorder.number_demanded(self, "float"))
+
+    def __str__(self) -> str:
+        return str(self.recorder.number_demanded(self, "text"))
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.recorder.number_demanded(self, "text"), spec)
+
+    def __hash__(self) -> int:
+        return hash(self.recorder.number_demanded(self, "hash"))
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        args = (self,) if ndigits is None else (self, ndigits)
+        return self.recorder.number_operation(round, args)
+
+    def __trunc__(self) -> Any:
+        return self.recorder.number_operation(math.trunc, (self,))
+
+    def __floor__(self) -> Any:
+        return self.recorder.number_operation(math.floor, (self,))
+
+    def __ceil__(self) -> Any:
+        return self.recorder.number_operation(math.ceil, (self,))
+
+    def is_integer(self) -> Any:
+        """As `float.is_integer`."""
+        return self.recorder.number_operation(float.is_integer, (self,))
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        return self.recorder.number_operation(function, (self, other))
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        return self.recorder.number_operation(function, (other, self))
+
+    return method
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        return self.recorder.number_operation(function, (self,))
+
+    return method
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "lshift": operator.lshift,
+    "rshift": operator.rshift, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "divmod": divmod,
+}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert,
+}
+
+for _name, _function in _BINARY.items():
+    setattr(StagedNumber, f"__{_name}__", _binary(_function))
+    setattr(StagedNumber, f"__r{_name}__", _reflected(_function))
+for _name, _function in _COMPARE.items():
+    setattr(StagedNumber, f"__{_name}__", _binary(_function))
+for _name, _operation in _UNARY.items():
+    setattr(StagedNumber, f"__{_name}__", _unary(_operation))
+
+
+class StagedInt(StagedNumber, torch.SymInt):
+    """An ``int`` that only the run knows."""
+
+
+class StagedFloat(StagedNumber, torch.SymFloat):
+    """A ``float`` that only the run knows."""
+
+
+class StagedBool(StagedNumber, torch.SymBool):
+    """A ``bool`` that only the run knows."""
+
+
+KINDS: dict[type, type] = {StagedInt: int, StagedFloat: float, StagedBool: bool}
+_PLAIN: dict[type, Any] = {StagedInt: torch.SymInt, StagedFloat: torch.SymFloat, StagedBool: torch.SymBool}
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a Python number (``int``, ``float``, ``bool``), staged or not."""
+    return isinstance(value, (StagedNumber, bool, int, float))
+
+
+def kind_of(value: Any) -> type:
+    """``int``, ``float`` or ``bool``: the Python type of a number, staged or not."""
+    if isinstance(value, StagedNumber):
+        return KINDS[type(value)]
+    return bool if isinstance(value, bool) else int if isinstance(value, int) else float
+
+
+def plain(number: Any) -> Any:
+    """torch's own symbolic number for a staged one; anything else as it is."""
+    kind = _PLAIN.get(type(number))
+    return number if kind is None else kind(number.node)
+
+
+def staged(symbolic: Any, recorder: NumberRecorder) -> Any:
+    """The staged number for one of torch's symbolic numbers."""
+    kinds: dict[type, Any] = {torch.SymInt: StagedInt, torch.SymFloat: StagedFloat, torch.SymBool: StagedBool}
+    number = kinds[type(symbolic)](symbolic.node)
+    number.recorder = recorder
+    return number

@@ -1,0 +1,238 @@
+"""The recorder: while a function runs on fake tensors, every outermost torch call becomes a node of the open region.
+
+One `TorchFunctionMode` stands over a stack of regions. Inside its handler torch's own calls are not seen again, so a
+call is recorded as the user wrote it and not as what torch makes of it.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import fx
+from torch.overrides import TorchFunctionMode
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.context import current_context
+from stillgraph.program.types import NumberType, TensorType, Type
+from stillgraph.trace import special
+from stillgraph.trace.frames import here, line_here
+from stillgraph.trace.journal import Journal
+from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
+from stillgraph.trace.region import Region
+from stillgraph.trace.symbolic import DATA_DEPENDENT, Symbolic, is_fake, known_true
+
+_CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
+
+
+def current() -> Recorder | None:
+    """The recorder of the capture going on in this thread, if there is one."""
+    return _CURRENT.get()
+
+
+class Recorder(TorchFunctionMode):
+    """One capture in progress.
+
+    Args:
+        lift: makes an input of the program for a real tensor that turns up; returns its placeholder.
+        demanded: called when Python demands the value of a staged one; gives a value or raises.
+    """
+
+    def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
+        super().__init__()
+        self.symbolic = Symbolic()
+        self.journal = Journal()
+        self.root = Region(None, lift)
+        self.region = self.root
+        self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
+        self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
+        self._demanded = demanded
+
+    # ---- being the current one
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Record what is called in the body."""
+        token = _CURRENT.set(self)
+        try:
+            with self:
+                yield
+        finally:
+            _CURRENT.reset(token)
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Region]:
+        """A child region, open during the body."""
+        child = Region(self.region)
+        with self.resume(child):
+            yield child
+
+    @contextlib.contextmanager
+    def resume(self, region: Region) -> Iterator[None]:
+        """Record into ``region``, a child of the open one, during the body."""
+        outer, self.region = self.region, region
+        try:
+            yield
+        finally:
+            self.region = outer
+
+    # ---- torch calls
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        handler = special.HANDLERS.get(func)
+        if handler is not None:
+            return handler(self, func, args, kwargs)
+        if getattr(func, "__name__", "") == "__get__":
+            return special.read_attribute(self, func, args[0])
+        return self.record(func, args, kwargs)
+
+    def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run a torch call on fake tensors and add it to the open region."""
+        result = self.run(func, args, kwargs)
+        if not special.has_staged(result) and not special.is_effectful(func, result):
+            return result
+        special.refuse_relayout(self, func, args)
+        return self.bind(result, self.emit(*special.as_node(func, args), kwargs))
+
+    def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run a torch call on the fake counterparts of its arguments, without recording."""
+        fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
+        try:
+            with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
+                return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
+        except DATA_DEPENDENT as error:
+            name = getattr(func, "__name__", str(func))
+            summary = str(error).strip().splitlines()[0]
+            raise refuse("SG304", f"torch's {name} needs a value that only the run knows ({summary})",
+                         location=here()) from error
+
+    def to_fake(self, value: Any) -> Any:
+        """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""
+        if isinstance(value, torch.Tensor):
+            return value if is_fake(value) else self.fake_of(value)
+        if isinstance(value, StagedNumber):
+            return plain(value)
+        if isinstance(value, (tuple, list)):
+            return special.rebuild_sequence(value, [self.to_fake(v) for v in value])
+        if isinstance(value, dict):
+            return {k: self.to_fake(v) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(self.to_fake(value.start), self.to_fake(value.stop), self.to_fake(value.step))
+        return value
+
+    def fake_of(self, real: torch.Tensor) -> torch.Tensor:
+        """The one fake counterpart of a real tensor."""
+        entry = self.fakes.get(id(real))
+        if entry is None:
+            with torch._C.DisableTorchFunction():
+                entry = (real, self.symbolic.fake(real))
+            self.fakes[id(real)] = entry
+            self.reals[id(entry[1])] = real
+        return entry[1]
+
+    # ---- nodes
+    def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
+        """Add a node to the open region, its arguments given as values."""
+        node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
+        node.meta["context"] = current_context()
+        node.meta["location"] = line_here()
+        return node
+
+    def to_node(self, value: Any) -> Any:
+        """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
+        if isinstance(value, (torch.Tensor, StagedNumber)):
+            return self.region.node_of(value)
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.to_node(v) for v in value) if type(value) in (tuple, list) \
+                else tuple(self.to_node(v) for v in value)
+        if isinstance(value, dict):
+            return {k: self.to_node(v) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(self.to_node(value.start), self.to_node(value.stop), self.to_node(value.step))
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return self.region.node_of(special.number_of_symbol(self, value))
+        if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
+            return value
+        return self.region.attribute("constant", value)
+
+    def bind(self, result: Any, node: fx.Node) -> Any:
+        """Let ``node`` stand for ``result``; give back what the user's code is to see."""
+        node.meta["val"] = result
+        if isinstance(result, torch.Tensor):
+            return self.bind_tensor(result, node)
+        if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return self.number(result, node)
+        if isinstance(result, (tuple, list)):
+            return special.bind_sequence(self, result, node)
+        return result
+
+    def bind_tensor(self, result: torch.Tensor, node: fx.Node) -> torch.Tensor:
+        """As `bind`, for one tensor; an operation in place gives back the object it worked on."""
+        special.forget_constant(result)
+        if id(result) in self.reals:
+            return self.reals[id(result)]
+        if not self.region.holds(result):
+            self.region.define(result, node)
+        return result
+
+    def number(self, symbolic: Any, node: fx.Node) -> Any:
+        """The staged number for a symbol that ``node`` computes; a plain number where it is already decided."""
+        if isinstance(symbolic, (bool, int, float)):
+            return symbolic
+        if isinstance(symbolic, torch.SymBool):
+            if known_true(symbolic):
+                return True
+            if known_true(torch.sym_not(symbolic)):
+                return False
+        elif symbolic.node.is_constant():
+            return symbolic.node.maybe_as_int() if isinstance(symbolic, torch.SymInt) else symbolic.node.maybe_as_float()
+        number = staged(symbolic, self)
+        node.meta["val"] = plain(number)
+        self.region.define(number, node)
+        return number
+
+    # ---- numbers
+    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Record ``function(*args)`` on Python numbers."""
+        if function is divmod:
+            return (self.number_operation(special.FLOORDIV, args), self.number_operation(special.MOD, args))
+        result = special.number_result(self, function, args)
+        if isinstance(result, torch.SymBool) and (known_true(result) or known_true(torch.sym_not(result))):
+            return known_true(result)
+        node = self.emit("call_function", function, args, {})
+        return self.number(result, node)
+
+    def number_demanded(self, number: Any, what: str) -> Any:
+        """Python demands the value of a staged number."""
+        return self._demanded(number, what)
+
+    def tensor_demanded(self, tensor: Any, what: str) -> Any:
+        """Python demands the value of a staged tensor."""
+        return self._demanded(tensor, what)
+
+    def fresh_number(self, kind: type) -> Any:
+        """A staged number of which nothing is known; the caller defines its node."""
+        make = {int: self.symbolic.fresh_int, float: self.symbolic.fresh_float, bool: self.symbolic.fresh_bool}[kind]
+        return staged(make(), self)
+
+    # ---- values out of types
+    def type_of(self, value: Any) -> Type:
+        """The type of a tensor or number."""
+        optional = getattr(value, "stillgraph_optional", (False, False))
+        if isinstance(value, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                fake = self.fake_of(value) if not is_fake(value) else value
+                return TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *optional)
+        return NumberType(kind_of(value), *optional)
+
+    def instantiate(self, type_: Type) -> Any:
+        """A fresh staged value of a type; the caller defines its node."""
+        if isinstance(type_, NumberType):
+            value = self.fresh_number(type_.kind)
+        else:
+            shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
+            value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
+        if type_.may_be_none or type_.may_be_unbound:
+            value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
+        return value

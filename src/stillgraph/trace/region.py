@@ -1,0 +1,119 @@
+"""A region under construction: one straight-line graph, and what it uses from the regions around it."""
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.operations import EFFECTFUL
+
+
+@dataclass
+class Mark:
+    """A point in a region's construction to roll back to."""
+
+    last: fx.Node | None
+    known: int
+
+
+@dataclass(eq=False)
+class Region:
+    """A graph being recorded.
+
+    ``known`` maps the identity of a staged value to its node; the values are kept alive, so identities stay unique.
+    A value of an outer region becomes a placeholder when it is first used; ``captures`` lists those in order.
+    """
+
+    parent: Region | None
+    lift: Callable[[Any], fx.Node] | None = None  # of the root region: what to do with a value nobody knows
+    graph: fx.Graph = field(default_factory=fx.Graph)
+    holder: torch.nn.Module = field(default_factory=torch.nn.Module)
+    known: dict[int, tuple[Any, fx.Node]] = field(default_factory=dict)
+    captures: list[tuple[Any, fx.Node]] = field(default_factory=list)
+    _last_placeholder: fx.Node | None = None
+    _order: list[int] = field(default_factory=list)
+    _counts: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    def placeholder(self, name: str, value: Any) -> fx.Node:
+        """A new placeholder behind those there are."""
+        with self.graph.inserting_after(self._last_placeholder):
+            node = self.graph.placeholder(name)
+        node.target = node.name  # the name that fx made unique
+        node.meta["val"] = value
+        self._last_placeholder = node
+        return node
+
+    def define(self, value: Any, node: fx.Node) -> None:
+        """Let ``node`` stand for ``value``, which is a tensor or a staged number."""
+        self.known[id(value)] = (value, node)
+        self._order.append(id(value))
+
+    def find(self, value: Any) -> fx.Node | None:
+        """The node for ``value`` if this region has one."""
+        entry = self.known.get(id(value))
+        return None if entry is None else entry[1]
+
+    def holds(self, value: Any) -> bool:
+        """Whether this region or one around it knows ``value``."""
+        region: Region | None = self
+        while region is not None:
+            if id(value) in region.known:
+                return True
+            region = region.parent
+        return False
+
+    def node_of(self, value: Any) -> fx.Node:
+        """The node for ``value``, made into a placeholder here if it comes from an outer region."""
+        node = self.find(value)
+        if node is not None:
+            return node
+        if self.parent is None:
+            assert self.lift is not None
+            return self.lift(value)
+        outer = self.parent.node_of(value)
+        node = self.placeholder(outer.name, outer.meta["val"])
+        self.define(value, node)
+        self.captures.append((value, node))
+        return node
+
+    def attribute(self, stem: str, value: Any) -> fx.Node:
+        """A ``get_attr`` node for a child region or a constant object."""
+        name = f"{stem}_{self._counts[stem]}"
+        self._counts[stem] += 1
+        setattr(self.holder, name, value)
+        node = self.graph.create_node("get_attr", name)
+        node.meta["val"] = value
+        return node
+
+    def mark(self) -> Mark:
+        """A point to roll back to."""
+        return Mark(next(iter(reversed(self.graph.nodes)), None), len(self._order))
+
+    def rollback(self, mark: Mark) -> None:
+        """Drop every operation recorded since ``mark``; placeholders stay."""
+        for key in self._order[mark.known:]:
+            if self.known.get(key, (None, None))[1] is not None and self.known[key][1].op != "placeholder":
+                del self.known[key]
+        self._order[mark.known:] = [k for k in self._order[mark.known:] if k in self.known]
+        for node in reversed(self.graph.nodes):
+            if node is mark.last:
+                break
+            if node.op != "placeholder":
+                self.graph.erase_node(node)
+
+    def finish(self, outputs: list[fx.Node | Any]) -> fx.GraphModule:
+        """Close the region with these outputs."""
+        self.graph.output(tuple(outputs))
+        drop_unused_bookkeeping(self.graph)
+        return fx.GraphModule(self.holder, self.graph, class_name="Region")
+
+
+def drop_unused_bookkeeping(graph: fx.Graph) -> None:
+    """Drop the nodes that the recorder made on its own account and nobody came to use."""
+    for node in reversed(graph.nodes):
+        if node.meta.get("bookkeeping") and not node.users and node.target not in EFFECTFUL:
+            graph.erase_node(node)

@@ -1,0 +1,107 @@
+"""From what a captured function left behind to the program's outputs, result template and effects."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.effects import (
+    DeleteAttribute,
+    Effect,
+    SetAttribute,
+    SetCell,
+    SetContents,
+    SetGlobal,
+)
+from stillgraph.program.guards import Cell
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.trace.containers import split
+from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.join import Unjoined, same_constant
+from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.session import Session
+from stillgraph.trace.text import StagedText
+
+
+@dataclass
+class Results:
+    """Builds templates; every staged leaf becomes an output of the root graph, each once."""
+
+    session: Session
+    outputs: list[Any] = field(default_factory=list)
+    _indices: dict[int, int] = field(default_factory=dict)
+    _shared: dict[int, int] = field(default_factory=dict)
+    _alive: list[Any] = field(default_factory=list)
+
+    def template(self, value: Any) -> Template:
+        """The template that rebuilds ``value``."""
+        if isinstance(value, (torch.Tensor, StagedNumber)):
+            return self._output(value)
+        if isinstance(value, Unjoined):
+            flag = self._output(value.__dict__["flag"])
+            return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
+        if isinstance(value, StagedText):
+            raise refuse("SG302", "a string with staged values is returned or stored")
+        source = self.session.finder.find(value)
+        if source is not None:
+            return Same(source)
+        parts = split(value)
+        if parts is None and not self._is_own_instance(value):
+            return Constant(value)
+        if id(value) in self._shared:
+            return Shared(self._shared[id(value)])
+        self._shared[id(value)] = len(self._shared)
+        self._alive.append(value)
+        if parts is None or parts.attributes:
+            return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
+        return Container(parts.type, parts.context, tuple(self.template(child) for child in parts.children))
+
+    def _is_own_instance(self, value: Any) -> bool:
+        """Whether a plain object was made during the capture and holds something staged."""
+        state = getattr(value, "__dict__", None)
+        if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
+            return False
+        return any(isinstance(v, (torch.Tensor, StagedNumber)) or split(v) is not None for v in state.values())
+
+    def _output(self, value: Any) -> Output:
+        index = self._indices.get(id(value))
+        if index is None:
+            index = self._indices[id(value)] = len(self.outputs)
+            self.outputs.append(self.session.to_node(value))
+            self._alive.append(value)
+        return Output(index)
+
+    def effects(self, written: list[Write], outer_cells: dict[int, str]) -> list[Effect]:
+        """The writes that outlive the call."""
+        result = []
+        for write in written:
+            after = write.place.get()
+            if same_constant(write.before, after) and not isinstance(write.place, ContentsPlace):
+                continue
+            effect = self._effect(write, after, outer_cells)
+            if effect is not None:
+                result.append(effect)
+        return result
+
+    def _effect(self, write: Write, after: Any, outer_cells: dict[int, str]) -> Effect | None:
+        place = write.place
+        if isinstance(place, GlobalPlace):
+            return SetGlobal(place.namespace["__name__"], place.name, self.template(after))
+        if isinstance(place, CellPlace):
+            if id(place.cell) not in outer_cells:
+                return None
+            return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))
+        target = self.session.finder.find(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
+        if target is None:
+            return None
+        if isinstance(place, AttributePlace):
+            if after is MISSING:
+                return DeleteAttribute(target, place.name)
+            return SetAttribute(target, place.name, self.template(after))
+        if not isinstance(after, dict) and len(after) == len(write.before) and all(
+            a is b for a, b in zip(after, write.before)
+        ):
+            return None
+        return SetContents(target, self.template(after))

@@ -1,0 +1,126 @@
+"""A capture session: a recorder, what it may convert, and what it found out about the world."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.signals import Restart
+from stillgraph.trace.sources import Finder
+
+
+@dataclass
+class Knowledge:
+    """What earlier attempts at a capture found out; a `Restart` adds to it."""
+
+    convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
+    watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
+    promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
+    keep: set[tuple[Any, str]] = field(default_factory=set)  # ... that turned out to be needed as constants
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    unroll_limit: int = 64
+
+
+class Session(Recorder):
+    """The recorder of a capture by the source front end.
+
+    Args:
+        convert: rewrites a function; raises `CaptureError` where it cannot.
+        is_converted: whether a code object is rewritten code.
+        finder: where objects are found from the call's roots.
+        lift: see `Recorder`.
+        knowledge: of earlier attempts.
+        options: the user's.
+    """
+
+    def __init__(
+        self, convert: Callable[[FunctionType], FunctionType], is_converted: Callable[[CodeType], bool],
+        skipped: Callable[[Any], bool], finder: Finder, lift: Callable[[torch.Tensor], fx.Node],
+        knowledge: Knowledge, options: Options,
+    ) -> None:
+        super().__init__(lift, self._demand)
+        self._convert = convert
+        self.is_converted = is_converted
+        self.skipped = skipped
+        self.finder = finder
+        self.knowledge = knowledge
+        self.options = options
+
+    @property
+    def in_arm(self) -> bool:
+        """Whether a staged branch or loop is being recorded."""
+        return self.region.parent is not None
+
+    def convert(self, function: FunctionType) -> FunctionType:
+        """The rewritten form of a function."""
+        self.finder.add_function(function)
+        return self._convert(function)
+
+    def wants_conversion(self, function: FunctionType) -> bool:
+        """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
+        code = function.__code__
+        file = code.co_filename
+        if self.is_converted(code) or is_ours(file) or self.skipped(function):
+            return False
+        if code in self.knowledge.convert:
+            return True
+        if is_torch(file) or is_standard_library(file):
+            return False
+        return self.in_arm or not is_library(file)
+
+    def _demand(self, value: Any, what: str) -> Any:
+        """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse."""
+        if what in ("bool", "int", "index", "float"):
+            self._ask_for_conversion()
+        if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
+            decided = self._decide_size(value, what)
+            if decided is not None:
+                return decided
+        if what == "text":
+            raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
+        kind = "number" if isinstance(value, StagedNumber) else "tensor"
+        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+
+    def _decide_size(self, value: Any, what: str) -> Any:
+        """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""
+        symbol = plain(value)
+        if self.symbolic.is_newer(symbol, -1):
+            return None
+        return bool(symbol) if what == "bool" else int(symbol)
+
+    def _ask_for_conversion(self) -> None:
+        """Restart with the functions converted that stand between rewritten code and what asks for the value."""
+        frame = sys._getframe(1)
+        wanted: set[CodeType] = set()
+        while frame is not None:
+            code = frame.f_code
+            if self.is_converted(code):
+                break
+            if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
+                if is_torch(code.co_filename) and not wanted:
+                    return
+                if not is_torch(code.co_filename):
+                    wanted.add(code)
+            frame = frame.f_back  # type: ignore[assignment]
+        if wanted - self.knowledge.convert:
+            raise Restart("convert", wanted)
+
+
+def session() -> Session | None:
+    """The capture going on in this thread, if there is one."""
+    recorder = current()
+    return recorder if isinstance(recorder, Session) else None

@@ -1,0 +1,383 @@
+"""Torch calls that need more than to be run on fake tensors and written down.
+
+`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are the pieces the
+recorder is made of: how a call is spelled as a node, and how sequences of results are taken apart.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain, staged
+from stillgraph.trace.symbolic import is_fake
+
+if TYPE_CHECKING:
+    from stillgraph.trace.recorder import Recorder
+
+FLOORDIV, MOD = operator.floordiv, operator.mod
+_T = torch.Tensor
+
+# ---- how a call is spelled in the graph
+_OPERATORS: dict[Any, Callable[..., Any]] = {
+    _T.__getitem__: operator.getitem, _T.__setitem__: operator.setitem, _T.__eq__: operator.eq,
+    _T.__invert__: operator.invert, _T.__and__: operator.and_, _T.__or__: operator.or_, _T.__xor__: operator.xor,
+    _T.__floordiv__: operator.floordiv, _T.__delitem__: operator.delitem,
+}
+_BINARY_METHODS: dict[Any, Callable[..., Any]] = {
+    _T.add: operator.add, _T.sub: operator.sub, _T.mul: operator.mul, _T.matmul: operator.matmul, _T.gt: operator.gt,
+    _T.ge: operator.ge, _T.lt: operator.lt, _T.le: operator.le, _T.ne: operator.ne, _T.div: operator.truediv,
+    _T.pow: operator.pow,
+}
+_REFLECTED: dict[Any, Callable[..., Any]] = {
+    getattr(_T, f"__{name}__"): function
+    for name, function in {
+        "rsub": operator.sub, "rdiv": operator.truediv, "rtruediv": operator.truediv, "rpow": operator.pow,
+        "rfloordiv": operator.floordiv, "rmod": operator.mod, "rmatmul": operator.matmul, "rlshift": operator.lshift,
+        "rrshift": operator.rshift, "rand": operator.and_, "ror": operator.or_, "rxor": operator.xor,
+    }.items()
+    if hasattr(_T, f"__{name}__")
+}
+
+
+def as_node(func: Any, args: tuple[Any, ...]) -> tuple[str, Any, tuple[Any, ...]]:
+    """``(op, target, args)`` of the fx node for a torch call."""
+    if func in _REFLECTED and len(args) == 2:
+        return "call_function", _REFLECTED[func], (args[1], args[0])
+    if func in _OPERATORS:
+        return "call_function", _OPERATORS[func], args
+    if func in _BINARY_METHODS and len(args) == 2:
+        return "call_function", _BINARY_METHODS[func], args
+    name = getattr(func, "__name__", "")
+    if getattr(_T, name, None) is func:
+        return "call_method", name, args
+    return "call_function", func, args
+
+
+_MUTATING = frozenset({_T.__setitem__, _T.__delitem__, _T.backward, torch.Tensor.set_})
+
+
+def is_effectful(func: Any, result: Any) -> bool:
+    """Whether a call that returns nothing staged still has to run."""
+    name = getattr(func, "__name__", "")
+    return func in _MUTATING or (name.endswith("_") and not name.endswith("__"))
+
+
+_RELAYOUT = frozenset({
+    "resize_", "resize_as_", "unsqueeze_", "squeeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "set_", "detach_",
+    "requires_grad_", "as_strided_", "rename_",
+})
+
+
+def refuse_relayout(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> None:
+    """Refuse an operation in an arm that changes the metadata of a tensor from outside: it could not be undone."""
+    if recorder.region.parent is not None and getattr(func, "__name__", "") in _RELAYOUT and args:
+        if recorder.region.find(args[0]) is None or recorder.region.find(args[0]).op == "placeholder":  # type: ignore[union-attr]
+            raise refuse("SG305", f"{func.__name__} in a staged branch or loop changes a tensor from outside it",
+                         location=here())
+
+
+# ---- arguments and results
+def rebuild_sequence(like: Any, items: list[Any]) -> Any:
+    """A tuple or list of ``like``'s type; sizes become plain tuples, because they may hold nodes or symbols."""
+    if isinstance(like, torch.Size) or type(like) is tuple:
+        return tuple(items)
+    if type(like) is list:
+        return items
+    if hasattr(like, "_fields"):
+        return type(like)(*items)
+    return type(like)(items)
+
+
+def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
+    """Arguments for the run on fakes: torch takes no symbolic integer as an index, a 0-d tensor has the same shape."""
+    if func not in (_T.__getitem__, _T.__setitem__):
+        return args
+    index = args[1]
+    whole = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(i, torch.SymInt) for i in whole):
+        return args
+    swapped = tuple(torch.empty((), dtype=torch.long) if isinstance(i, torch.SymInt) else i for i in whole)
+    return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
+
+
+def has_staged(result: Any) -> bool:
+    """Whether a result holds a tensor or a symbol."""
+    if isinstance(result, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return True
+    return isinstance(result, (tuple, list)) and any(has_staged(item) for item in result)
+
+
+def bind_sequence(recorder: Recorder, result: Any, node: fx.Node) -> Any:
+    """Give each element of a tuple or list its own node."""
+    items = []
+    for index, item in enumerate(result):
+        if has_staged(item):
+            part = recorder.region.graph.call_function(operator.getitem, (node, index))
+            part.meta.update(node.meta, bookkeeping=True)
+            items.append(recorder.bind(item, part))
+        else:
+            items.append(item)
+    if isinstance(result, torch.Size):
+        return torch.Size(items)
+    if all(new is old for new, old in zip(items, result)):
+        return result
+    return rebuild_sequence(result, items)
+
+
+def forget_constant(result: torch.Tensor) -> None:
+    """Fake tensors remember small constants; what an arm then does to them could not be undone."""
+    if is_fake(result) and result.constant is not None:  # type: ignore[attr-defined]
+        result.constant = None  # type: ignore[attr-defined]
+
+
+def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
+    """The staged number that the open region knows for one of torch's symbols."""
+    region = recorder.region
+    while region is not None:
+        for value, _ in list(region.known.values()):
+            if isinstance(value, StagedNumber) and value.node.expr == symbol.node.expr:
+                return value
+        region = region.parent  # type: ignore[assignment]
+    raise refuse("SG301", "a symbolic size of unknown origin is used", location=here())
+
+
+# ---- attributes of tensors
+_PLAIN_ATTRIBUTES = frozenset({
+    "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "grad_fn", "names", "is_cuda", "is_cpu", "is_meta",
+    "is_sparse", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_mps", "is_sparse_csr", "is_vulkan", "is_ipu",
+    "is_xla", "is_hpu", "is_mtia", "is_maia", "itemsize", "output_nr", "_version", "_backward_hooks", "name", "_cdata",
+    "is_inference", "retains_grad", "volatile", "_post_accumulate_grad_hooks", "grad_dtype",
+})
+
+
+def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
+    """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
+    name = func.__self__.__name__
+    fake = recorder.to_fake(tensor)
+    if name == "shape":
+        return read_shape(recorder, tensor, fake)
+    with recorder.symbolic.fake_mode:
+        result = func(fake)
+    if name in _PLAIN_ATTRIBUTES or not has_staged(result):
+        return result
+    if name in ("grad", "_grad", "_base"):
+        return recorder.reals.get(id(result), result)
+    return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
+
+
+def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:
+    """``tensor.shape``; each dimension that is not known becomes a staged number."""
+    shape = fake.shape
+    if all(type(d) is int for d in shape):
+        return shape  # type: ignore[no-any-return]
+    return torch.Size([d if type(d) is int else size_of(recorder, tensor, fake, i) for i, d in enumerate(shape)])
+
+
+def size_of(recorder: Recorder, tensor: Any, fake: Any, dim: int) -> Any:
+    """``tensor.size(dim)`` where that is a symbol."""
+    size = fake.shape[dim]
+    if size.node.is_constant():
+        return size.node.maybe_as_int()
+    node = recorder.emit("call_method", "size", (tensor, dim), {})
+    node.meta["bookkeeping"] = True
+    return recorder.number(size, node)
+
+
+# ---- handlers
+def _size(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    shape = read_shape(recorder, args[0], recorder.to_fake(args[0]))
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    return shape if dim is None else shape[dim]
+
+
+def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    tensor = args[0]
+    fake = recorder.to_fake(tensor)
+    if isinstance(fake.numel(), int) and fake.numel() != 1:
+        raise RuntimeError(f"a Tensor with {fake.numel()} elements cannot be converted to Scalar")
+    number = recorder.fresh_number(number_kind(fake.dtype))
+    recorder.region.define(number, _number_node(recorder, recorder.emit("call_method", "item", (tensor,), {}), number))
+    return number
+
+
+def _number_node(recorder: Recorder, node: fx.Node, number: Any) -> fx.Node:
+    node.meta["val"] = plain(number)
+    return node
+
+
+def number_kind(dtype: torch.dtype) -> type:
+    """The Python type of the elements of a tensor."""
+    if dtype.is_complex:
+        raise refuse("SG301", "a complex number cannot be staged", location=here())
+    return bool if dtype == torch.bool else float if dtype.is_floating_point else int
+
+
+def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    tensor = args[0]
+    fake = recorder.to_fake(tensor)
+    if fake.dim() == 0:
+        return _item(recorder, func, args, kwargs)
+    if not all(type(d) is int for d in fake.shape):
+        raise refuse("SG301", "tolist() of a tensor whose size only the run knows", location=here())
+    return [_tolist(recorder, func, (row,), {}) for row in tensor.unbind(0)] if fake.shape[0] else []
+
+
+def _demand(what: str) -> Callable[..., Any]:
+    def handler(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+        return recorder.tensor_demanded(args[0], what)
+
+    return handler
+
+
+def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A torch function that gives a Python bool."""
+    recorder.to_fake(args)
+    truth = recorder.fresh_number(bool)
+    node = recorder.emit(*as_node(func, args), kwargs)
+    recorder.region.define(truth, _number_node(recorder, node, truth))
+    return truth
+
+
+def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    fake = recorder.to_fake(args[0])
+    if fake.dim() == 0:
+        raise TypeError("len() of a 0-d tensor")
+    length = read_shape(recorder, args[0], fake)[0]
+    return length if type(length) is int else recorder.number_demanded(length, "index")
+
+
+def _run_only(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
+
+
+def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``torch.tensor(data)`` and ``as_tensor``: staged elements are stacked, arrays become constants."""
+    data = args[0] if args else kwargs.get("data")
+    if isinstance(data, torch.Tensor):
+        return recorder.record(func, args, kwargs)
+    if isinstance(data, (tuple, list)) and _holds_staged(data):
+        return _stack(data, kwargs)
+    if is_number(data) and isinstance(data, StagedNumber):
+        return _scalar(recorder, data, kwargs)
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        constant = torch.utils._pytree.tree_map(lambda a: a, data)
+        with torch._C.DisableTorchFunction():
+            real = func(constant, *args[1:], **kwargs).clone()
+        return real
+    return recorder.record(func, args, kwargs)
+
+
+def _holds_staged(data: Any) -> bool:
+    if isinstance(data, (tuple, list)):
+        return any(_holds_staged(item) for item in data)
+    return isinstance(data, (torch.Tensor, StagedNumber))
+
+
+def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
+    defaults = {bool: torch.bool, int: torch.int64, float: torch.get_default_dtype()}
+    dtype = kwargs.get("dtype") or defaults[kind_of(number)]
+    device = kwargs.get("device")
+    fake = recorder.symbolic.empty((), dtype, torch.device(device or "cpu"), bool(kwargs.get("requires_grad")))
+    return recorder.bind(fake, recorder.emit("call_function", torch.tensor, (number,), kwargs))
+
+
+def _stack(data: Any, kwargs: dict[str, Any]) -> Any:
+    """Nested lists with staged elements, as ``torch.tensor`` would read them: values only, no gradient."""
+    rows = [
+        _stack(item, {}) if isinstance(item, (tuple, list))
+        else item.detach().reshape(()) if isinstance(item, torch.Tensor) else torch.tensor(item)
+        for item in data
+    ]
+    dtype = kwargs.get("dtype")
+    for row in rows[1:]:
+        dtype = dtype or None
+    widest = rows[0].dtype
+    for row in rows[1:]:
+        widest = torch.promote_types(widest, row.dtype)
+    stacked = torch.stack([row.to(dtype or widest) for row in rows])
+    device = kwargs.get("device")
+    stacked = stacked if device is None else stacked.to(device)
+    return stacked.requires_grad_() if kwargs.get("requires_grad") else stacked
+
+
+def _set_attribute(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
+    name = func.__self__.__name__
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        func(*recorder.to_fake(args))
+    recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
+
+
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    _T.size: _size,
+    _T.item: _item,
+    _T.tolist: _tolist,
+    _T.__bool__: _demand("bool"),
+    _T.__int__: _demand("int"),
+    _T.__float__: _demand("float"),
+    _T.__index__: _demand("index"),
+    _T.__complex__: _demand("complex"),
+    _T.__len__: _length,
+    _T.__format__: _demand("text"),
+    _T.__repr__: _demand("text"),
+    _T.__contains__: lambda rec, func, args, kwargs: _truth(rec, func, args, kwargs),
+    _T.numpy: _demand("numpy"),
+    _T.__array__: _demand("numpy"),
+    _T.equal: _truth,
+    _T.allclose: _truth,
+    torch.equal: _truth,
+    torch.allclose: _truth,
+    torch.is_nonzero: _truth,
+    torch.tensor: _tensor,
+    torch.as_tensor: _tensor,
+    torch.from_numpy: _tensor,
+    torch.asarray: _tensor,
+    torch._C._set_grad_enabled: _run_only,
+}
+
+
+# ---- numbers
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+_SYMBOLIC = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg})
+_BITWISE = frozenset({operator.and_, operator.or_, operator.xor})
+_TO_INT = frozenset({int, math.trunc, math.floor, math.ceil, len, operator.index})
+_TO_FLOAT = frozenset({float, operator.truediv})
+_TO_BOOL = frozenset({bool, float.is_integer, operator.not_, operator.is_, operator.contains, isinstance,
+                      math.isnan, math.isinf, math.isfinite, math.isclose})
+
+
+def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """What stands for ``function(*args)`` on numbers: a symbol, exact for whole numbers, or one of which nothing is known."""
+    kinds = [kind_of(a) for a in args if is_number(a)]
+    whole = all(kind is int for kind in kinds) and len(kinds) == len(args)
+    if whole and (function in _COMPARISONS or function in _SYMBOLIC):
+        with torch._C.DisableTorchFunction():
+            return function(*(plain(a) for a in args))
+    if whole and function in (max, min) and len(args) == 2:
+        return (torch.sym_max if function is max else torch.sym_min)(*(plain(a) for a in args))
+    return plain(recorder.fresh_number(_result_kind(function, kinds, args)))
+
+
+def _result_kind(function: Callable[..., Any], kinds: list[type], args: tuple[Any, ...]) -> type:
+    if function in _COMPARISONS or function in _TO_BOOL:
+        return bool
+    if function in _TO_INT or (function is round and len(args) == 1):
+        return int
+    if function in _TO_FLOAT or getattr(function, "__module__", "") == "math":
+        return float
+    if function in _BITWISE and all(kind is bool for kind in kinds):
+        return bool
+    if function is operator.pow and not isinstance(args[1], StagedNumber) and args[1] < 0:
+        return float
+    if function in (max, min):
+        return max(kinds, key=(bool, int, float).index)
+    return float if float in kinds else int
+
+
+__all__ = ["HANDLERS", "as_node", "bind_sequence", "fake_arguments", "has_staged", "number_result", "read_attribute", "staged"]

@@ -1,0 +1,139 @@
+"""Staging a branch: a condition that only the run knows becomes a ``cond`` of the program."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.types import Type
+from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.journal import Place
+from stillgraph.trace.join import DEAD, Joiner
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.signals import Diverged
+
+Block = Callable[[], Exit | None]
+NO_EXIT = Exit()
+
+
+def branch(
+    recorder: Recorder, predicate: Any, then: Block, orelse: Block, variables: Sequence[Place],
+    dropped: Sequence[Place], rest: Block | None = None,
+) -> Exit | None:
+    """Stage ``if predicate: then() else: orelse()`` and join what the two arms left behind.
+
+    Args:
+        recorder: the capture.
+        predicate: a tensor with one element, or a staged number.
+        then, orelse: the arms.
+        variables: locals that the arms assign and that are live afterwards.
+        dropped: locals that the arms assign and that are dead afterwards.
+        rest: what follows in the block, when an arm may leave it. It joins the arm that goes on where the other
+            certainly leaves; otherwise it is the caller's to run.
+
+    Returns:
+        The joined exit, or None when control certainly goes on. When ``rest`` was given it has been run.
+    """
+    mark = recorder.symbolic.mark
+    noted = [*variables, *dropped]
+    left = run_arm(recorder, then, noted)
+    right = run_arm(recorder, orelse, noted)
+    if rest is not None and (leaves(left) or leaves(right)):
+        for arm in (left, right):
+            if not arm.diverged and (arm.exit is None or not arm.exit.certain):
+                continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
+        rest = None
+    exit = _close_branch(recorder, predicate, left, right, variables, dropped, mark)
+    return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
+
+
+def leaves(arm: Arm) -> bool:
+    """Whether control certainly does not go on behind an arm."""
+    return arm.diverged or (arm.exit is not None and arm.exit.certain)
+
+
+def _after(recorder: Recorder, exit: Exit | None, rest: Block, variables: Sequence[Place]) -> Block:
+    return lambda: continue_(recorder, exit, rest, variables, ())
+
+
+def continue_(
+    recorder: Recorder, exit: Exit | None, rest: Block, variables: Sequence[Place], dropped: Sequence[Place]
+) -> Exit | None:
+    """Run ``rest`` where ``exit`` did not leave the block."""
+    if exit is None:
+        return rest()
+    if exit.certain:
+        return exit
+    return branch(recorder, any_flag(exit), lambda: exit, rest, variables, dropped)
+
+
+def any_flag(exit: Exit) -> Any:
+    """Whether control left the block, as a staged truth value."""
+    flags = [flag for flag in exit.flags if flag is not False]
+    result = flags[0]
+    for flag in flags[1:]:
+        result = result | flag
+    return result
+
+
+def _close_branch(
+    recorder: Recorder, predicate: Any, left: Arm, right: Arm, variables: Sequence[Place], dropped: Sequence[Place],
+    mark: int,
+) -> Exit | None:
+    joiner = Joiner(recorder, mark)
+    builds = []
+    for place, before in _places(recorder, [left, right], variables, dropped):
+        builds.append((place, before, joiner.join(left.value(place, before), right.value(place, before), str(place))))
+    exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
+    exit_build = joiner.join(*exits, "return")
+    outputs = _emit_cond(recorder, predicate, left, right, joiner)
+    if left.diverged and right.diverged:
+        raise Diverged
+    for place, before, build in builds:
+        value = build(outputs)
+        if value is not before:
+            recorder.journal.write(place, value)
+    exit = exit_build(outputs)
+    return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _places(
+    recorder: Recorder, arms: Sequence[Arm], variables: Sequence[Place], dropped: Sequence[Place]
+) -> list[tuple[Place, Any]]:
+    """Every place to be joined, with what it holds before the arms."""
+    places: dict[Hashable, Place] = {place.key: place for place in variables}
+    skip = {place.key for place in dropped}
+    for arm in arms:
+        for key, (place, _) in arm.writes.items():
+            if key not in skip:
+                places.setdefault(key, place)
+    return [(place, place.get()) for place in places.values()]
+
+
+def _emit_cond(recorder: Recorder, predicate: Any, left: Arm, right: Arm, joiner: Joiner) -> list[Any]:
+    for arm, side in ((left, 0), (right, 1)):
+        with recorder.resume(arm.region):
+            arm.outputs = [leaf_node(recorder, pair[side], pair[2], "") for pair in joiner.pairs]
+    operands = unify_captures(recorder, [left.region, right.region])
+    graphs = [
+        recorder.region.attribute(stem, arm.region.finish(arm.outputs))
+        for stem, arm in (("true", left), ("false", right))
+    ]
+    node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
+    node.args = (node.args[0], *graphs, tuple(operands))
+    return bind_outputs(recorder, node, [type_ for _, _, type_ in joiner.pairs])
+
+
+def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type]) -> list[Any]:
+    """Fresh staged values for the outputs of a branch or loop node."""
+    values = [recorder.instantiate(type_) for type_ in types]
+    node.meta["val"] = tuple(values)
+    for index, value in enumerate(values):
+        part = recorder.region.graph.call_function(operator.getitem, (node, index))
+        part.meta.update(node.meta, val=recorder.to_fake(value), bookkeeping=True)
+        recorder.region.define(value, part)
+    return values

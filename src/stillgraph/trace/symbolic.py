@@ -1,0 +1,110 @@
+"""The adapter to torch's private shape machinery: fake tensors, symbolic sizes and their guards.
+
+Everything here that torch may rename lives in this module alone.
+"""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    free_unbacked_symbols,
+    statically_known_true,
+)
+
+__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_true"]
+
+DATA_DEPENDENT = (
+    GuardOnDataDependentSymNode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+
+
+def is_fake(value: Any) -> bool:
+    """Whether ``value`` is a tensor without data."""
+    return isinstance(value, FakeTensor)
+
+
+def known_true(condition: torch.SymBool | bool) -> bool:
+    """Whether a symbolic condition holds whatever the sizes are."""
+    return bool(statically_known_true(condition))
+
+
+class Symbolic:
+    """One capture's fake tensors and symbols."""
+
+    def __init__(self) -> None:
+        self.shape_env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
+        self.fake_mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+
+    def fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake counterpart of a real tensor, with its exact sizes."""
+        return self.fake_mode.from_tensor(tensor, static_shapes=True)
+
+    def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
+        """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
+        from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
+
+        sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
+        context = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
+        return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+
+    def fresh_int(self) -> torch.SymInt:
+        """An integer of which nothing is known."""
+        return self.shape_env.create_unbacked_symint()
+
+    def fresh_float(self) -> torch.SymFloat:
+        """A float of which nothing is known."""
+        return self.shape_env.create_unbacked_symfloat()
+
+    def fresh_bool(self) -> torch.SymBool:
+        """A truth value of which nothing is known."""
+        return self.shape_env.create_unbacked_symbool()
+
+    def fresh_size(self) -> torch.SymInt:
+        """A size of which nothing is known but that it is not negative."""
+        size = self.shape_env.create_unbacked_symint()
+        with torch._C.DisableTorchFunction():
+            torch._check(size >= 0)
+        return size
+
+    def empty(self, shape: tuple[Any, ...], dtype: torch.dtype, device: torch.device, requires_grad: bool) -> Any:
+        """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
+        with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
+            tensor = torch.empty(shape, dtype=dtype, device=device)
+            return tensor.requires_grad_().view_as(tensor) if requires_grad else tensor
+
+    @staticmethod
+    def python_text(expression: Any) -> str:
+        """A condition on sizes as Python."""
+        from torch.utils._sympy.printers import PythonPrinter
+
+        return str(PythonPrinter().doprint(expression))
+
+    @property
+    def mark(self) -> int:
+        """A point in the numbering of data-dependent symbols, for `is_newer`."""
+        return int(str(self.fresh_int().node.expr).lstrip("u"))
+
+    @staticmethod
+    def is_newer(size: Any, mark: int) -> bool:
+        """Whether a symbolic size depends on a symbol that was made after ``mark``."""
+        return any(
+            int(match[1]) > mark
+            for symbol in free_unbacked_symbols(size)
+            if (match := re.fullmatch(r"z?u[a-z]*(\d+)", str(symbol)))
+        )

@@ -1,0 +1,1 @@
+"""Realistic algorithms in which several constructs meet: training scripts, decoders, numerical code."""

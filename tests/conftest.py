@@ -1,0 +1,15 @@
+"""What every test starts from: one thread, the same random numbers, reproducible hypothesis examples."""
+from __future__ import annotations
+
+import hypothesis
+import pytest
+import torch
+
+hypothesis.settings.register_profile("stillgraph", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("stillgraph")
+torch.set_num_threads(1)  # tests run in several processes
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)

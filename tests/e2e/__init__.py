@@ -1,0 +1,1 @@
+"""Whole programs on real input: library models, the demonstration, the examples."""

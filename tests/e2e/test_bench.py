@@ -1,0 +1,53 @@
+"""The measurements measure what they say."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from bench import _timing, overhead, peers
+from tests.cases.case import all_cases
+
+
+def test_contenders_take_turns_and_the_warm_up_is_left_out() -> None:
+    order: list[str] = []
+
+    def contender(name: str) -> Callable[[], Callable[[], object]]:
+        return lambda: lambda: order.append(name)
+
+    seconds = _timing.interleave({name: contender(name) for name in "abc"}, rounds=2, warmup=1)
+    assert "".join(order) == "abc" "bca" "cab"
+    assert {name: len(samples) for name, samples in seconds.items()} == {"a": 2, "b": 2, "c": 2}
+
+
+def test_a_difference_is_taken_round_by_round() -> None:
+    assert _timing.median_difference([11.0, 102.0, 13.0], [10.0, 100.0, 10.0]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("peer", "verdict"),
+    [
+        ("stillgraph", peers.RIGHT),
+        ("torch.compile(fullgraph=True)", peers.REFUSED),
+        ("torch.export", peers.REFUSED),
+        ("torch.jit.script", peers.RIGHT),
+    ],
+)
+def test_a_branch_on_data_is_judged(peer: str, verdict: str) -> None:
+    assert peers.judge(all_cases()["A01_if_tensor"], peers.PEERS[peer]).verdict == verdict
+
+
+@pytest.mark.parametrize("peer", ["torch.export"])
+def test_a_lost_print_is_silently_wrong(peer: str) -> None:
+    assert peers.judge(all_cases()["A24_print"], peers.PEERS[peer]).verdict == peers.WRONG
+
+
+@pytest.mark.parametrize("contender", list(overhead.CONTENDERS))
+def test_the_bare_graph_gives_what_the_call_gives(contender: str) -> None:
+    subject = next(subject for subject in overhead.subjects() if subject.name == "1 operator")
+    recording = overhead.Recording()
+    result = overhead.CONTENDERS[contender](subject.make(), recording)(*subject.args)
+    (bare,) = recording.bare()()
+    assert bare.equal(result)

@@ -1,0 +1,1 @@
+"""Properties that hold for every program: generated ones are compared with eager PyTorch."""

@@ -1,0 +1,115 @@
+"""Generated programs as static functions give what eager PyTorch gives, in as many programs as Python arguments."""
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.cases.case import Case
+from tests.cases.harness import check_static
+from tests.property.programs import programs
+
+QUICK, BATCH, BATCHES = 100, 250, 8  # programs; all together no fewer than 2,000
+
+Inputs = list[tuple[Any, ...]]
+
+
+@st.composite
+def inputs(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Inputs:
+    """Four calls' arguments; the first three share their Python numbers."""
+    number = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 1.0, 3.0])
+
+    def tensors() -> tuple[Tensor, ...]:
+        scalars = [torch.tensor(draw(number)) for _ in range(2)]
+        return (*scalars, *(torch.tensor(draw(st.lists(number, min_size=3, max_size=3))) for _ in range(2)))
+
+    def numbers() -> tuple[int, float]:
+        return draw(st.integers(-2, 4)), draw(number)
+
+    shared = numbers()
+    return [(*tensors(), *shared) for _ in range(3)] + [(*tensors(), *numbers())]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    before = set(sys.modules)
+    yield tmp_path_factory.mktemp("programs")
+    for name in set(sys.modules) - before:
+        if name.startswith("program_"):
+            del sys.modules[name]
+
+
+def load(source: str, folder: Path) -> Any:
+    """The function of a program's source, from a real file so that its source can be found."""
+    name = f"program_{hashlib.sha1(source.encode()).hexdigest()[:16]}"
+    path = folder / f"{name}.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.program
+
+
+def check(folder: Path, count: int, seed: int) -> None:
+    """Compare `count` different programs with eager, results and gradients; the seed says which."""
+    passed: set[str] = set()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(programs(), inputs(), st.booleans())
+    def agrees(source: str, calls: Inputs, grad: bool) -> None:
+        if source in passed:
+            hypothesis.reject()
+        hypothesis.note(source)
+        function = load(source, folder)
+        check_static(Case("a generated program", lambda: function, calls, grad=grad))
+        passed.add(source)
+
+    agrees()
+    assert len(passed) >= count
+
+
+SEED = int(os.environ.get("STILLGRAPH_PROPERTY_SEED", "0"))  # another number explores other programs
+
+
+def test_programs_agree_with_eager(folder: Path) -> None:
+    check(folder, QUICK, seed=SEED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+
+
+@hypothesis.settings(max_examples=100, database=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(source=programs(), calls=inputs())
+def test_the_generator_keeps_its_word(folder: Path, source: str, calls: Inputs) -> None:
+    function = load(source, folder)
+    for args in calls:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                s, t, v, w, n, c = function(*copy.deepcopy(args))
+        except ValueError as error:
+            assert str(error).startswith("after ")
+            continue
+        assert [type(value) for value in (s, t, v, w, n, c)] == [Tensor] * 4 + [int, float]
+        assert {s.dtype, t.dtype, v.dtype, w.dtype} == {torch.float32}
+        assert [s.shape, t.shape, v.shape, w.shape] == [(), (), (3,), (3,)]

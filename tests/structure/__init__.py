@@ -1,0 +1,1 @@
+"""The shape of the project itself: layers, files, public names, documents."""

@@ -1,0 +1,36 @@
+"""Documents: links lead somewhere, Python in them is Python, examples with a prompt give what they show."""
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text())
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_python_blocks_are_python(path: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
+        if ">>>" not in block:
+            ast.parse(block)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_examples_give_what_they_show(path: Path) -> None:
+    failed, _ = doctest.testfile(str(path), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert failed == 0

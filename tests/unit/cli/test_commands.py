@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from torch import nn
+
+from stillgraph import api
+from stillgraph.cli import commands
+from stillgraph.cli.commands import main
+
+MODELS = '''
+import torch
+from torch import nn
+
+
+def halve(x, limit):
+    while x.norm() > limit:
+        x = x / 2
+    return x
+
+
+def failing(x):
+    raise KeyError("no\\nsecond line")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x + 1
+        return self.dropout(x)
+
+
+class NeedsArguments(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+
+class NotAModule:
+    pass
+
+
+net = Net()
+number = 3
+'''
+
+
+@pytest.fixture(autouse=True)
+def _models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with `some_models.py` as the working directory; what a command imports is forgotten afterwards."""
+    (tmp_path / "some_models.py").write_text(MODELS)
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    modules, path = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in {"some_models", "some_models_file", "broken", "leaving"} & (set(sys.modules) - modules):
+        del sys.modules[name]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+# ---- the target
+@pytest.mark.parametrize("module", ["some_models", "some_models.py", "./some_models.py"])
+def test_code_shows_rewritten_python(module: str) -> None:
+    result = invoke("code", f"{module}:halve")
+    assert result.exit_code == 0, result.output
+    assert "def halve(x, limit)" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["Net", "net", "net.forward"])
+def test_classes_instances_and_methods(name: str) -> None:
+    result = invoke("code", f"some_models:{name}")
+    assert result.exit_code == 0, result.output
+    assert "def forward(self, x)" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("some_models", "must be MODULE:NAME"),
+        (":halve", "must be MODULE:NAME"),
+        ("some_models:", "must be MODULE:NAME"),
+        ("some_models:half", "'some_models' has no 'half'; it has NeedsArguments, Net, NotAModule, failing, halve"),
+        ("some_models:net.nothing", "has no 'net.nothing'"),
+        ("some_models:number", "is a int, not a function or module"),
+        ("some_models:NotAModule", "NotAModule is not an nn.Module"),
+        ("some_models:NeedsArguments", "missing 1 required positional argument: 'width'; name an instance"),
+        ("no_such_module:f", "cannot import 'no_such_module'"),
+        ("no_such_file.py:f", "there is no file 'no_such_file.py'"),
+        ("broken:f", "No module named 'nothing_of_this_name'"),
+        ("broken.py:f", "No module named 'nothing_of_this_name'"),
+        ("leaving.py:f", "cannot import 'leaving.py': SystemExit: 0"),
+    ],
+)
+def test_a_wrong_target_is_one_line_on_stderr(target: str, says: str) -> None:
+    result = invoke("code", target)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+# ---- explain
+def test_explain_shows_the_program() -> None:
+    result = invoke("explain", "some_models:halve", "--input", "float32[3,4]", "--input", "float32[](1..2)")
+    assert result.exit_code == 0, result.output
+    assert "halve" in result.stdout
+    assert "while" in result.stdout
+
+
+@pytest.mark.parametrize("spec", ["float32[2,", "int99[2]", "=nothing"])
+def test_a_wrong_input_is_one_line_on_stderr(spec: str) -> None:
+    result = invoke("explain", "some_models:halve", "--input", spec)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_the_function_raises_is_a_failure_without_traceback() -> None:
+    result = invoke("explain", "some_models:failing", "--input", "float32[2]")
+    assert result.exit_code == 1
+    assert "KeyError" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_verbose_shows_the_traceback() -> None:
+    result = invoke("explain", "some_models:failing", "--input", "float32[2]", "--verbose")
+    assert isinstance(result.exception, KeyError)
+
+
+def test_a_refused_capture_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stillgraph.core.diagnostics import refuse
+
+    def refused(*args: Any, **kwargs: Any) -> None:
+        raise refuse("SG203", "the arms leave unlike values")
+
+    monkeypatch.setattr(api, "to_static", refused)
+    result = invoke("explain", "some_models:halve", "--input", "float32[2]")
+    assert result.exit_code == 1
+    assert "the arms leave unlike values" in result.stderr
+    assert "hint:" in result.stderr
+
+
+@pytest.mark.parametrize(("flags", "training"), [([], False), (["--train"], True)])
+def test_modules_are_captured_in_eval_mode_unless_told(
+    monkeypatch: pytest.MonkeyPatch, flags: list[str], training: bool
+) -> None:
+    seen: list[bool] = []
+
+    def to_static(target: nn.Module, **options: Any) -> Any:
+        seen.append(target.training)
+        return SimpleNamespace(explain=lambda *args, **kwargs: "it")
+
+    monkeypatch.setattr(api, "to_static", to_static)
+    assert invoke("explain", "some_models:Net", "--input", "float32[2]", *flags).stdout == "it\n"
+    assert seen == [training]
+
+
+# ---- export
+@pytest.fixture
+def saves(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What `save` was asked for; it writes an empty file."""
+    asked: list[dict[str, Any]] = []
+
+    def save(target: Any, path: Path, **options: Any) -> None:
+        asked.append({"target": target, "path": path, **options})
+        path.write_bytes(b"")
+
+    monkeypatch.setattr(api, "save", save)
+    return asked
+
+
+def test_export_saves(saves: list[dict[str, Any]]) -> None:
+    result = invoke("export", "some_models:halve", "-i", "float32[?,3]", "-i", "limit==2.0", "-o", "out.pt2")
+    assert result.exit_code == 0, result.output
+    (asked,) = saves
+    assert asked["target"].__name__ == "halve"
+    assert asked["path"] == Path("out.pt2")
+    assert asked["args"][0].shape[1] == 3
+    assert asked["kwargs"] == {"limit": 2.0}
+    assert tuple(asked["input_spec"][0].shape) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("output", "says"), [("out.zip", "must end in .pt2 or .onnx"), ("no_folder/out.pt2", "there is no folder")]
+)
+def test_a_wrong_output_is_one_line_on_stderr(saves: list[dict[str, Any]], output: str, says: str) -> None:
+    result = invoke("export", "some_models:halve", "-o", output)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert saves == []
+
+
+def test_export_for_real(tmp_path: Path) -> None:
+    result = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "float32[](1..2)", "-o", "halve.pt2")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "halve.pt2").stat().st_size > 0
+
+
+# ---- demo
+@pytest.mark.parametrize(("agrees", "status"), [(True, 0), (False, 1)])
+def test_demo_says_by_its_status_whether_all_agreed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agrees: bool, status: int
+) -> None:
+    import stillgraph.demo
+
+    asked: list[Path] = []
+    monkeypatch.setattr(stillgraph.demo, "run", lambda out, console: asked.append(out) or agrees)
+    assert invoke("demo", "--out", "files").exit_code == status
+    assert asked == [Path("files")]
+
+
+def test_demo_cannot_write_into_a_file(tmp_path: Path) -> None:
+    result = invoke("demo", "--out", "some_models.py/under")
+    assert result.exit_code == 2
+    assert "cannot make" in result.stderr
+
+
+# ---- help
+@pytest.mark.parametrize("command", [[], *([name] for name in commands.main.commands)])
+def test_help_teaches(command: list[str]) -> None:
+    result = invoke(*command, "--help")
+    assert result.exit_code == 0
+    assert "stillgraph" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100

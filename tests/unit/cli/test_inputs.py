@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from stillgraph.cli.inputs import parse_inputs
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shape"),
+    [
+        ("float32[2,3]", torch.float32, (2, 3)),
+        ("float32[]", torch.float32, ()),
+        (" bfloat16[ 4 ] ", torch.bfloat16, (4,)),
+        ("int64[2]", torch.int64, (2,)),
+        ("bool[5]", torch.bool, (5,)),
+        ("complex64[2]", torch.complex64, (2,)),
+        ("float64[0,3]", torch.float64, (0, 3)),
+    ],
+)
+def test_a_tensor(text: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    example = parse_inputs([text])
+    (tensor,) = example.args
+    assert tensor.dtype is dtype
+    assert tensor.shape == shape
+    assert example.input_spec is None
+
+
+def test_the_numbers_are_random_but_the_same_each_time() -> None:
+    first, second = parse_inputs(["float32[8]", "float32[8]"]).args
+    assert not torch.equal(first, second)
+    assert torch.equal(first, parse_inputs(["float32[8]"]).args[0])
+
+
+@pytest.mark.parametrize("text", ["int64[1000](3..5)", "float32[1000](3..5)", "float32[1000]( 3.0 .. 5.0 )"])
+def test_a_range_holds_its_lower_end_only(text: str) -> None:
+    (tensor,) = parse_inputs([text]).args
+    assert tensor.min() >= 3
+    assert tensor.max() < 5
+    assert tensor.unique().numel() > 1
+
+
+def test_negative_bounds() -> None:
+    (tensor,) = parse_inputs(["int32[1000](-3..-1)"]).args
+    assert set(tensor.tolist()) == {-3, -2}
+
+
+@pytest.mark.parametrize(("text", "value"), [("=3", 3), ("='a'", "a"), ("=(1, None)", (1, None)), ("= True", True)])
+def test_a_python_value(text: str, value: object) -> None:
+    assert parse_inputs([text]).args == (value,)
+
+
+def test_keywords() -> None:
+    example = parse_inputs(["float32[2]", "scale=float32[]", "times==3"])
+    assert len(example.args) == 1
+    assert example.kwargs["scale"].shape == ()
+    assert example.kwargs["times"] == 3
+
+
+def test_an_open_size_is_a_specification() -> None:
+    example = parse_inputs(["float32[?,3]", "=2", "int64[5]"])
+    assert example.args[0].shape[1:] == (3,)
+    assert example.input_spec is not None
+    first, number, last = example.input_spec
+    assert tuple(first.shape) == (None, 3)
+    assert number == 2
+    assert tuple(last.shape) == (5,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["float32"], "neither a tensor such as"),
+        (["float99[2]"], "'float99' is no dtype"),
+        (["nn[2]"], "'nn' is no dtype"),
+        (["float32[2,x]"], "'x' in 'float32[2,x]' is neither a size nor ?"),
+        (["float32[-1]"], "neither a size nor ?"),
+        (["int64[2](a..b)"], "two numbers"),
+        (["int64[2](5..5)"], "holds no value"),
+        (["int64[2](0.5..2)"], "two numbers of its dtype"),
+        (["bool[2](0..1)"], "holds no value of its dtype"),
+        (["=x"], "'x' is not a Python literal"),
+        (["="], "not a Python literal"),
+        (["a==1", "a==2"], "'a' is given twice"),
+        (["a=float32[?]"], "needs a positional argument"),
+    ],
+)
+def test_what_is_wrong_is_said(texts: list[str], says: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_inputs(texts)
+    assert says in str(caught.value)

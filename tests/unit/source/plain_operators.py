@@ -1,0 +1,165 @@
+"""The operators of docs/dev/rewriting.md with their plain meaning: nothing is ever staged."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from stillgraph.source.convert import Converted, convert
+
+
+class Return:
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class Signal:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BREAK, CONTINUE = Signal("BREAK"), Signal("CONTINUE")
+
+
+def _exit(value: object) -> object:
+    assert value is None or value is BREAK or value is CONTINUE or isinstance(value, Return), value
+    return value
+
+
+def _check(keeps: tuple[str, ...], drops: tuple[str, ...], *blocks: Any) -> None:
+    assert not set(keeps) & set(drops)
+    for name in (*keeps, *drops):
+        assert any(block is not None and name in block.__code__.co_freevars for block in blocks), name
+
+
+def if_(test, then, orelse=None, rest=None, *, keeps=(), drops=()):
+    _check(keeps, drops, then, orelse, rest)
+    leaving = _exit(then() if test else orelse() if orelse else None)
+    if leaving is None and rest is not None:
+        return _exit(rest())
+    return leaving
+
+
+def while_(test, body, orelse=None, *, keeps=(), drops=()):
+    _check(keeps, drops, test, body, orelse)
+    while test():
+        leaving = _exit(body())
+        if leaving is BREAK:
+            return None
+        if isinstance(leaving, Return):
+            return leaving
+    return _exit(orelse()) if orelse else None
+
+
+def for_(iterable, body, orelse=None, *, keeps=(), drops=()):
+    _check(keeps, drops, body, orelse)
+    for value in iterable:
+        leaving = _exit(body(value))
+        if leaving is BREAK:
+            return None
+        if isinstance(leaving, Return):
+            return leaving
+    return _exit(orelse()) if orelse else None
+
+
+def continue_(leaving, rest, *, keeps=(), drops=()):
+    _check(keeps, drops, rest)
+    return leaving if _exit(leaving) is not None else _exit(rest())
+
+
+def result_of(leaving):
+    assert leaving is None or isinstance(leaving, Return), leaving
+    return None if leaving is None else leaving.value
+
+
+def and_(first, *others):
+    for other in others:
+        if not first:
+            return first
+        first = other()
+    return first
+
+
+def or_(first, *others):
+    for other in others:
+        if first:
+            return first
+        first = other()
+    return first
+
+
+def assert_(test, message=None):
+    if not test:
+        if message is None:
+            raise AssertionError
+        raise AssertionError(message())
+
+
+def set_item(owner, key, value):
+    owner[key] = value
+
+
+def del_item(owner, key):
+    del owner[key]
+
+
+def list_of(iterable, element, condition=None):
+    return [element(each) for each in iterable if condition is None or condition(each)]
+
+
+def set_of(iterable, element, condition=None):
+    return {element(each) for each in iterable if condition is None or condition(each)}
+
+
+def dict_of(iterable, entry, condition=None):
+    made = {}
+    for each in iterable:
+        if condition is None or condition(each):
+            key, value = entry(each)
+            made[key] = value
+    return made
+
+
+def set_global(namespace, name, value):
+    namespace[name] = value
+    return value
+
+
+def del_global(namespace, name):
+    try:
+        del namespace[name]
+    except KeyError:
+        raise NameError(f"name {name!r} is not defined") from None
+
+
+IN_PLACE = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "@": operator.imatmul, "/": operator.itruediv,
+    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "<<": operator.ilshift, ">>": operator.irshift,
+    "|": operator.ior, "^": operator.ixor, "&": operator.iand,
+}
+
+OPERATORS: dict[str, object] = {
+    "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of,
+    "BREAK": BREAK, "CONTINUE": CONTINUE, "Return": Return,
+    "and_": and_, "or_": or_, "not_": operator.not_, "if_exp": lambda test, a, b: a() if test else b(),
+    "in_": lambda a, b: a in b, "is_none": lambda a: a is None, "assert_": assert_,
+    "call": lambda f, /, *args, **kwargs: f(*args, **kwargs),
+    "item": operator.getitem, "set_item": set_item, "del_item": del_item,
+    "set_attr": setattr, "del_attr": delattr, "attr": getattr,
+    "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
+    "text": lambda template, *values: template.format(*values),
+    "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "context": lambda manager: manager,
+    "set_global": set_global, "del_global": del_global, "slice_": slice,
+}
+
+
+def converted(fn: Callable[..., Any], **options: Any) -> Converted:
+    return convert(fn, OPERATORS, **options)
+
+
+def rewritten(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The function with its control flow going through the plain operators."""
+    return converted(fn, **options).function
