@@ -1,7 +1,7 @@
 """What a warm call costs beyond the bare graph: stillgraph against `torch.compile`.
 
-``python bench/overhead.py [--rounds N] [--json FILE]``. Both use a backend that hands the graph back as it is, so a
-call is guards, fetching the parameters, running the graph, and rebuilding the result. Each is measured against the very
+``python bench/overhead.py [--rounds N] [--json FILE]``. Both run PyTorch's operators as they are (``backend="eager"``),
+so what a call adds is guards, fetching the parameters, and rebuilding the result. Each is measured against the very
 graph it captured, called with the very tensors it passes.
 """
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a scri
 
 import stillgraph as sg
 from bench._timing import machine, median, median_difference, per_call, write_json
-
-Compile = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
+from stillgraph.runtime.guard_codegen import read_source
 
 
 @dataclass(frozen=True)
@@ -33,30 +33,6 @@ class Subject:
     name: str
     make: Callable[[], Callable[..., Any]]
     args: tuple[Any, ...]
-
-
-class Recording:
-    """A backend that keeps the graph and the arguments of its first call."""
-
-    def __init__(self) -> None:
-        self.graphs: list[Callable[..., Any]] = []
-        self.args: tuple[Any, ...] | None = None
-
-    def __call__(self, graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        self.graphs.append(graph.forward)
-
-        def run(*args: Any) -> Any:
-            self.args = self.args or args
-            return graph.forward(*args)
-
-        return run
-
-    def bare(self) -> Callable[[], object]:
-        """A call of the one graph with the arguments it was called with."""
-        (graph,), args = self.graphs, self.args
-        if args is None:
-            raise RuntimeError("the backend's result was never called")
-        return lambda: graph(*args)
 
 
 class Blocks(nn.Module):
@@ -94,39 +70,46 @@ def subjects() -> list[Subject]:
     ]
 
 
-def ours(target: Callable[..., Any], backend: Callable[..., Any]) -> Callable[..., Any]:
-    """A static function."""
-    return sg.to_static(target, backend=backend)
+Call = Callable[[], object]
 
 
-def dynamos(target: Callable[..., Any], backend: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled function, of one graph or an error."""
-    return torch.compile(target, backend=backend, fullgraph=True)
+def stillgraphs(subject: Subject) -> tuple[Call, Call]:
+    """A call of a static function, and of its program's graph."""
+    static = sg.to_static(subject.make(), backend="eager")
+    function = static.forward if isinstance(static, nn.Module) else static
+    program = function.get_program(*subject.args)
+    args = (static, *subject.args) if isinstance(static, nn.Module) else subject.args
+    inputs = tuple(read_source(item.source, args, {}) for item in program.inputs)
+    return partial(static, *subject.args), partial(program.graph.forward, *inputs)
 
 
-CONTENDERS: dict[str, Compile] = {"stillgraph": ours, "torch.compile": dynamos}
+def dynamos(subject: Subject) -> tuple[Call, Call]:
+    """A call of a compiled function, and of the graph that Dynamo gives to its backend."""
+    graphs: list[Call] = []
+
+    def keep(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        def first(*args: Any) -> Any:
+            graphs.append(partial(graph.forward, *args))
+            return graph.forward(*args)
+
+        return first
+
+    target = subject.make()
+    torch._dynamo.reset()
+    torch.compile(target, backend=keep, fullgraph=True)(*subject.args)
+    torch._dynamo.reset()
+    return partial(torch.compile(target, backend="eager", fullgraph=True), *subject.args), graphs[0]
+
+
+CONTENDERS: Mapping[str, Callable[[Subject], tuple[Call, Call]]] = {"stillgraph": stillgraphs, "torch.compile": dynamos}
 
 
 def measure(subject: Subject, rounds: int) -> dict[str, list[float]]:
-    """Seconds per call of each contender, and of its bare graph under ``<name> graph``."""
-    calls: dict[str, Callable[[], object]] = {"eager": _bound(subject.make(), subject.args)}
-    for name, compile_ in CONTENDERS.items():
-        torch._dynamo.reset()
-        recording = Recording()
-        compile_(subject.make(), recording)(*subject.args)
-        calls[f"{name} graph"] = recording.bare()
-    torch._dynamo.reset()
-    for name, compile_ in CONTENDERS.items():
-        calls[name] = _bound(compile_(subject.make(), _as_it_is), subject.args)
+    """Seconds per call of eager PyTorch, of each contender, and of its bare graph under ``<name> graph``."""
+    calls: dict[str, Call] = {"eager": partial(subject.make(), *subject.args)}
+    for name, prepare in CONTENDERS.items():
+        calls[name], calls[f"{name} graph"] = prepare(subject)
     return per_call(calls, rounds=rounds)
-
-
-def _as_it_is(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-    return graph.forward
-
-
-def _bound(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
-    return lambda: function(*args)
 
 
 @click.command()
@@ -138,7 +121,7 @@ def main(rounds: int, json_file: Path | None) -> None:
     console = Console()
     table = Table(title=f"Microseconds of a warm call beyond its bare graph, median of {rounds} rounds")
     table.add_column("what")
-    for column in ("eager", "graph", *CONTENDERS, "ratio"):
+    for column in ("eager call", "bare graph", *CONTENDERS, "ratio"):
         table.add_column(column, justify="right")
     results: dict[str, dict[str, list[float]]] = {}
     with torch.no_grad():

@@ -46,6 +46,7 @@ def main() -> int:
     check, expected = _check(options)
     selected = [c for n, c in all_cases().items() if not options.names or any(part in n for part in options.names)]
     torch.set_num_threads(1)  # a fork must not inherit a pool of threads
+    _warm_up(all_cases()["A01_if_tensor"], check)
     passed, surprises = 0, 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for verdict in pool.map(lambda case: _isolated(case, check, options.timeout), selected):
@@ -90,6 +91,12 @@ def _print(verdict: Verdict, pending_reason: str | None, verbose: bool) -> None:
         print(verdict.detail, flush=True)
 
 
+def _warm_up(case: Case, check: Callable[[Case], None]) -> None:
+    """Let torch import what it imports lazily, once and before the forks, however the case itself goes."""
+    with contextlib.suppress(Exception):
+        check(case)
+
+
 # ---- one process per case
 def _isolated(case: Case, check: Callable[[Case], None], timeout: int) -> Verdict:
     """Run a check in a forked process; whatever happens to that process becomes a verdict."""
@@ -122,14 +129,18 @@ def _child(case: Case, check: Callable[[Case], None], timeout: int, answer: Conn
             check(case)
         except BaseException as error:  # a board must show every way to fail
             text = " ".join(str(error).split())
-            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            kind = "" if isinstance(error, (AssertionError, _Hang)) else f"{type(error).__name__}: "
             problem, detail = (kind + text)[:200] or type(error).__name__, traceback.format_exc()
     signal.alarm(0)
     answer.send(Verdict(case.name, time.perf_counter() - begun, problem, detail))
 
 
+class _Hang(BaseException):
+    """Out of the reach of ``except Exception`` in what hangs."""
+
+
 def _on_alarm(number: int, frame: object) -> None:
-    raise TimeoutError("hangs")
+    raise _Hang("it hangs")
 
 
 if __name__ == "__main__":

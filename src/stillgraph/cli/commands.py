@@ -16,6 +16,7 @@ from torch import nn
 from stillgraph import api
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
+from stillgraph.core.diagnostics import StillgraphError
 
 _OUT = Console(soft_wrap=True)
 _ERR = Console(stderr=True, soft_wrap=True)
@@ -161,7 +162,7 @@ def _failures(verbose: bool, doing: str) -> Iterator[None]:
     try:
         with _ERR.status(f"{escape(doing)} …"):
             yield
-    except api.CaptureError as error:
+    except StillgraphError as error:
         failure: Exception = error
         text = str(error)
     except Exception as error:  # the user's own, raised while the function ran for capture

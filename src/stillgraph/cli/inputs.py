@@ -27,13 +27,13 @@ class Example:
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    input_spec: list[Any] | None
+    input_spec: list[InputSpec | None] | None
 
 
 @dataclass(frozen=True)
 class _Argument:
     value: Any
-    spec: Any  # an InputSpec, or the Python value itself
+    spec: InputSpec | None  # of a tensor
     is_open: bool = False
 
 
@@ -71,8 +71,7 @@ def parse_inputs(texts: Sequence[str]) -> Example:
 
 def _argument(text: str, generator: torch.Generator) -> _Argument:
     if text.startswith("="):
-        value = _literal(text[1:].strip())
-        return _Argument(value, value)
+        return _Argument(_literal(text[1:].strip()), spec=None)
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is neither a tensor such as float32[2,3] nor a Python value such as =3")

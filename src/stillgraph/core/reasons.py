@@ -37,6 +37,10 @@ _ALL = (
            "Give each carried variable a value of its final kind before the loop."),
     Reason("SG206", "not iterable while staged", "The number of iterations depends on a tensor and this iterable cannot be staged.",
            "Loop over range(n) or over a tensor."),
+    Reason("SG207", "recursion on a variable condition", "A function calls itself under a condition that only the run knows.",
+           "Write the recursion as a loop."),
+    Reason("SG208", "raise inside try", "An exception is raised under a condition that only the run knows, inside a try block.",
+           "Compute what the handler would compute in the branch itself."),
     # ---- SG3xx: values known only at run time
     Reason("SG301", "Python needs a value that only the run knows",
            "Python asked for the concrete value of something that depends on a tensor's contents, in code that is not converted.",

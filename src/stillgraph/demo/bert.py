@@ -39,7 +39,7 @@ def run(out: Path) -> Outcome:
         difference=largest_difference(expected, found),
         tolerance=0.0,
         files=(write_listing(program, out / "bert.txt"),),
-        remarks=(f"loss {float(found[0]['loss']):.4f}", f"{len(found[0]['gradients'])} gradients", "dropout on"),
+        remarks=(f"loss {found[0]['loss'].item():.4f}", f"{len(found[0]['gradients'])} gradients", "dropout on"),
         faults=() if programs == 1 else (f"{programs} programs where one serves",),
     )
 

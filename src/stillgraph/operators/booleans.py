@@ -50,9 +50,7 @@ def not_(value: Any) -> Any:
         return not known
     assert capture is not None
     if isinstance(known, torch.Tensor):
-        number = capture.fresh_number(bool)
-        capture.region.define(number, capture.emit("call_function", operator.not_, (known,), {}))
-        return number
+        return capture.fresh_result(bool, capture.emit("call_function", operator.not_, (known,), {}))
     return capture.number_operation(operator.not_, (known,))
 
 
@@ -60,9 +58,7 @@ def is_none(value: Any) -> Any:
     """``value is None``; a variable condition for a place that is ``None`` on some path."""
     capture = session()
     if capture is not None and not isinstance(value, Unjoined) and may_be_none(value):
-        number = capture.fresh_number(bool)
-        capture.region.define(number, capture.emit("call_function", operator.is_, (value, None), {}))
-        return number
+        return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (value, None), {}))
     return value is None
 
 

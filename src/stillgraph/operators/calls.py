@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
-from stillgraph.trace.frames import is_torch
+from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.session import Session, session
 
@@ -62,6 +63,11 @@ def _meaning(function: Any) -> Callable[..., Any] | None:
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
+    inner = _mode_decorated(function)
+    if inner is not None:
+        factory, decorated = inner
+        with factory():
+            return call(decorated, *args, **kwargs)
     manager = _context_manager(function)
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)  # type: ignore[arg-type]
@@ -70,7 +76,23 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     for name in assigned_outer_variables(function.__code__):
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
         capture.journal.note(CellPlace(cell, name))
-    return function(*args, **kwargs)
+    if not capture.in_arm:
+        return function(*args, **kwargs)
+    return _call_in_arm(capture, function, args, kwargs)
+
+
+_DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
+
+
+def _call_in_arm(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    code = function.__code__
+    capture.calls[code] += 1
+    try:
+        if capture.calls[code] > _DEEPEST:
+            raise refuse("SG207", f"'{function.__name__}' calls itself under a staged condition", location=here())
+        return function(*args, **kwargs)
+    finally:
+        capture.calls[code] -= 1
 
 
 @functools.lru_cache(maxsize=4096)
@@ -81,6 +103,14 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
         if isinstance(constant, CodeType):
             names.update(assigned_outer_variables(constant))
     return tuple(name for name in code.co_freevars if name in names)
+
+
+def _mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
+    """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
+    if function.__code__.co_name != "decorate_context" or not is_torch(function.__code__.co_filename):
+        return None
+    cells = dict(zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
 
 
 def _context_manager(function: FunctionType) -> FunctionType | None:

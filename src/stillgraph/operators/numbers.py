@@ -34,9 +34,7 @@ def _from_tensor(kind: type, value: torch.Tensor) -> Any:
     if isinstance(numel, int) and numel != 1:
         raise RuntimeError(f"a Tensor with {numel} elements cannot be converted to Scalar")
     number_kind(capture.to_fake(value).dtype)
-    number = capture.fresh_number(kind)
-    capture.region.define(number, capture.emit("call_function", kind, (value,), {}))
-    return number
+    return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 
 def int_(value: Any = 0, *rest: Any) -> Any:

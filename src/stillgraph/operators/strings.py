@@ -9,7 +9,7 @@ import torch
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import print_ as run_print
-from stillgraph.trace.arms import text_node
+from stillgraph.trace.arms import refuse_in_try, text_node
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.text import StagedText
@@ -40,6 +40,7 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
+    refuse_in_try(capture)
     shown = None if message is None else text_node(capture, message())
     capture.emit("call_function", run_assert, (known, shown, message is not None), {})
 

@@ -55,6 +55,4 @@ def truth_number(session: Session, value: Any) -> Any:
     known = truth(session, value)
     if not isinstance(known, torch.Tensor):
         return known
-    number = session.fresh_number(bool)
-    session.region.define(number, session.emit("call_function", bool, (known,), {}))
-    return number
+    return session.fresh_result(bool, session.emit("call_function", bool, (known,), {}))

@@ -11,6 +11,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -31,26 +32,29 @@ any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
 function_mode_depth: Callable[[], int] = torch._C._len_torch_function_stack
 
 
-def native_tensor_check(tensors: Sequence[Any], guards: Sequence[TensorGuard]) -> Callable[..., bool] | None:
-    """torch's own check of tensors' metadata (no public one exists), built from tensors that satisfy their guards.
+def native_tensor_check(
+    tensors: Sequence[Any], sizes: list[list[int | None]], strides: list[list[int | None]]
+) -> Callable[..., bool] | None:
+    """torch's own check of tensors' metadata (no public one exists).
 
     Args:
-        tensors: example tensors; they are not kept alive.
-        guards: for each, which sizes and strides matter.
+        tensors: examples, as they have to be; they are not kept alive.
+        sizes: for each, its sizes, None where any will do.
+        strides: the same of its strides.
 
     Returns:
-        A function of as many values, true only where type, dtype, device, dispatch keys, ``requires_grad``, and the
-        sizes and strides the guards name are those of the examples; None where torch cannot build one.
+        A function of as many values, true only where type, dtype, device, dispatch keys, ``requires_grad``, sizes and
+        strides are those of the examples, and no tensor comes twice; None where torch cannot build one that accepts the
+        examples themselves.
     """
     try:
         from torch._C._dynamo.guards import TensorGuards
 
-        sizes: list[Any] = [list(guard.shape) for guard in guards]
-        strides: list[Any] = [list(guard.strides or [None] * len(guard.shape)) for guard in guards]
+        # The declared types of these two are wrong.
         native: Callable[..., bool] = TensorGuards(
-            *tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides
+            *tensors, dynamic_dims_sizes=cast(Any, sizes), dynamic_dims_strides=cast(Any, strides)
         ).check
-        return native
+        return native if native(*tensors) else None
     except (ImportError, RuntimeError, TypeError):
         return None
 
@@ -93,10 +97,11 @@ class TensorCheck:
         if not all(map(tensor_holds, self.guards, tensors)):
             return False
         if self._usable:
-            native = native_tensor_check(tensors, self.guards)
-            # One tensor at two sources is refused however often the native check is built.
-            self._usable = native is not None and native(*tensors)
-            self.native = native if native is not None and self._usable else _never
+            sizes = [list(guard.shape) for guard in self.guards]
+            strides = [list(guard.strides or [None] * len(guard.shape)) for guard in self.guards]
+            native = native_tensor_check(tensors, sizes, strides)
+            self._usable = native is not None  # one tensor at two sources is refused however often it is built
+            self.native = native or _never
         return True
 
 
@@ -138,12 +143,23 @@ _COMPILING = threading.RLock()
 _MOST_VARIANTS = 8
 
 
-class _Region:
-    """A region, compiled at its first call.
+@dataclass(frozen=True)
+class _Variant:
+    """A region compiled for some kind of inputs: ``fits`` judges tensors, ``numbers`` are compiled in."""
 
-    A compiler fixes what it is not told is variable: plain numbers (of symbolic ones Inductor takes integers and floats
-    but no truth values), and whatever it found convenient to assume of symbolic sizes (that one is not 1, say). A call
-    with other numbers is compiled anew, up to a limit; one to which an assumption does not apply runs as it stands.
+    fits: Callable[..., bool]
+    numbers: tuple[str, ...]
+    run: Region
+
+
+class _Region:
+    """A region, compiled at its first call for the kind of inputs that call has.
+
+    A compiler fixes what it is not told is variable: whether a tensor that an earlier region computed requires a
+    gradient, its strides, plain numbers (of symbolic ones Inductor takes integers and floats but no truth values), and
+    whatever it found convenient to assume of symbolic sizes (that one is not 1, say). Inputs of another kind are
+    compiled for anew, up to a limit; where an assumption does not apply the region runs as it stands. Parameters are
+    guarded by the program, and are not looked at here.
     """
 
     def __init__(self, compiler: Callable[..., Any], graph_module: fx.GraphModule, example_inputs: list[Any]) -> None:
@@ -151,37 +167,59 @@ class _Region:
         self._graph_module = graph_module
         self._as_it_stands = _eager(graph_module, example_inputs)
         self._mode, self._examples = _faked(example_inputs)
-        variable = (torch.Tensor, torch.SymInt, torch.SymFloat)
-        self._fixed = [index for index, value in enumerate(example_inputs) if not isinstance(value, variable)]
-        self._variants: dict[tuple[str, ...], Region] = {}
+        self._tensors: list[int] = []
+        self._numbers: list[int] = []
+        for index, value in enumerate(example_inputs):
+            if isinstance(value, torch.Tensor):
+                self._tensors += [] if isinstance(value, torch.nn.Parameter) else [index]
+            elif not isinstance(value, (torch.SymInt, torch.SymFloat)):
+                self._numbers.append(index)
+        self._variants: tuple[_Variant, ...] = ()
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
-        # repr tells 1, 1.0, True, -0.0 and NaN apart.
-        numbers = tuple([repr(inputs[index]) for index in self._fixed]) if self._fixed else ()
-        run = self._variants.get(numbers) or self._variant(numbers, inputs)
-        outputs = run(*inputs)
+        tensors = [inputs[index] for index in self._tensors]
+        # repr tells 1, 1.0, True, -0.0 and NaN apart
+        numbers = tuple([repr(inputs[index]) for index in self._numbers])
+        for variant in self._variants:
+            if variant.numbers == numbers and variant.fits(*tensors):
+                break
+        else:
+            variant = self._new_variant(numbers, inputs)
+        outputs = variant.run(*inputs)
         return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
 
-    def _variant(self, numbers: tuple[str, ...], inputs: tuple[Any, ...]) -> Region:
+    def _new_variant(self, numbers: tuple[str, ...], inputs: tuple[Any, ...]) -> _Variant:
+        tensors = [inputs[index] for index in self._tensors]
         with _COMPILING:
-            if numbers not in self._variants:
-                if len(self._variants) >= _MOST_VARIANTS:
-                    return self._as_it_stands
-                examples = list(self._examples)
-                for index in self._fixed:
-                    examples[index] = inputs[index]
-                self._variants[numbers] = self._compiled(examples)
-            return self._variants[numbers]
+            for variant in self._variants:
+                if variant.numbers == numbers and variant.fits(*tensors):
+                    return variant  # another thread made it
+            shapes = [self._examples[index].shape for index in self._tensors]
+            sizes = [[size if isinstance(size, int) else None for size in shape] for shape in shapes]
+            strides: list[list[int | None]] = [
+                [None] * len(known) if None in known else list(tensor.stride())
+                for tensor, known in zip(tensors, sizes, strict=True)
+            ]
+            fits = native_tensor_check(tensors, sizes, strides)
+            if fits is None or len(self._variants) >= _MOST_VARIANTS:
+                return _Variant(_never, numbers, self._as_it_stands)
+            variant = _Variant(fits, numbers, self._compiled(inputs))
+            self._variants = (*self._variants, variant)
+        return variant
 
-    def _compiled(self, examples: list[Any]) -> Region:
+    def _compiled(self, inputs: tuple[Any, ...]) -> Region:
         shape_env = self._mode.shape_env
         assert shape_env is not None, "_faked sees to it"
+        module = _returning_tuple(_copied(self._graph_module))
+        examples = self._examples_like(inputs)
         where = _symbols(examples)
+        _compile_in(module, {index: inputs[index] for index in self._numbers})
+        kept = [index for index in range(len(inputs)) if index not in self._numbers]
         already = len(shape_env.guards)
         shape_env.pending_fresh_unbacked_symbols.clear()  # the capture's: AOTAutograd would look for where they arise
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
         with tracing(TracingContext(self._mode)):
-            compiled: Region = self._compiler(_returning_tuple(_copied(self._graph_module)), examples)
+            compiled = _taking(kept, self._compiler(module, [examples[index] for index in kept]), len(inputs))
         conditions = _assumptions(shape_env, already, set(where))
         if not conditions:
             return compiled
@@ -193,6 +231,34 @@ class _Region:
             return compiled(*inputs) if fits else as_it_stands(*inputs)
 
         return run
+
+    def _examples_like(self, inputs: tuple[Any, ...]) -> list[Any]:
+        """The examples, those of fixed shape replaced by fake tensors like the inputs of this call."""
+        examples = list(self._examples)
+        for index, (example, value) in enumerate(zip(self._examples, inputs, strict=True)):
+            if isinstance(example, torch.Tensor):
+                if all(isinstance(size, int) for size in example.shape):
+                    examples[index] = self._mode.from_tensor(value, static_shapes=True)
+                elif example.requires_grad is not value.requires_grad:
+                    examples[index] = example.detach().requires_grad_(value.requires_grad)
+        return examples
+
+
+def _compile_in(module: fx.GraphModule, values: dict[int, Any]) -> None:
+    """Put values in the place of some of a graph's inputs."""
+    placeholders = module.graph.find_nodes(op="placeholder")
+    constants = {placeholders[index]: value for index, value in values.items()}
+    for node in {user for placeholder in constants for user in placeholder.users}:
+        node.args = fx.map_arg(node.args, lambda other: constants.get(other, other))
+        node.kwargs = fx.map_arg(node.kwargs, lambda other: constants.get(other, other))
+    for placeholder in constants:
+        module.graph.erase_node(placeholder)
+    module.recompile()
+
+
+def _taking(kept: list[int], compiled: Region, count: int) -> Region:
+    """The function of ``count`` inputs that hands on those at ``kept``."""
+    return compiled if len(kept) == count else lambda *inputs: compiled(*[inputs[index] for index in kept])
 
 
 def _symbols(examples: Sequence[Any]) -> dict[str, tuple[int, int]]:
@@ -299,7 +365,7 @@ def _named(name: str) -> Callable[..., Any]:
         backend: Callable[..., Any] = lookup_backend(name)
     except InvalidBackend:
         near = difflib.get_close_matches(name, ["eager", *list_backends(exclude_tags=())])
-        known = ", ".join(map(repr, near or ["eager", *list_backends()]))
+        known = ", ".join(map(repr, dict.fromkeys(near or ["eager", *list_backends()])))
         lead = "did you mean" if near else "there are"
         raise ValueError(f"no backend is named {name!r}; {lead} {known}") from None
     return backend

@@ -191,6 +191,9 @@ class StaticFunction(Generic[P, R]):
         return self
 
 
+_SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
+
+
 # A static function as a method of one object; its other attributes are the static function's. (No docstring: an
 # instance's is the user's.)
 class BoundStaticFunction(Generic[P, R]):
@@ -208,6 +211,8 @@ class BoundStaticFunction(Generic[P, R]):
         return inspect.signature(types.MethodType(self.__func__.original, self.__self__))
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair
+            raise AttributeError(name)
         value = getattr(self.__func__, name)
         return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
 
@@ -220,6 +225,9 @@ class BoundStaticFunction(Generic[P, R]):
 
     def __hash__(self) -> int:
         return hash((id(self.__func__), id(self.__self__)))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.__func__, self.__self__)  # a copy of an object has methods of its own
 
     def __repr__(self) -> str:
         return f"<bound {self.__func__!r} of {self.__self__!r}>"

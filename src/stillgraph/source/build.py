@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 
 class Span(TypedDict):
@@ -14,6 +14,8 @@ class Span(TypedDict):
     end_lineno: int | None
     end_col_offset: int | None
 
+
+_TYPE_PARAMS: dict[str, Any] = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}   # Python 3.12
 
 Located = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.pattern
 
@@ -67,10 +69,12 @@ def parameters(names: Iterable[str], at: Located) -> ast.arguments:
 
 def function(name: str, params: ast.arguments, body: list[ast.stmt], at: Located) -> ast.FunctionDef:
     """A `def` that starts on the line of `at`."""
-    made = ast.FunctionDef(name, params, body or [ast.Pass(**span(at))], [], None, None, **span(at))
-    if "type_params" in ast.FunctionDef._fields:      # Python 3.12 and later
-        made.type_params = []
-    return made
+    return ast.FunctionDef(name, params, body or [ast.Pass(**span(at))], [], None, None, **_TYPE_PARAMS, **span(at))
+
+
+def class_around(name: str, body: list[ast.stmt], at: Located) -> ast.ClassDef:
+    """A `class` with these statements."""
+    return ast.ClassDef(name, [], [], body, [], **_TYPE_PARAMS, **span(at))
 
 
 def deferred(body: ast.expr, params: Iterable[str] = ()) -> ast.Lambda:

@@ -1,13 +1,15 @@
 """From a rewritten definition to a code object, and from that to a function."""
 from __future__ import annotations
-
 import __future__
+
 import ast
 import types
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import reduce
 
 from stillgraph.source import build
+from stillgraph.source.scopes import FunctionNode
 
 _FUTURES = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0)
 _MARK = type("Rewritten", (), {"__repr__": lambda self: "<rewritten by stillgraph>"})()
@@ -18,13 +20,27 @@ def is_converted(code: types.CodeType) -> bool:
     return bool(code.co_consts) and code.co_consts[-1] is _MARK
 
 
-def compile_function(node: ast.FunctionDef | ast.Lambda, original: types.CodeType, *, class_name: str | None,
+@dataclass(frozen=True)
+class Origin:
+    """What the code of a rewritten function takes over from the code it was rewritten from."""
+
+    file: str
+    name: str
+    qualname: str
+    futures: int
+
+    @classmethod
+    def of(cls, code: types.CodeType) -> Origin:
+        return cls(code.co_filename, code.co_name, code.co_qualname, code.co_flags & _FUTURES)
+
+
+def compile_function(node: FunctionNode, origin: Origin, *, class_name: str | None,
                      name: str, free: Sequence[str], helpers: Set[str]) -> types.CodeType:
     """Compile a rewritten function as it would be inside its class and with its free variables.
 
     Args:
         node: the function; a definition goes by `name`, so that its own name means to it what it meant before.
-        original: the code it was rewritten from.
+        origin: the code it was rewritten from.
         class_name: the class around it: Python then expands `__x` itself.
         name: a name that the function does not use.
         free: the names that are to be free variables: operators and the original ones.
@@ -33,16 +49,14 @@ def compile_function(node: ast.FunctionDef | ast.Lambda, original: types.CodeTyp
     statement: ast.stmt = node if isinstance(node, ast.FunctionDef) else build.statement(node)
     outer: ast.stmt = build.function("factory", build.parameters(free, node), [statement], node)
     if class_name is not None:
-        outer = ast.ClassDef(class_name, [], [], [outer], [], **build.span(node))
-        if "type_params" in ast.ClassDef._fields:
-            outer.type_params = []
-    module = ast.fix_missing_locations(ast.Module([outer], []))
-    compiled = compile(module, original.co_filename, "exec", flags=original.co_flags & _FUTURES, dont_inherit=True)
+        outer = build.class_around(class_name, [outer], node)
+    module = ast.Module([outer], [])
+    compiled = compile(module, origin.file, "exec", flags=origin.futures, dont_inherit=True)
     if class_name is not None:
         compiled = _inside(compiled, class_name)
     factory = _inside(compiled, "factory")
     code = _inside(factory, name if isinstance(node, ast.FunctionDef) else "<lambda>")
-    return _labelled(code.replace(co_name=original.co_name), original.co_qualname, original.co_qualname, helpers)
+    return _labelled(code.replace(co_name=origin.name), origin.qualname, origin.qualname, helpers)
 
 
 def _inside(code: types.CodeType, name: str) -> types.CodeType:
@@ -59,15 +73,17 @@ def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str]) -
         helpers: the names of generated functions.
     """
     constants: list[object] = []
+    is_class_body = not code.co_flags & 0x02            # CO_NEWLOCALS
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             if constant.co_name in helpers:
                 constant = _labelled(constant, f"{name}.<locals>.{constant.co_name}", prefix, helpers)
             else:
-                separator = ".<locals>." if code.co_flags & 0x02 else "."         # CO_NEWLOCALS: not a class body
-                inner = constant.co_name if constant.co_qualname == constant.co_name else f"{prefix}{separator}{constant.co_name}"
+                separator = "." if is_class_body else ".<locals>."
+                is_global = constant.co_qualname == constant.co_name
+                inner = constant.co_name if is_global else f"{prefix}{separator}{constant.co_name}"
                 constant = _labelled(constant, inner, inner, helpers)
-        elif isinstance(constant, str) and constant == code.co_qualname and not code.co_flags & 0x02:
+        elif isinstance(constant, str) and constant == code.co_qualname and is_class_body:
             constant = name                 # from which a class body sets __qualname__
         constants.append(constant)
     return code.replace(co_consts=(*constants, _MARK), co_qualname=name)
@@ -84,12 +100,12 @@ def bind(code: types.CodeType, fn: types.FunctionType, supplied: Mapping[str, ob
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     closure = tuple(cells[name] if name in cells else types.CellType(supplied[name]) for name in code.co_freevars)
     made = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
-    made.__kwdefaults__ = fn.__kwdefaults__  # type: ignore[assignment]
+    made.__kwdefaults__ = fn.__kwdefaults__
     made.__qualname__ = fn.__qualname__
     made.__doc__ = fn.__doc__
     made.__module__ = fn.__module__
     made.__annotations__ = fn.__annotations__
-    if hasattr(fn, "__type_params__"):
-        made.__type_params__ = fn.__type_params__
+    if hasattr(fn, "__type_params__"):              # Python 3.12 and later
+        setattr(made, "__type_params__", fn.__type_params__)  # noqa: B010 (unknown to the types of 3.11)
     made.__dict__.update(fn.__dict__)
     return made

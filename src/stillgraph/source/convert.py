@@ -12,18 +12,20 @@ import types
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.source.callees import Callee, Path, known_callees
-from stillgraph.source.compiled import bind, compile_function, is_converted
+from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
 from stillgraph.source.names import Names
 from stillgraph.source.parse import FunctionSource, find_function
 from stillgraph.source.pipeline import STEPS, STRUCTURE
-from stillgraph.source.rewriter import Request, Rewriter, Step, with_fields
-from stillgraph.source.scopes import FunctionNode, Scopes, analyse
+from stillgraph.source.rewriter import Request, Rewriter, Step
+from stillgraph.source.scopes import FunctionNode, analyse, steady_names
 from stillgraph.source.source_map import Listing, listing
 from stillgraph.source.steps import functions, matching
+from stillgraph.source.tree import with_fields
 
 __all__ = ["Converted", "convert", "is_converted"]
 
@@ -80,15 +82,25 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
     rewritten = analysis.rewritten(watched, callees)
     supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
     steps = analysis.steps(watched, callees) if keep_steps else ()
-    return Converted(bind(rewritten.code, fn, supplied), fn.__code__.co_filename, steps, analysis.written_cells, rewritten)
+    function = bind(rewritten.code, fn, supplied)
+    return Converted(function, fn.__code__.co_filename, steps, analysis.written_cells, rewritten)
 
 
 def _operator(name: str, operators: Mapping[str, object], fn: types.FunctionType) -> object:
     if name == "slice_":
         return operators.get(name, slice)
-    if name in ("set_global", "del_global"):
-        return functools.partial(operators[name], fn.__globals__)  # type: ignore[arg-type]
-    return operators[name]
+    operator: Any = operators[name]
+    if name == "del_global":
+        return functools.partial(operator, fn.__globals__)
+    if name == "set_global":
+        return functools.partial(_set_global, operator, fn.__globals__)
+    return operator
+
+
+def _set_global(operator: Callable[..., object], namespace: dict[str, Any], name: str, value: object) -> object:
+    """Store a global and give the value back, so that `:=` can be written with it."""
+    operator(namespace, name, value)
+    return value
 
 
 @dataclass(frozen=True)
@@ -110,13 +122,13 @@ class _Analysis:
     def __init__(self, code: types.CodeType, source: FunctionSource) -> None:
         self._source = source
         self._free = code.co_freevars
-        self._template = code.replace(co_code=code.co_code, co_consts=())       # names and flags, not the constants
+        self._origin = Origin.of(code)
         self.node: FunctionNode = source.node
         self.scopes = analyse(self.node)
         self._subjects: set[str] = set()
         if ast.Match in self.scopes.node_types:
             names = Names(self.scopes.names)
-            self.node = matching.desugar(self.node, names)
+            self.node = matching.desugar(self.node, names, steady_names(self.scopes))
             self._subjects = names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
         self.written_cells = tuple(sorted(self.scopes.of[id(self.node)].free_writes))
@@ -142,7 +154,7 @@ class _Analysis:
         name = rewriter.names.fresh("function")
         operators = dict(rewriter.names.operators)
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
-        code = compile_function(self._bare(body, name), self._template, class_name=self._source.class_name, name=name,
+        code = compile_function(self._bare(body, name), self._origin, class_name=self._source.class_name, name=name,
                                 free=free, helpers=rewriter.names.helpers)
         return _Rewritten(code, operators, self._shown(body))
 
@@ -165,12 +177,17 @@ class _Analysis:
         args = node.args
         bare = with_fields(
             args, defaults=[], kw_defaults=[None] * len(args.kwonlyargs),
-            **{kind: [with_fields(arg, annotation=None) for arg in getattr(args, kind)] for kind in ("posonlyargs", "args", "kwonlyargs")},
-            **{kind: arg and with_fields(arg, annotation=None) for kind, arg in (("vararg", args.vararg), ("kwarg", args.kwarg))})
+            posonlyargs=[*map(_unannotated, args.posonlyargs)], args=[*map(_unannotated, args.args)],
+            kwonlyargs=[*map(_unannotated, args.kwonlyargs)],
+            vararg=args.vararg and _unannotated(args.vararg), kwarg=args.kwarg and _unannotated(args.kwarg))
         if isinstance(node, ast.Lambda):
             return with_fields(node, args=bare)
-        changes = {"type_params": []} if hasattr(node, "type_params") else {}
+        changes: dict[str, list[ast.AST]] = {"type_params": []} if hasattr(node, "type_params") else {}
         return with_fields(node, name=name, args=bare, decorator_list=[], returns=None, **changes)
+
+
+def _unannotated(arg: ast.arg) -> ast.arg:
+    return with_fields(arg, annotation=None)
 
 
 _analyses: dict[int, tuple[weakref.ref[types.CodeType], _Analysis]] = {}

@@ -8,7 +8,8 @@ from enum import Enum, auto
 from functools import cached_property
 
 from stillgraph.source.liveness import Liveness
-from stillgraph.source.scopes import Comprehension, FunctionNode, Scope, imported_name
+from stillgraph.source.scopes import FunctionNode, Scope, imported_name
+from stillgraph.source.tree import child_nodes, walrus_names
 
 Loop = ast.While | ast.For
 Try = ast.Try | ast.TryStar
@@ -46,11 +47,13 @@ class Facts:
     Args:
         node: the function.
         scope: its scope.
+        has_walrus: whether there may be named expressions in it.
     """
 
-    def __init__(self, node: FunctionNode, scope: Scope) -> None:
+    def __init__(self, node: FunctionNode, scope: Scope, *, has_walrus: bool = True) -> None:
         self._node = node
         self._scope = scope
+        self._has_walrus = has_walrus
         self._summaries: dict[int, Summary] = {}
 
     def summary(self, statement: ast.stmt) -> Summary:
@@ -65,7 +68,7 @@ class Facts:
         return _union([self.summary(statement) for statement in statements])
 
     def kept_and_dropped(self, assigned: Iterable[str], live: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Split assigned names into those needed afterwards and the others, in the order of the function's variables."""
+        """Split assigned names into those needed afterwards and the others, in the order of first assignment."""
         assigned, live = set(assigned), set(live)
         order = [name for name in (*self._scope.bound, *self._scope.nonlocals) if name in assigned]
         keeps = [name for name in order if name in live or self._scope.outlives(name)]
@@ -92,7 +95,7 @@ class Facts:
     def liveness(self) -> Liveness:
         """Computed when first asked for: straight-line functions do not need it."""
         body = [] if isinstance(self._node, ast.Lambda) else self._node.body
-        return Liveness(body, frozenset(self._scope.bound))
+        return Liveness(body, frozenset(self._scope.bound), has_walrus=self._has_walrus)
 
     def _summarise(self, node: ast.stmt) -> Summary:
         match node:
@@ -116,7 +119,8 @@ class Facts:
         """What a statement does itself, apart from the statements in it."""
         names: set[str] = set()
         yields = _bindings(node, names)
-        return Summary(frozenset(names & self._scope.bound.keys() | names & self._scope.nonlocals.keys()), frozenset(), yields)
+        own = self._scope.bound.keys() | self._scope.nonlocals.keys()
+        return Summary(frozenset(names & own), frozenset(), yields)
 
 
 def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
@@ -133,9 +137,6 @@ def _union(parts: Sequence[Summary]) -> Summary:
                    any(part.yields for part in parts))
 
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
 def _bindings(node: ast.AST, names: set[str]) -> bool:
     """Add the names that a statement binds outside its blocks; say whether it yields there."""
     yields = False
@@ -143,6 +144,8 @@ def _bindings(node: ast.AST, names: set[str]) -> bool:
     while pending:
         at = pending.pop()
         match at:
+            case ast.AnnAssign(target=ast.Name(), value=None):
+                continue                        # declares a variable, and leaves it alone
             case ast.Name(ctx=ast.Store() | ast.Del()):
                 names.add(at.id)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -155,7 +158,7 @@ def _bindings(node: ast.AST, names: set[str]) -> bool:
                 pending += [*at.args.defaults, *(value for value in at.args.kw_defaults if value)]
                 continue
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                names.update(_walruses(at))
+                names |= walrus_names(at)
                 continue
             case ast.Import() | ast.ImportFrom():
                 names.update(imported_name(alias) for alias in at.names)
@@ -164,10 +167,5 @@ def _bindings(node: ast.AST, names: set[str]) -> bool:
                 names.add(name)
             case ast.Yield() | ast.YieldFrom():
                 yields = True
-        pending += [child for child in ast.iter_child_nodes(at) if not isinstance(child, ast.stmt)]
+        pending += [child for child in child_nodes(at) if not isinstance(child, ast.stmt)]
     return yields
-
-
-def _walruses(node: Comprehension) -> set[str]:
-    """Names that a comprehension binds in the function around it."""
-    return {inner.target.id for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)}

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stillgraph.source.scopes import imported_name
+from stillgraph.source.tree import child_nodes
 
 Names = Set[str]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 NONE: frozenset[str] = frozenset()
 
 
@@ -35,6 +37,7 @@ class Liveness:
     Args:
         body: the function's statements.
         variables: its local variables.
+        has_walrus: whether there may be named expressions in it.
 
     Attributes:
         after: id of a statement -> what is needed after it.
@@ -42,8 +45,9 @@ class Liveness:
         targets: id of a statement -> exit name -> what is needed where that exit leads.
     """
 
-    def __init__(self, body: Sequence[ast.stmt], variables: Names) -> None:
+    def __init__(self, body: Sequence[ast.stmt], variables: Names, *, has_walrus: bool = True) -> None:
         self._variables = variables
+        self._has_walrus = has_walrus
         self.after: dict[int, Names] = {}
         self.head: dict[int, Names] = {}
         self.targets: dict[int, dict[str, Names]] = {}
@@ -59,10 +63,11 @@ class Liveness:
         self._block(body, NONE, Targets())
 
     def _block(self, statements: Sequence[ast.stmt], out: Names, to: Targets) -> Names:
+        by_exit = to.by_exit
         for statement in reversed(statements):
             out = out | to.on_error
             self.after[id(statement)] = out
-            self.targets[id(statement)] = to.by_exit
+            self.targets[id(statement)] = by_exit
             handler = self._statements.get(type(statement), self._other)
             out = handler(statement, out, to)
         return out | to.on_error
@@ -94,7 +99,7 @@ class Liveness:
             out = out | self._reads(node.target)
         return self._expression(node.value, out)
 
-    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, out: Names, to: Targets) -> Names:
+    def _definition(self, node: Definition, out: Names, to: Targets) -> Names:
         out = out - {node.name}
         for decorator in node.decorator_list:
             out = out | self._reads(decorator)
@@ -173,8 +178,9 @@ class Liveness:
         return out | self._reads(node)
 
     def _expression(self, node: ast.AST, out: Names) -> Names:
-        certain = {walrus.target.id for walrus in _certain_walruses(node)}
-        return (out - certain) | self._reads(node)
+        if self._has_walrus:
+            out = out - {walrus.target.id for walrus in _certain_walruses(node)}
+        return out | self._reads(node)
 
     def _reads(self, *nodes: ast.AST) -> Names:
         found = set()
@@ -185,7 +191,7 @@ class Liveness:
                 if not isinstance(node.ctx, ast.Store):
                     found.add(node.id)
             elif not isinstance(node, ast.Lambda):
-                pending += ast.iter_child_nodes(node)
+                pending += child_nodes(node)
             else:
                 pending += [value for value in (*node.args.defaults, *node.args.kw_defaults) if value]
         return found & self._variables
@@ -211,5 +217,5 @@ def _certain_walruses(node: ast.AST) -> list[ast.NamedExpr]:
                 continue
             case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Assert():
                 continue
-        pending += ast.iter_child_nodes(at)
+        pending += child_nodes(at)
     return found

@@ -6,22 +6,21 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 import threading
 import time
 import types
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.location import Location
 from stillgraph.source.scopes import FunctionNode, parameters_of
+from stillgraph.source.tree import child_nodes
 
 _KEPT_FILES = 64
 _STARTED = time.time()
-_files: OrderedDict[str, tuple[list[str], ast.Module]] = OrderedDict()
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,37 @@ class FunctionSource:
     file: str
 
 
+@dataclass(frozen=True)
+class _SourceFile:
+    """A parsed file.
+
+    Attributes:
+        lines: its text.
+        module: its syntax tree.
+        changed: when it was last written, if that was after this program started; it may not be what was loaded then.
+    """
+
+    name: str
+    lines: list[str]
+    module: ast.Module
+    changed: float | None
+
+    @cached_property
+    def codes(self) -> set[tuple[object, ...]]:
+        """What tells apart the code of all functions that the file has now."""
+        found: set[tuple[object, ...]] = set()
+        pending = [compile(self.module, self.name, "exec", dont_inherit=True)]
+        while pending:
+            code = pending.pop()
+            found.add(_identity(code))
+            pending += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        return found
+
+
+_files: OrderedDict[str, _SourceFile] = OrderedDict()
+_lock = threading.Lock()
+
+
 def find_function(code: types.CodeType, namespace: dict[str, object]) -> FunctionSource:
     """Find the definition that a code object was compiled from.
 
@@ -49,106 +79,109 @@ def find_function(code: types.CodeType, namespace: dict[str, object]) -> Functio
     Raises:
         CaptureError: SG101 if the source cannot be had or is not that of this code; SG102 if several lambdas fit.
     """
-    module = _parsed(code, namespace)
-    found = [candidate for candidate in _on_line(module, code.co_firstlineno) if _fits(candidate.node, code)]
+    file = _source_file(code, namespace)
+    found = [each for each in _around(file.module.body, code.co_firstlineno, None) if _fits(each.node, code)]
     if code.co_name == "<lambda>":
         found = _by_columns(found, code)
         if len(found) > 1:
             raise refuse("SG102", f"line {code.co_firstlineno} has several lambdas that fit", location=_location(code))
-    if not found:
-        raise _no_source(code, "the file does not have the function on that line; it may have changed since it was loaded")
-    node, class_name = found[-1].node, found[-1].class_name
-    return FunctionSource(node, class_name, code.co_filename)
+    if not found or (file.changed is not None and _identity(code) not in file.codes):
+        raise _no_source(code, "the file has changed since the function was loaded")
+    return FunctionSource(found[-1].node, found[-1].class_name, code.co_filename)
 
 
-def _parsed(code: types.CodeType, namespace: dict[str, object]) -> ast.Module:
-    file = code.co_filename
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, namespace)
+def _source_file(code: types.CodeType, namespace: dict[str, object]) -> _SourceFile:
+    name = code.co_filename
+    linecache.checkcache(name)
+    lines = linecache.getlines(name, namespace)
     if not lines:
-        raise _no_source(code, f"there is no file {file!r} to read")
+        raise _no_source(code, f"there is no file {name!r} to read")
     with _lock:
-        known = _files.get(file)
-        if known is not None and (known[0] is lines or known[0] == lines):
-            _files.move_to_end(file)
-            return known[1]
+        known = _files.get(name)
+        if known is not None and (known.lines is lines or known.lines == lines):
+            _files.move_to_end(name)
+            return known
     try:
         module = ast.parse("".join(lines))
     except (SyntaxError, ValueError) as error:
-        raise _no_source(code, f"{file!r} cannot be parsed: {error}") from None
+        raise _no_source(code, f"{name!r} cannot be parsed: {error}") from None
+    entry = linecache.cache.get(name, ())
+    written = entry[1] if len(entry) == 4 else None
+    made = _SourceFile(name, lines, module, written if written is not None and written > _STARTED else None)
     with _lock:
-        _files[file] = lines, module
+        _files[name] = made
         while len(_files) > _KEPT_FILES:
             _files.popitem(last=False)
-    return module
+    return made
+
+
+def _identity(code: types.CodeType) -> tuple[object, ...]:
+    """What differs between the codes of different texts. Constants are left out: some cannot be hashed."""
+    return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, code.co_freevars
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    node: FunctionNode | ast.AsyncFunctionDef
+    node: FunctionNode
     class_name: str | None
 
 
-def _on_line(module: ast.Module, line: int) -> list[_Candidate]:
+def _around(nodes: Sequence[ast.AST], line: int, class_name: str | None) -> Iterator[_Candidate]:
     """The functions and lambdas that start on a line, outermost first."""
-    return [candidate for candidate in _around(module.body, line, None) if _first_line(candidate.node) == line]
-
-
-def _around(statements: Sequence[ast.AST], line: int, class_name: str | None) -> Iterator[_Candidate]:
-    """The functions around a line; only statements that reach over it are looked into."""
-    for node in statements:
-        first = getattr(node, "lineno", None)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            first = _first_line(node)
-        if first is not None and not first <= line <= (node.end_lineno or line):  # type: ignore[attr-defined]
+    for node in nodes:
+        first = _first_line(node)           # only what reaches over the line is looked into
+        if first is not None and not first <= line <= (getattr(node, "end_lineno", None) or line):
             continue
-        inner_class = node.name if isinstance(node, ast.ClassDef) else class_name
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and first == line:
             yield _Candidate(node, class_name)
-        yield from _around(list(ast.iter_child_nodes(node)), line, inner_class)
+        yield from _around(child_nodes(node), line, node.name if isinstance(node, ast.ClassDef) else class_name)
 
 
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+def _first_line(node: ast.AST) -> int | None:
+    """The line on which a node starts, decorators included; None for nodes that have no place."""
+    first: int | None = getattr(node, "lineno", None)
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return decorators[0].lineno if decorators else first
 
 
-def _fits(node: FunctionNode | ast.AsyncFunctionDef, code: types.CodeType) -> bool:
+def _fits(node: FunctionNode, code: types.CodeType) -> bool:
+    """Whether a definition has the name and the parameters of a code object."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     wanted = [arg.arg for arg in parameters_of(node.args)]
     given = code.co_varnames[:count]
     return name == code.co_name and len(wanted) == len(given) and all(
-        name == arg or name.endswith(arg) and arg.startswith("__") for arg, name in zip(wanted, given, strict=True))
+        real == arg or (arg.startswith("__") and real.endswith(arg)) for arg, real in zip(wanted, given, strict=True))
 
 
 def _by_columns(found: list[_Candidate], code: types.CodeType) -> list[_Candidate]:
-    """Of several lambdas on a line, the innermost that reaches over every instruction of the code."""
+    """Of several lambdas on a line, the innermost whose body has every instruction of the code."""
     if len(found) < 2:
         return found
-    places = [(line, column, end_line, end_column) for line, end_line, column, end_column in code.co_positions()
-              if line is not None and end_line is not None and column is not None and end_column is not None
-              and (column or end_column)]
-    inside = [each for each in found if all(_reaches(each.node, *place) for place in places)]
+    places = [place for place in code.co_positions() if None not in place and place[3]]     # the first has no column
+    inside = [each for each in found if all(_reaches(each.node.body, place) for place in places)]
     if not places or not inside:
         return found
-    return [each for each in inside if not any(other is not each and _is_within(other.node, each.node) for other in inside)]
+    bodies = [each.node.body for each in inside]
+    return [each for each in inside
+            if not any(body is not each.node.body and _within(body, each.node.body) for body in bodies)]
 
 
-def _reaches(node: ast.AST, line: int, column: int, end_line: int, end_column: int) -> bool:
-    assert isinstance(node, ast.Lambda)
-    body = node.body
-    return ((node.lineno, node.col_offset) <= (line, column)
-            and (end_line, end_column) <= (body.end_lineno or 0, body.end_col_offset or 0))
+def _reaches(body: object, place: tuple[int | None, ...]) -> bool:
+    line, end_line, column, end_column = place
+    assert isinstance(body, ast.expr)
+    return ((body.lineno, body.col_offset) <= (line or 0, column or 0)
+            and (end_line or 0, end_column or 0) <= (body.end_lineno or 0, body.end_col_offset or 0))
 
 
-def _is_within(inner: ast.AST, outer: ast.AST) -> bool:
-    return any(node is inner for node in ast.walk(outer))
+def _within(inner: object, outer: object) -> bool:
+    assert isinstance(inner, ast.expr)
+    return _reaches(outer, (inner.lineno, inner.end_lineno, inner.col_offset, inner.end_col_offset))
 
 
 def _location(code: types.CodeType) -> Location:
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
-def _no_source(code: types.CodeType, why: str) -> Exception:
+def _no_source(code: types.CodeType, why: str) -> CaptureError:
     return refuse("SG101", f"the source of {code.co_qualname} cannot be read: {why}", location=_location(code))

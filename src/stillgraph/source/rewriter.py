@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from stillgraph.core.location import Location
 from stillgraph.source import build
@@ -17,8 +17,7 @@ from stillgraph.source.callees import Callee
 from stillgraph.source.facts import Facts, Summary
 from stillgraph.source.names import Names
 from stillgraph.source.scopes import FunctionNode, Scope, Scopes, dotted
-
-AnyNode = TypeVar("AnyNode", bound=ast.AST)
+from stillgraph.source.tree import AnyNode, contains, with_fields
 
 
 class Rewritten(NamedTuple):
@@ -37,8 +36,8 @@ class Step:
     """One rewrite step: the node types it takes and what it makes of them."""
 
     name: str
-    expressions: Mapping[type[ast.expr], ExpressionHandler] = field(default_factory=dict)
-    statements: Mapping[type[ast.stmt], StatementHandler] = field(default_factory=dict)
+    expressions: Mapping[type[ast.AST], ExpressionHandler] = field(default_factory=dict)
+    statements: Mapping[type[ast.AST], StatementHandler] = field(default_factory=dict)
 
 
 class ExitVariable:
@@ -145,7 +144,7 @@ class Rewriter:
             self._expressions.update(step.expressions)
             self._statements.update(step.statements)
         types = request.scopes.node_types
-        self._has_walrus = ast.NamedExpr in types
+        self.has_walrus = ast.NamedExpr in types
         self._has_yield = ast.Yield in types or ast.YieldFrom in types
         self.frame = Frame()
         self.function: Function             # both set by `inside`
@@ -234,10 +233,10 @@ class Rewriter:
 
     def can_defer(self, *nodes: ast.expr) -> bool:
         """Whether expressions may be moved into a generated function."""
-        if self._has_yield and any(_finds(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
+        if self._has_yield and any(contains(node, ast.Yield, ast.YieldFrom) for node in nodes):
             return False
-        if self._has_walrus and self.frame.prelude is None:
-            return not any(_finds(node, (ast.NamedExpr,)) for node in nodes)
+        if self.has_walrus and self.frame.prelude is None:
+            return not any(contains(node, ast.NamedExpr) for node in nodes)
         return True
 
     def lazy(self, node: ast.expr, stem: str) -> ast.expr:
@@ -275,7 +274,8 @@ class Rewriter:
             body = self.expr(node)
         return self._definition(stem, (), inner, [build.give_back(body, node)], node)
 
-    def _definition(self, stem: str, params: Sequence[str], inner: Frame, body: list[ast.stmt], at: Located) -> ast.FunctionDef:
+    def _definition(self, stem: str, params: Sequence[str], inner: Frame,
+                    body: list[ast.stmt], at: Located) -> ast.FunctionDef:
         statements = [*self.declarations(inner, at), *(inner.prelude or ()), *body]
         return build.function(self.names.helper(stem), build.parameters(params, at), statements, at)
 
@@ -328,9 +328,9 @@ class Rewriter:
         """The rewritten statements of one block."""
         outer, made = self.frame.prelude, list[ast.stmt]()
         for position, node in enumerate(nodes):
-            self.frame.prelude = prelude = []
-            handler = self._statements.get(type(node))
-            done = Rewritten([self.children(node)]) if handler is None else handler(node, nodes[position + 1:], place, self)
+            self.frame.prelude = prelude = list[ast.stmt]()
+            handler = self._statements.get(type(node), _as_it_is)
+            done = handler(node, nodes[position + 1:], place, self)
             made += prelude
             made += done.statements
             if done.took_rest:
@@ -391,20 +391,7 @@ class Rewriter:
                 for name, values in (("keeps", kept), ("drops", dropped)) if values]
 
 
-def with_fields(node: AnyNode, **changes: Any) -> AnyNode:
-    """A copy of a node with some fields replaced."""
-    values = {name: getattr(node, name) for name in (*node._fields, *node._attributes) if hasattr(node, name)}
-    values.update(changes)
-    return type(node)(**values)
 
-
-def _finds(node: ast.AST, wanted: tuple[type[ast.AST], ...]) -> bool:
-    """Whether a node is in an expression, not counting lambdas in it."""
-    pending = [node]
-    while pending:
-        at = pending.pop()
-        if isinstance(at, wanted):
-            return True
-        if not isinstance(at, ast.Lambda):
-            pending += ast.iter_child_nodes(at)
-    return False
+def _as_it_is(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """A statement of which only the expressions are rewritten."""
+    return Rewritten([to.children(node)])

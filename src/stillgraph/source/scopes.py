@@ -93,6 +93,13 @@ class Scopes:
     callees: dict[tuple[str, ...], None] = field(default_factory=dict)
 
 
+def steady_names(scopes: Scopes) -> set[str]:
+    """The variables that are assigned by the statements of one function only."""
+    functions = [scope for scope in scopes.of.values() if scope.kind is Kind.FUNCTION]
+    shared = set().union(*(scope.nested_writes | scope.nonlocals.keys() | scope.globals for scope in functions))
+    return set().union(*(scope.bound for scope in functions)) - shared
+
+
 def analyse(node: FunctionNode, temporaries: Set[str] = frozenset()) -> Scopes:
     """Find the scopes of a function; its own decorators, defaults and annotations do not count.
 

@@ -26,27 +26,38 @@ def listing(node: ast.stmt | ast.expr) -> Listing:
     printed = ast.parse(text).body[0]
     came_from: dict[int, int] = {}
     gaps: set[int] = set()
+    docstrings: set[int] = set()
     for new, old in zip(_statements(printed), _statements(statement), strict=True):
         came_from.setdefault(new.lineno, old.lineno)
+        last = new.end_lineno or new.lineno
         if isinstance(new, ast.FunctionDef) and new is not printed:
-            gaps.add(new.end_lineno or new.lineno)
-    return _spaced(text.split("\n"), came_from, gaps)
+            gaps.add(last)
+        if isinstance(new, ast.Expr) and isinstance(new.value, ast.Constant):
+            docstrings.update(range(new.lineno, last + 1))
+    return _spaced(text.split("\n"), came_from, gaps, docstrings)
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements in the order of the text."""
+    """All statements, in the same order for a tree and for what its text is parsed to."""
     for child in ast.walk(node):
         if isinstance(child, ast.stmt):
             yield child
 
 
-def _spaced(lines: list[str], came_from: dict[int, int], gaps: set[int]) -> Listing:
-    """Insert the empty lines, and number the lines anew."""
+def _spaced(lines: list[str], came_from: dict[int, int], gaps: set[int], docstrings: set[int]) -> Listing:
+    """Put empty lines where they help reading, and number the lines anew.
+
+    Args:
+        lines: the text.
+        came_from: number of a line of it -> the user's line.
+        gaps: numbers of the lines after which there is to be an empty one.
+        docstrings: numbers of the lines that are not to be touched.
+    """
     made: list[str] = []
     numbers: dict[int, int] = {}
     origin = came_from.get(1, 1)
     for number, line in enumerate(lines, 1):
-        if made and not made[-1] and not line:
+        if not line and number not in docstrings and made and (not made[-1] or made[-1].endswith(":")):
             continue
         made.append(line)
         origin = came_from.get(number, origin)

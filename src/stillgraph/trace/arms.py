@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
 from torch import fx
@@ -14,8 +17,9 @@ from stillgraph.program.context import current_context
 from stillgraph.program.operations import as_tensor, raise_, raise_text, unbound
 from stillgraph.program.types import NumberType, TensorType, Type
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here, is_ours, is_torch
-from stillgraph.trace.journal import MISSING, Place, Write
+from stillgraph.trace.frames import here, is_ours, is_torch, location_of
+from stillgraph.trace.heap import OlderObjects
+from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.numbers import is_number
 from stillgraph.trace.recorder import Recorder
@@ -33,6 +37,7 @@ class Arm:
     diverged: bool = False
     writes: dict[Hashable, tuple[Place, Any]] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
+    older: OlderObjects | None = None
 
     def value(self, place: Place, before: Any) -> Any:
         """What the arm left in a place."""
@@ -59,6 +64,10 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
     """Resume an arm where it stopped and run one more block in it."""
     mark = recorder.journal.mark
     context = current_context()
+    variables = list(variables)
+    mine = {place.key for place in variables}
+    if arm.older is None:
+        arm.older = OlderObjects(recorder)
     try:
         for place in variables:
             recorder.journal.note(place)
@@ -68,14 +77,13 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             arm.exit = block()
         if current_context() != context:
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
-        arm.writes = collect(recorder.journal.written(mark))
+        arm.writes = {
+            key: (write.place, write.place.get())
+            for key, write in recorder.journal.written(mark).items()
+            if key in mine or key in arm.writes or not isinstance(key, tuple) or arm.older.has(write.place)
+        }
     finally:
         recorder.journal.rollback(mark)
-
-
-def collect(written: dict[Hashable, Write]) -> dict[Hashable, tuple[Place, Any]]:
-    """What the written places hold now."""
-    return {key: (write.place, write.place.get()) for key, write in written.items()}
 
 
 @contextlib.contextmanager
@@ -95,12 +103,39 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 
 
 def emit_raise(recorder: Recorder, error: BaseException) -> None:
-    """Record that the program raises ``error`` here."""
+    """Record that the program raises ``error`` here.
+
+    Raises:
+        CaptureError: a ``try`` statement is open that might catch it.
+    """
+    refuse_in_try(recorder)
     if any(isinstance(arg, StagedText) for arg in error.args):
         recorder.emit("call_function", raise_text, (type(error), *(text_node(recorder, a) for a in error.args)), {})
         return
     error.__traceback__ = error.__context__ = None
     recorder.emit("call_function", raise_, (error,), {})
+
+
+def refuse_in_try(recorder: Recorder) -> None:
+    """Refuse a raise that only happens in the run while a ``try`` of rewritten code is open."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if recorder.is_rewritten(frame.f_code) and frame.f_lasti in _protected(frame.f_code):
+            raise refuse("SG208", "an exception is raised under a staged condition inside a try block",
+                         location=location_of(frame))
+        frame = frame.f_back
+
+
+@functools.lru_cache(maxsize=4096)
+def _protected(code: CodeType) -> frozenset[int]:
+    """The offsets of the instructions of a code object that stand in the body of a ``try``, not merely a ``with``."""
+    instructions = {i.offset: i for i in dis.get_instructions(code)}
+    offsets: set[int] = set()
+    for entry in dis.Bytecode(code).exception_entries:
+        handler = [instructions[o].opname for o in sorted(instructions) if entry.target <= o <= entry.target + 8]
+        if handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler:
+            offsets.update(range(entry.start, entry.end + 2))
+    return frozenset(offsets)
 
 
 def text_node(recorder: Recorder, value: Any) -> Any:

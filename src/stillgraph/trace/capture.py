@@ -16,7 +16,7 @@ from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.frames import is_torch
-from stillgraph.trace.facts import function_guards, mode_guard, module_guards, size_guards, written_keys
+from stillgraph.trace.facts import function_guards, mode_guard, module_guards, size_guards
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
 from stillgraph.trace.results import Results
@@ -100,6 +100,7 @@ class _Attempt:
         self.inputs = Inputs(self.finder, symbolic_dims)
         self.functions: list[FunctionType] = []
         self.outer_cells: dict[int, str] = {}
+        self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
         self.session = Session(
             self._convert, front_end.is_converted, front_end.skipped, self.finder, self.inputs.lift, knowledge, options
         )
@@ -127,7 +128,9 @@ class _Attempt:
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())
                     effects = results.effects(written, self.outer_cells)
-                    return self._program(name, template, effects, results, written)
+                    graph = self.session.root.finish(results.outputs)
+                    self.journal.rollback(0)  # guards are about the world as it was
+                    return self._program(name, template, effects, graph)
         finally:
             self.journal.rollback(0)
 
@@ -161,6 +164,7 @@ class _Attempt:
         place = CellPlace(cell, name)
         value = place.get()
         if type(value) in (int, float, bool):
+            self.state_keys.add(place.key)
             self.journal.write(place, self.inputs.state(value, source))
         else:
             self.journal.note(place)
@@ -176,19 +180,18 @@ class _Attempt:
             else:
                 place = AttributePlace(self.finder.value_at(where), name)
                 source = Attribute(where, name)
+            self.state_keys.add(place.key)
             self.journal.write(place, self.inputs.state(place.get(), source))
 
-    def _program(self, name: str | None, template: Template, effects: list[Any], results: Results, written: list[Any]) -> Program:
-        graph = self.session.root.finish(results.outputs)
+    def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
         for node in self.inputs.nodes:
             if not node.users:
                 graph.graph.erase_node(_same_node(graph, node))
         graph.recompile()
-        keys = written_keys(written)
         guards = [
-            mode_guard(), *self.inputs.guards, *module_guards(list(self.finder.everything()), keys),
-            *function_guards(self.functions, keys), *size_guards(self.session, self.inputs),
+            mode_guard(), *self.inputs.guards, *module_guards(list(self.finder.everything()), self.state_keys),
+            *function_guards(self.functions, self.state_keys), *size_guards(self.session, self.inputs),
         ]
         return Program(
             name or getattr(self.function, "__name__", type(self.function).__name__), _location(self.function),

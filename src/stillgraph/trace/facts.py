@@ -1,9 +1,10 @@
 """Guards on the Python world: what the captured code could have read besides its arguments."""
 from __future__ import annotations
 
+import dis
 import functools
 import sys
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -24,7 +25,6 @@ from stillgraph.program.guards import (
 )
 from stillgraph.trace.frames import is_library, is_standard_library, is_torch
 from stillgraph.trace.inputs import Inputs
-from stillgraph.trace.journal import Write
 from stillgraph.trace.recorder import Recorder
 
 _PRIMITIVES = (int, float, str, bool, type(None), torch.dtype)
@@ -33,6 +33,18 @@ _PRIMITIVES = (int, float, str, bool, type(None), torch.dtype)
 def mode_guard() -> ModeGuard:
     """The modes of this thread."""
     return ModeGuard(current_context(), torch.get_default_dtype(), torch.get_default_device())
+
+
+@functools.lru_cache(maxsize=4096)
+def names_read(code: CodeType) -> frozenset[str]:
+    """The globals and attributes that a code object, or one inside it, mentions other than to store them."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname.startswith("LOAD_") and isinstance(i.argval, str)}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_read(constant)
+        elif isinstance(constant, str):
+            names.add(constant)  # getattr(self, "name")
+    return frozenset(names)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -45,11 +57,11 @@ def _names_in(kind: type) -> frozenset[str]:
         for member in vars(base).values():
             function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType) and function.__name__ not in ("__init__", "extra_repr", "__repr__"):
-                names.update(function.__code__.co_names)
+                names.update(names_read(function.__code__))
     return frozenset(names)
 
 
-def module_guards(found: list[tuple[Any, Source]], written: set[Any]) -> list[Guard]:
+def module_guards(found: list[tuple[Any, Source]], inputs: set[Any]) -> list[Guard]:
     """``training``, and the plain attributes that a module's own methods mention."""
     guards: list[Guard] = []
     for module, source in found:
@@ -60,24 +72,24 @@ def module_guards(found: list[tuple[Any, Source]], written: set[Any]) -> list[Gu
         names = _names_in(type(module))
         for name, value in module.__dict__.items():
             if name in names and name != "training" and isinstance(value, _PRIMITIVES):
-                if ("attribute", id(module), name) not in written:
+                if ("attribute", id(module), name) not in inputs:
                     guards.append(ConstantGuard(Slot(source, "__dict__", name), value))
     return guards
 
 
-def function_guards(functions: list[FunctionType], written: set[Any]) -> list[Guard]:
+def function_guards(functions: list[FunctionType], inputs: set[Any]) -> list[Guard]:
     """Constants and functions that rewritten functions find in their globals and closures."""
     guards: dict[Source, Guard] = {}
     for function in functions:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            if ("cell", id(cell)) not in written:
+            if ("cell", id(cell)) not in inputs:
                 _guard_value(guards, Cell(name, cell), _contents(cell))
         module = function.__module__ or ""
         namespace = function.__globals__
         if getattr(sys.modules.get(module), "__dict__", None) is not namespace:
             continue
-        for name in function.__code__.co_names:
-            if name in namespace and ("global", id(namespace), name) not in written:
+        for name in names_read(function.__code__):
+            if name in namespace and ("global", id(namespace), name) not in inputs:
                 _guard_value(guards, Global(module, name), namespace[name])
     return list(guards.values())
 
@@ -116,8 +128,3 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
             sizes = tuple((name, *inputs.symbols[name]) for name in names)
             guards.append(SizeGuard(recorder.symbolic.python_text(guard.expr), sizes))
     return guards
-
-
-def written_keys(written: list[Write]) -> set[Any]:
-    """The keys of the places that a capture wrote."""
-    return {write.place.key for write in written}

@@ -194,6 +194,4 @@ def _truth(recorder: Recorder, value: Any) -> Any:
     """A predicate as a staged truth value."""
     if not isinstance(value, torch.Tensor):
         return value
-    truth = recorder.fresh_number(bool)
-    recorder.region.define(truth, recorder.emit("call_function", bool, (value,), {}))
-    return truth
+    return recorder.fresh_result(bool, recorder.emit("call_function", bool, (value,), {}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from types import CodeType
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
-from stillgraph.trace.symbolic import DATA_DEPENDENT, Symbolic, is_fake, known_true
+from stillgraph.trace.symbolic import DATA_DEPENDENT, Symbolic, is_fake, known_false, known_true
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
@@ -76,6 +77,14 @@ class Recorder(TorchFunctionMode):
             yield
         finally:
             self.region = outer
+
+    def is_outer(self, value: Any) -> bool:
+        """Whether an object was there before the capture."""
+        return False
+
+    def is_rewritten(self, code: CodeType) -> bool:
+        """Whether a code object is rewritten code; there is none without a front end."""
+        return False
 
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -183,7 +192,7 @@ class Recorder(TorchFunctionMode):
         if isinstance(symbolic, torch.SymBool):
             if known_true(symbolic):
                 return True
-            if known_true(torch.sym_not(symbolic)):
+            if known_false(symbolic):
                 return False
         elif symbolic.node.is_constant():
             return symbolic.node.maybe_as_int() if isinstance(symbolic, torch.SymInt) else symbolic.node.maybe_as_float()
@@ -198,7 +207,7 @@ class Recorder(TorchFunctionMode):
         if function is divmod:
             return (self.number_operation(special.FLOORDIV, args), self.number_operation(special.MOD, args))
         result = special.number_result(self, function, args)
-        if isinstance(result, torch.SymBool) and (known_true(result) or known_true(torch.sym_not(result))):
+        if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
             return known_true(result)
         node = self.emit("call_function", function, args, {})
         return self.number(result, node)
@@ -215,6 +224,13 @@ class Recorder(TorchFunctionMode):
         """A staged number of which nothing is known; the caller defines its node."""
         make = {int: self.symbolic.fresh_int, float: self.symbolic.fresh_float, bool: self.symbolic.fresh_bool}[kind]
         return staged(make(), self)
+
+    def fresh_result(self, kind: type, node: fx.Node) -> Any:
+        """A staged number of which nothing is known but that ``node`` computes it."""
+        number = self.fresh_number(kind)
+        node.meta["val"] = plain(number)
+        self.region.define(number, node)
+        return number
 
     # ---- values out of types
     def type_of(self, value: Any) -> Type:

@@ -1,6 +1,7 @@
 """A capture session: a recorder, what it may convert, and what it found out about the world."""
 from __future__ import annotations
 
+import collections
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,16 +55,21 @@ class Session(Recorder):
     ) -> None:
         super().__init__(lift, self._demand)
         self._convert = convert
-        self.is_converted = is_converted
+        self.is_rewritten = is_converted  # type: ignore[method-assign]
         self.skipped = skipped
         self.finder = finder
         self.knowledge = knowledge
         self.options = options
+        self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
     @property
     def in_arm(self) -> bool:
         """Whether a staged branch or loop is being recorded."""
         return self.region.parent is not None
+
+    def is_outer(self, value: Any) -> bool:
+        """Whether an object was there before the capture."""
+        return self.finder.holds(value)
 
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
@@ -74,7 +80,7 @@ class Session(Recorder):
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
         code = function.__code__
         file = code.co_filename
-        if self.is_converted(code) or is_ours(file) or self.skipped(function):
+        if self.is_rewritten(code) or is_ours(file) or self.skipped(function):
             return False
         if code in self.knowledge.convert:
             return True
@@ -108,7 +114,7 @@ class Session(Recorder):
         wanted: set[CodeType] = set()
         while frame is not None:
             code = frame.f_code
-            if self.is_converted(code):
+            if self.is_rewritten(code):
                 break
             if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
                 if is_torch(code.co_filename) and not wanted:

@@ -57,6 +57,10 @@ class Finder:
         entry = self._found.get(id(value))
         return None if entry is None else entry[1]
 
+    def holds(self, value: Any) -> bool:
+        """Whether an object, or a closure cell, was found so far."""
+        return id(value) in self._found or id(value) in self._cells
+
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push(target, Held(type(target).__name__, target))

@@ -96,14 +96,14 @@ def rebuild_sequence(like: Any, items: list[Any]) -> Any:
 
 
 def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
-    """Arguments for the run on fakes: torch takes no symbolic integer as an index, a 0-d tensor has the same shape."""
+    """Arguments for the run on fakes: torch takes no symbolic integer as an index, any other has the same shape."""
     if func not in (_T.__getitem__, _T.__setitem__):
         return args
     index = args[1]
     whole = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(i, torch.SymInt) for i in whole):
         return args
-    swapped = tuple(torch.empty((), dtype=torch.long) if isinstance(i, torch.SymInt) else i for i in whole)
+    swapped = tuple(0 if isinstance(i, torch.SymInt) else i for i in whole)
     return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
 
 
@@ -202,14 +202,7 @@ def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(tensor)
     if isinstance(fake.numel(), int) and fake.numel() != 1:
         raise RuntimeError(f"a Tensor with {fake.numel()} elements cannot be converted to Scalar")
-    number = recorder.fresh_number(number_kind(fake.dtype))
-    recorder.region.define(number, _number_node(recorder, recorder.emit("call_method", "item", (tensor,), {}), number))
-    return number
-
-
-def _number_node(recorder: Recorder, node: fx.Node, number: Any) -> fx.Node:
-    node.meta["val"] = plain(number)
-    return node
+    return recorder.fresh_result(number_kind(fake.dtype), recorder.emit("call_method", "item", (tensor,), {}))
 
 
 def number_kind(dtype: torch.dtype) -> type:
@@ -239,10 +232,7 @@ def _demand(what: str) -> Callable[..., Any]:
 def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A torch function that gives a Python bool."""
     recorder.to_fake(args)
-    truth = recorder.fresh_number(bool)
-    node = recorder.emit(*as_node(func, args), kwargs)
-    recorder.region.define(truth, _number_node(recorder, node, truth))
-    return truth
+    return recorder.fresh_result(bool, recorder.emit(*as_node(func, args), kwargs))
 
 
 def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -360,7 +350,8 @@ def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[
         with torch._C.DisableTorchFunction():
             return function(*(plain(a) for a in args))
     if whole and function in (max, min) and len(args) == 2:
-        return (torch.sym_max if function is max else torch.sym_min)(*(plain(a) for a in args))
+        with torch._C.DisableTorchFunction():
+            return (torch.sym_max if function is max else torch.sym_min)(*(plain(a) for a in args))
     return plain(recorder.fresh_number(_result_kind(function, kinds, args)))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.program.types import Type
+from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.journal import Place
-from stillgraph.trace.join import DEAD, Joiner
+from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.join import DEAD, Joiner, refuse_join
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
 
@@ -87,7 +87,13 @@ def _close_branch(
     joiner = Joiner(recorder, mark)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
-        builds.append((place, before, joiner.join(left.value(place, before), right.value(place, before), str(place))))
+        joiner.allow_unjoined = not isinstance(place, ContentsPlace)
+        try:
+            build = joiner.join(left.value(place, before), right.value(place, before), str(place))
+        except JoinFailure as failure:
+            raise refuse_join(str(place), failure) from None
+        builds.append((place, before, build))
+    joiner.allow_unjoined = True
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     exit_build = joiner.join(*exits, "return")
     outputs = _emit_cond(recorder, predicate, left, right, joiner)

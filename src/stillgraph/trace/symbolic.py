@@ -24,7 +24,7 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 
-__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_true"]
+__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_false", "known_true"]
 
 DATA_DEPENDENT = (
     GuardOnDataDependentSymNode,
@@ -41,7 +41,14 @@ def is_fake(value: Any) -> bool:
 
 def known_true(condition: torch.SymBool | bool) -> bool:
     """Whether a symbolic condition holds whatever the sizes are."""
-    return bool(statically_known_true(condition))
+    with torch._C.DisableTorchFunction():
+        return bool(statically_known_true(condition))
+
+
+def known_false(condition: torch.SymBool | bool) -> bool:
+    """Whether a symbolic condition fails whatever the sizes are."""
+    with torch._C.DisableTorchFunction():
+        return bool(statically_known_true(torch.sym_not(condition)))
 
 
 class Symbolic:

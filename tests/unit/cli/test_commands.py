@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from torch import nn
 
-from stillgraph import api
+from stillgraph import api, demo
 from stillgraph.cli import commands
 from stillgraph.cli.commands import main
+from stillgraph.core.diagnostics import refuse
 
 MODELS = '''
 import torch
@@ -141,8 +142,6 @@ def test_verbose_shows_the_traceback() -> None:
 
 
 def test_a_refused_capture_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stillgraph.core.diagnostics import refuse
-
     def refused(*args: Any, **kwargs: Any) -> None:
         raise refuse("SG203", "the arms leave unlike values")
 
@@ -215,10 +214,8 @@ def test_export_for_real(tmp_path: Path) -> None:
 def test_demo_says_by_its_status_whether_all_agreed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agrees: bool, status: int
 ) -> None:
-    import stillgraph.demo
-
     asked: list[Path] = []
-    monkeypatch.setattr(stillgraph.demo, "run", lambda out, console: asked.append(out) or agrees)
+    monkeypatch.setattr(demo, "run", lambda out, console: asked.append(out) or agrees)
     assert invoke("demo", "--out", "files").exit_code == status
     assert asked == [Path("files")]
 

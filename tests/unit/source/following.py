@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from plain_operators import OPERATORS
+from tests.unit.source.plain_operators import OPERATORS
 
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.source.convert import convert, is_converted

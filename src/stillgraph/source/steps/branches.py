@@ -29,7 +29,8 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
+from stillgraph.source.tree import with_fields
 
 
 def branch(node: ast.If, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:

@@ -10,7 +10,8 @@ import ast
 from stillgraph.core.diagnostics import refuse
 from stillgraph.source import build
 from stillgraph.source.callees import Callee
-from stillgraph.source.rewriter import Rewriter, Step, with_fields
+from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.tree import with_fields
 
 
 def call(node: ast.Call, to: Rewriter) -> ast.expr:
@@ -18,15 +19,17 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     bare = not node.args and not node.keywords
     if callee is Callee.SUPER and bare:
         return _super(node, to)
-    if callee is Callee.LOCALS and bare or callee is Callee.EVALUATES and len(node.args) + len(node.keywords) == 1:
+    if (callee is Callee.LOCALS and bare) or (callee is Callee.EVALUATES and len(node.args) + len(node.keywords) == 1):
         return _looks_at_variables(node, to)
     if callee is not Callee.ORDINARY:
         return _with_arguments(node, node.func, to)
-    return to.op("call", [to.expr(node.func), *to.exprs(node.args)], node, [to.children(each) for each in node.keywords])
+    plain = _with_arguments(node, to.expr(node.func), to)
+    return to.op("call", [plain.func, *plain.args], node, plain.keywords)
 
 
-def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.expr:
-    return with_fields(node, func=function, args=to.exprs(node.args), keywords=[to.children(each) for each in node.keywords])
+def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.Call:
+    keywords = [to.children(each) for each in node.keywords]
+    return with_fields(node, func=function, args=to.exprs(node.args), keywords=keywords)
 
 
 def _super(node: ast.Call, to: Rewriter) -> ast.expr:
@@ -42,9 +45,9 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
     assert isinstance(node.func, ast.Name | ast.Attribute)
     name = ast.unparse(node.func)
     if to.frame.in_block:
-        raise refuse("SG104", f"{name}() inside a branch, loop or operand would see the variables of a generated function",
+        raise refuse("SG104", f"{name}() in a branch, loop or operand would see the variables of a generated function",
                      location=to.location(node))
-    if name.endswith("locals") or name.endswith("vars"):
+    if name.endswith(("locals", "vars")):
         return _own_variables(node, to)
     return _with_arguments(node, node.func, to)
 

@@ -29,7 +29,8 @@ def comparison(node: ast.Compare, to: Rewriter) -> ast.expr:
     return _chain(to.expr(node.left), node.ops, node.comparators, node, to)
 
 
-def _chain(left: ast.expr, ops: Sequence[ast.cmpop], operands: Sequence[ast.expr], at: ast.expr, to: Rewriter) -> ast.expr:
+def _chain(left: ast.expr, ops: Sequence[ast.cmpop], operands: Sequence[ast.expr],
+           at: ast.expr, to: Rewriter) -> ast.expr:
     """The links of a chain: each operand is evaluated once, and only if all links before it hold.
 
     Args:

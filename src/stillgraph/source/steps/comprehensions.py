@@ -23,8 +23,9 @@ import ast
 from dataclasses import replace
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step, with_fields
+from stillgraph.source.rewriter import Rewriter, Step
 from stillgraph.source.scopes import Comprehension
+from stillgraph.source.tree import with_fields
 
 _OPERATORS: dict[type[ast.expr], str] = {ast.ListComp: "list_of", ast.SetComp: "set_of", ast.DictComp: "dict_of"}
 

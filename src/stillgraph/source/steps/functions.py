@@ -11,9 +11,10 @@ from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.facts import Facts
-from stillgraph.source.rewriter import AnyNode, Frame, Function, Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.rewriter import Frame, Function, Place, Rewriter, Rewritten, Step
 from stillgraph.source.scopes import FunctionNode
 from stillgraph.source.steps.stores import announce
+from stillgraph.source.tree import with_fields
 
 
 def definition(node: ast.FunctionDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -68,41 +69,35 @@ def _declarations(node: ast.FunctionDef, frame: Frame, to: Rewriter) -> list[ast
 
 def _function(node: FunctionNode, class_name: str | None, to: Rewriter) -> Function:
     scope = to.scope_of(node)
-    return Function(node, scope, Facts(node, scope), class_name)
+    return Function(node, scope, Facts(node, scope, has_walrus=to.has_walrus), class_name)
 
 
 def _defaults(args: ast.arguments, to: Rewriter) -> ast.arguments:
     if not args.defaults and not args.kw_defaults:
         return args
-    return with_fields(args, defaults=to.exprs(args.defaults), kw_defaults=[value and to.expr(value) for value in args.kw_defaults])
+    keyword_defaults = [value and to.expr(value) for value in args.kw_defaults]
+    return with_fields(args, defaults=to.exprs(args.defaults), kw_defaults=keyword_defaults)
 
 
 def _class(node: ast.ClassDef, to: Rewriter) -> ast.ClassDef:
     return with_fields(node, body=[_member(each, node.name, to) for each in node.body])
 
 
-def _member(node: AnyNode, class_name: str, to: Rewriter) -> AnyNode:
+def _member(node: Any, class_name: str, to: Rewriter) -> Any:
     """A part of a class body with the functions in it rewritten."""
-    made: Any = node
     match node:
         case ast.FunctionDef():
-            made = with_fields(node, args=_member(node.args, class_name, to), body=function_body(node, class_name, to))
+            return with_fields(node, args=_member(node.args, class_name, to), body=function_body(node, class_name, to))
         case ast.Lambda():
-            made = lambda_with(node, _member(node.args, class_name, to), class_name, to)
+            return lambda_with(node, _member(node.args, class_name, to), class_name, to)
         case ast.ClassDef():
-            made = _class(node, to)
-        case ast.AsyncFunctionDef():
-            pass
-        case _:
-            changes: dict[str, Any] = {}
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if isinstance(value, list):
-                    changes[name] = [_member(each, class_name, to) if isinstance(each, ast.AST) else each for each in value]
-                elif isinstance(value, ast.AST):
-                    changes[name] = _member(value, class_name, to)
-            made = with_fields(node, **changes) if changes else node
-    return made
+            return _class(node, to)
+        case ast.AST() if not isinstance(node, ast.AsyncFunctionDef):
+            changes = {name: _member(getattr(node, name, None), class_name, to) for name in node._fields}
+            return with_fields(node, **changes)
+        case list():
+            return [_member(each, class_name, to) for each in node]
+    return node
 
 
 def declared_first(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -110,6 +105,14 @@ def declared_first(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: R
     return Rewritten([])
 
 
+def type_alias(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """`type X = int`: its value is evaluated later, if at all."""
+    to.expr(node.name)  # type: ignore[attr-defined]
+    return Rewritten([node])
+
+
+_TYPE_ALIASES = {ast.TypeAlias: type_alias} if hasattr(ast, "TypeAlias") else {}        # Python 3.12 and later
+
 STEP = Step("functions", expressions={ast.Lambda: anonymous},
             statements={ast.FunctionDef: definition, ast.AsyncFunctionDef: coroutine, ast.ClassDef: class_definition,
-                        ast.Global: declared_first, ast.Nonlocal: declared_first})
+                        ast.Global: declared_first, ast.Nonlocal: declared_first, **_TYPE_ALIASES})

@@ -27,8 +27,9 @@ from collections.abc import Sequence
 
 from stillgraph.source import build
 from stillgraph.source.facts import Loop
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
 from stillgraph.source.steps.stores import is_plain
+from stillgraph.source.tree import with_fields
 
 
 def while_loop(node: ast.While, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:

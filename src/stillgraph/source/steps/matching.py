@@ -12,36 +12,50 @@ Before::
 
 After (and then the `if`s are rewritten like any others)::
 
-    subject_1 = op
-    if subject_1 == 0:
+    if op == 0:
         a()
     elif matches_1() and factor:
         b()
     else:
         c()
 
-where `matches_1` runs a real `match` of one case, which binds `factor`, and returns whether it matched.
+The subject is kept in a variable unless it is one already. `matches_1` runs a real `match` of one case, which binds
+`factor`, and returns whether it matched.
 """
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.names import Names
-from stillgraph.source.rewriter import AnyNode, Frame, Rewriter, Step, with_fields
+from stillgraph.source.rewriter import Frame, Rewriter, Step
+from stillgraph.source.tree import AnyNode, walrus_names, with_fields
 
 
 class Matches(ast.expr):
     """The test of a pattern, as an expression that binds the pattern's names: made and taken by this step only."""
 
     _fields = ("subject", "pattern")
-    subject: str
+    subject: ast.expr
     pattern: ast.pattern
 
+    @classmethod
+    def made(cls, subject: ast.expr, pattern: ast.pattern) -> Matches:
+        node = cls(**build.span(pattern))
+        node.subject, node.pattern = subject, pattern
+        return node
 
-def desugar(node: AnyNode, names: Names) -> AnyNode:
-    """The function with every `match` in it replaced by `if`s."""
+
+def desugar(node: AnyNode, names: Names, steady: Set[str]) -> AnyNode:
+    """The function with every `match` in it replaced by `if`s.
+
+    Args:
+        node: the function, or any node in it.
+        names: where to get names for subjects.
+        steady: variables that only their own function assigns.
+    """
     changes: dict[str, Any] = {}
     for name in node._fields:
         value = getattr(node, name, None)
@@ -49,48 +63,61 @@ def desugar(node: AnyNode, names: Names) -> AnyNode:
             made: list[Any] = []
             for each in value:
                 if isinstance(each, ast.Match):
-                    made += _chain(each, names)
+                    made += _chain(each, names, steady)
                 else:
-                    made.append(desugar(each, names) if isinstance(each, ast.AST) else each)
+                    made.append(desugar(each, names, steady) if isinstance(each, ast.AST) else each)
             if len(made) != len(value) or any(new is not old for new, old in zip(made, value, strict=True)):
                 changes[name] = made
         elif isinstance(value, ast.AST):
-            new = desugar(value, names)
+            new = desugar(value, names, steady)
             if new is not value:
                 changes[name] = new
     return with_fields(node, **changes) if changes else node
 
 
-def _chain(node: ast.Match, names: Names) -> list[ast.stmt]:
-    subject = names.fresh("subject")
+def _chain(node: ast.Match, names: Names, steady: Set[str]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    subject = desugar(node.subject, names, steady)
+    if not (isinstance(subject, ast.Name) and subject.id in steady -  _bound_by_cases(node)):
+        name = names.fresh("subject")
+        made.append(build.assign(name, subject, node.subject))
+        subject = build.load(name, node.subject)
     orelse: list[ast.stmt] = []
     for case in reversed(node.cases):
-        body = [made for each in case.body for made in (_chain(each, names) if isinstance(each, ast.Match) else [desugar(each, names)])]
-        guard = case.guard and desugar(case.guard, names)
-        captured = _captures_all(case.pattern)
-        if captured is not None and guard is None:
-            orelse = [*_binding(captured, subject, case.pattern), *body]
-            continue
-        test: ast.expr
-        if captured == "" and guard is not None:
-            test = guard
-        else:
-            test = Matches(subject=subject, pattern=case.pattern, **build.span(case.pattern))
-            if guard is not None:
-                test = ast.BoolOp(ast.And(), [test, guard], **build.span(case.pattern))
-        orelse = [ast.If(test, body, orelse, **build.span(case.pattern))]
-    return [build.assign(subject, desugar(node.subject, names), node.subject), *orelse]
+        body: list[ast.stmt] = []
+        for each in case.body:
+            body += _chain(each, names, steady) if isinstance(each, ast.Match) else [desugar(each, names, steady)]
+        guard = case.guard and desugar(case.guard, names, steady)
+        orelse = _case(case.pattern, guard, subject, body, orelse)
+    return made + orelse
 
 
-def _captures_all(pattern: ast.pattern) -> str | None:
-    """For a pattern that matches anything, the name it binds ("" for `_`); None for any other."""
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
-        return pattern.name or ""
-    return None
+def _case(pattern: ast.pattern, guard: ast.expr | None, subject: ast.expr,
+          body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements for one case, given those for the cases after it."""
+    always = isinstance(pattern, ast.MatchAs) and pattern.pattern is None
+    captured = pattern.name if isinstance(pattern, ast.MatchAs) else None
+    if always and guard is None:
+        return [*([build.assign(captured, subject, pattern)] if captured else []), *body]
+    test: ast.expr = Matches.made(subject, pattern)
+    if guard is not None:
+        test = guard if always and not captured else ast.BoolOp(ast.And(), [test, guard], **build.span(pattern))
+    return [ast.If(test, body, orelse, **build.span(pattern))]
 
 
-def _binding(name: str, subject: str, at: ast.pattern) -> list[ast.stmt]:
-    return [build.assign(name, build.load(subject, at), at)] if name else []
+def _bound_by_cases(node: ast.Match) -> set[str]:
+    """The names that patterns and guards bind, before the case is chosen."""
+    bound: set[str] = set()
+    for case in node.cases:
+        bound |= set(pattern_names(case.pattern)) | (walrus_names(case.guard) if case.guard else set())
+    return bound
+
+
+def pattern_names(pattern: ast.pattern) -> list[str]:
+    """The variables that a pattern binds."""
+    parts = list(ast.walk(pattern))
+    names = [part.rest if isinstance(part, ast.MatchMapping) else getattr(part, "name", None) for part in parts]
+    return [name for name in names if name is not None]
 
 
 def matches(node: Matches, to: Rewriter) -> ast.expr:
@@ -98,12 +125,10 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
     if test is not None:
         return to.expr(test)
     with to.inner_frame(Frame(prelude=[], in_block=True)) as inner:
-        for part in ast.walk(node.pattern):
-            name = getattr(part, "rest", None) if isinstance(part, ast.MatchMapping) else getattr(part, "name", None)
-            if isinstance(name, str):
-                to.bind(name)
+        for name in pattern_names(node.pattern):
+            to.bind(name)
     yes = ast.match_case(node.pattern, None, [build.give_back(build.constant(True, node), node)])
-    run = ast.Match(build.load(node.subject, node), [yes], **build.span(node))
+    run = ast.Match(node.subject, [yes], **build.span(node))
     body = [*to.declarations(inner, node), run, build.give_back(build.constant(False, node), node)]
     made = build.function(to.names.helper("matches"), build.parameters((), node), body, node)
     assert to.frame.prelude is not None, "a statement has room for definitions"
@@ -111,14 +136,14 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
     return build.call(build.load(made.name, node), [], node)
 
 
-def _comparison(pattern: ast.pattern, subject: str, to: Rewriter) -> ast.expr | None:
+def _comparison(pattern: ast.pattern, subject: ast.expr, to: Rewriter) -> ast.expr | None:
     """A pattern of constants as a comparison, so that a staged subject can be compared; None for any other."""
     match pattern:
         case ast.MatchValue(value=value):
-            return ast.Compare(build.load(subject, pattern), [ast.Eq()], [value], **build.span(pattern))
+            return ast.Compare(subject, [ast.Eq()], [value], **build.span(pattern))
         case ast.MatchSingleton(value=value):
             same = build.constant(value, pattern)
-            return ast.Compare(build.load(subject, pattern), [ast.Is()], [same], **build.span(pattern))
+            return ast.Compare(subject, [ast.Is()], [same], **build.span(pattern))
         case ast.MatchOr(patterns=patterns):
             tests = [_comparison(each, subject, to) for each in patterns]
             known = [test for test in tests if test is not None]

@@ -30,12 +30,16 @@ from dataclasses import replace
 
 from stillgraph.source import build
 from stillgraph.source.facts import Try
-from stillgraph.source.rewriter import ExitVariable, Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.rewriter import ExitVariable, Place, Rewriter, Rewritten, Step
 from stillgraph.source.steps.stores import is_plain
+from stillgraph.source.tree import with_fields
 
 
 def with_statement(node: ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     inner = _inner(place, to)
+    if len(node.items) > 1 and to.facts.summary(node).exits:
+        nested = with_fields(node, items=node.items[1:])        # so that each manager has an exit variable around it
+        node = with_fields(node, items=node.items[:1], body=[nested])
     return _after(_with_items(node, node.items, inner, to), inner, node, rest, place, to)
 
 
@@ -86,7 +90,8 @@ def _inner(place: Place, to: Rewriter) -> Place:
     return place if place.exits_stay else replace(place, exit=ExitVariable(to.names))
 
 
-def _after(made: ast.stmt, inner: Place, node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+def _after(made: ast.stmt, inner: Place, node: ast.stmt,
+           rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     """Go on after the statement unless it left an exit."""
     if inner.exit is None or inner.exit is place.exit or not inner.exit.used:
         return Rewritten([made])

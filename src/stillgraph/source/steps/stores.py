@@ -24,10 +24,11 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step, with_fields
+from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
 from stillgraph.source.scopes import imported_name
 from stillgraph.source.steps.attributes import read_attribute
 from stillgraph.source.steps.subscripts import is_fixed, key_of, read_item
+from stillgraph.source.tree import walrus_names, with_fields
 
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -72,23 +73,18 @@ def augmented(node: ast.AugAssign, rest: Sequence[ast.stmt], place: Place, to: R
             return Rewritten(_store(target, changed, to))
         case ast.Attribute(value=owner, attr=attribute):
             waiting, held = _hold(owner, "object", to)
-            old = read_attribute(ast.Attribute(held, attribute, ast.Load(), **build.span(node.target)), to)
-            changed = to.op("inplace", [symbol, old, to.expr(node.value)], node)
+            read = read_attribute(ast.Attribute(held, attribute, ast.Load(), **build.span(node.target)), to)
+            changed = to.op("inplace", [symbol, read, to.expr(node.value)], node)
             return Rewritten([*waiting, build.statement(
                 to.op("set_attr", [held, build.constant(to.mangled(attribute), node.target), changed], node))])
         case ast.Subscript(value=owner, slice=key):
-            waiting, held = _hold(owner, "object", to)
-            more: list[ast.stmt] = []
+            waiting, held, at_key = _hold_item(owner, key, to)
             if is_fixed(key):
-                old = ast.Subscript(held, key, ast.Load(), **build.span(node.target))
-                at_key = key_of(key, to)
+                old: ast.expr = ast.Subscript(held, key, ast.Load(), **build.span(node.target))
             else:
-                more, at_key = _hold_key(key, to, waits=not isinstance(owner, ast.Name) or not isinstance(key, ast.Name))
                 old = read_item(held, at_key, node.target, to)
-            if more and not waiting:                            # the object is evaluated before the key
-                waiting, held = _wait_load(held, "object", to)
             changed = to.op("inplace", [symbol, old, to.expr(node.value)], node)
-            return Rewritten([*waiting, *more, build.statement(to.op("set_item", [held, at_key, changed], node))])
+            return Rewritten([*waiting, build.statement(to.op("set_item", [held, at_key, changed], node))])
 
 
 def delete(node: ast.Delete, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -194,7 +190,7 @@ def _keeps_order(target: ast.expr, value: ast.expr, to: Rewriter) -> bool:
             return False
     if isinstance(value, ast.Constant):
         return True
-    walruses = {inner.target.id for inner in ast.walk(value) if isinstance(inner, ast.NamedExpr)}
+    walruses = walrus_names(value)
     return all(_is_still(part, to) and getattr(part, "id", None) not in walruses for part in parts)
 
 
@@ -213,22 +209,24 @@ def _hold(node: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], ast.
     return waiting, build.load(name, node)
 
 
-def _hold_key(key: ast.expr, to: Rewriter, *, waits: bool) -> tuple[list[ast.stmt], ast.expr]:
-    value = key_of(key, to)
-    if not waits:
-        return [], value
-    made, name = _wait(value, "key", to)
-    return made, build.load(name, key)
+def _hold_item(owner: ast.expr, key: ast.expr, to: Rewriter) -> tuple[list[ast.stmt], ast.expr, ast.expr]:
+    """The same for an object and a key; the object is evaluated first."""
+    at_key = key_of(key, to)
+    if is_fixed(key) or isinstance(key, ast.Name):
+        waiting, held = _hold(owner, "object", to)
+        return waiting, held, at_key
+    if _is_still(owner, to) and getattr(owner, "id", None) not in walrus_names(key):
+        waiting, held = [], owner
+    else:
+        waiting, name = _wait(to.expr(owner), "object", to)
+        held = build.load(name, owner)
+    more, name = _wait(at_key, "key", to)
+    return [*waiting, *more], held, build.load(name, key)
 
 
 def _wait(value: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], str]:
     name = to.names.fresh(stem)
     return [build.assign(name, value, value)], name
-
-
-def _wait_load(value: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], ast.expr]:
-    waiting, name = _wait(value, stem, to)
-    return waiting, build.load(name, value)
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -75,12 +75,12 @@ def _plain_text(node: ast.JoinedStr) -> str:
 
 def _may_change_things(node: ast.expr) -> bool:
     """Whether evaluating an expression could change what another value looks like."""
-    return any(isinstance(inner, ast.Call) and not _is_harmless(inner)
+    return any((isinstance(inner, ast.Call) and not _is_harmless(inner))
                or isinstance(inner, ast.NamedExpr | ast.Yield | ast.YieldFrom) for inner in ast.walk(node))
 
 
 def _is_unchanging(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant | ast.JoinedStr) or isinstance(node, ast.Call) and _is_harmless(node)
+    return isinstance(node, ast.Constant | ast.JoinedStr) or (isinstance(node, ast.Call) and _is_harmless(node))
 
 
 def _is_harmless(node: ast.Call) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 import ast
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step, with_fields
+from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.tree import with_fields
 
 
 def subscript(node: ast.Subscript, to: Rewriter) -> ast.expr:

@@ -1,0 +1,508 @@
+from __future__ import annotations
+
+import enum
+import gc
+import math
+import sys
+import types
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from stillgraph.program.guards import (
+    AliasGuard,
+    Argument,
+    Attribute,
+    Cell,
+    ConstantGuard,
+    Global,
+    Guard,
+    Held,
+    IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    SizeGuard,
+    Slot,
+    Source,
+    TypeGuard,
+)
+from stillgraph.runtime.guard_codegen import (
+    compile_guards,
+    explain_miss,
+    in_checking_order,
+    read_source,
+    strict_key,
+    weakened,
+)
+from tests.unit.runtime.programs import X, inputs_at, mode_guard, tensor_guard
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+class Plain:
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+def holds(guards: list[Guard], *args: Any, **kwargs: Any) -> bool:
+    """Whether the compiled guards hold, now and at a second check; the explanation must agree."""
+    check = compile_guards((), guards)
+    answers = {check(args, kwargs) is not None for _ in range(2)}
+    answers.add(explain_miss(guards, args, kwargs) is None)
+    assert len(answers) == 1, explain_miss(guards, args, kwargs)
+    return answers.pop()
+
+
+# ---- constants
+CONSTANTS = [
+    None, True, False, 0, 1, 2**70, 0.0, -0.0, 1.0, math.nan, math.inf, 0j, complex(0.0, -0.0), "", "1", b"", b"1", (),
+    (1,), (1.0,), (True,), ((0.0,), "a"), ((-0.0,), "a"), frozenset({1}), frozenset({1.0}), frozenset({True}),
+    Colour.RED, Colour.BLUE, Number.ONE, int, float, torch.float32, torch.float64, torch.device("cpu"),
+    torch.device("meta"), torch.Size([1]), slice(1, 2), slice(1.0, 2), range(0), range(1, 1), ..., NotImplemented,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", CONSTANTS, ids=repr)
+def test_a_constant_equals_itself_alone(expected: Any) -> None:
+    matching = [value for value in CONSTANTS if holds([ConstantGuard(X, expected)], value)]
+    assert len(matching) == 1
+    assert matching[0] is expected
+
+
+def test_a_nan_equals_any_nan() -> None:
+    assert holds([ConstantGuard(X, math.nan)], float("nan"))
+    assert holds([ConstantGuard(X, (math.nan,))], (float("-nan"),))
+
+
+def test_a_constant_of_a_type_with_its_own_equality() -> None:
+    class Point(Plain):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Plain) and vars(self) == vars(other)
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert holds([ConstantGuard(X, Point(x=1))], Point(x=1))
+    assert not holds([ConstantGuard(X, Point(x=1))], Point(x=2))
+    assert not holds([ConstantGuard(X, Point(x=1))], Plain(x=1))
+
+
+def test_an_equality_that_raises_is_a_miss() -> None:
+    class Broken:
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError("no")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert not holds([ConstantGuard(X, Broken())], Broken())
+
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from([0.0, -0.0, 1.0, math.nan]), st.sampled_from("ab")
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.lists(inner, max_size=3).map(tuple), st.dictionaries(scalars, inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def guards_of(value: Any, source: Source) -> list[Guard]:
+    """What a capture that looked at everything would rely on."""
+    if isinstance(value, (list, tuple)):
+        inner = [guard for i, item in enumerate(value) for guard in guards_of(item, Item(source, i))]
+        return [TypeGuard(source, type(value)), LengthGuard(source, len(value)), *inner]
+    if isinstance(value, dict):
+        inner = [guard for key, item in value.items() for guard in guards_of(item, Item(source, key))]
+        return [TypeGuard(source, dict), KeysGuard(source, tuple(value)), *inner]
+    return [ConstantGuard(source, value)]
+
+
+@given(values, values, st.randoms())
+def test_guards_on_all_of_a_value_hold_of_its_equals_alone(captured: Any, called: Any, random: Any) -> None:
+    guards = guards_of(captured, X)
+    random.shuffle(guards)
+    assert holds(guards, captured)
+    assert holds(guards, called) == (strict_key(captured) == strict_key(called))
+
+
+# ---- sources
+def sources_of(value: Any, source: Source) -> list[Source]:
+    if isinstance(value, (list, tuple)):
+        return [source, *(s for i, item in enumerate(value) for s in sources_of(item, Item(source, i)))]
+    if isinstance(value, dict):
+        return [source, *(s for key, item in value.items() for s in sources_of(item, Item(source, key)))]
+    return [source]
+
+
+@given(values, st.randoms())
+def test_inputs_come_in_their_order_whatever_is_read_in_between(value: Any, random: Any) -> None:
+    sources = sources_of(value, X)
+    random.shuffle(sources)
+    check = compile_guards(inputs_at(*sources), guards_of(value, X))
+    found = check((value,), {})
+    assert found is not None
+    assert [id(item) for item in found] == [id(read_source(source, (value,), {})) for source in sources]
+
+
+some_global = object()
+
+
+def test_every_kind_of_source() -> None:
+    captured = object()
+
+    def closure() -> object:
+        return captured
+
+    assert closure.__closure__ is not None
+    held, odd = object(), "not a name"
+    module = nn.Linear(2, 2)
+    value = Plain(module=module, items=[1, 2, 3], **{odd: "odd", "class": "keyword"})
+    cases: dict[Source, object] = {
+        X: value,
+        Argument("key word"): "keyword",
+        Attribute(X, odd): "odd",
+        Attribute(X, "class"): "keyword",
+        Slot(X, "__dict__", "items"): value.items,
+        Slot(Slot(X, "__dict__", "module"), "_parameters", "weight"): module.weight,
+        Global(__name__, "some_global"): some_global,
+        Cell("captured", closure.__closure__[0]): captured,
+        Held("held", held): held,
+    }
+    kwargs = {"key word": "keyword"}
+    found = compile_guards(inputs_at(*cases), ())((value,), kwargs)
+    assert found is not None
+    for source, got, expected in zip(cases, found, cases.values(), strict=True):
+        assert got is expected
+        assert read_source(source, (value,), kwargs) is expected
+
+
+def test_an_item_whose_key_cannot_be_hashed() -> None:
+    source = Item(X, slice(1, 3))
+    guards: list[Guard] = [LengthGuard(source, 2), ConstantGuard(Item(source, 0), 2)]
+    assert holds(guards, [1, 2, 3])
+    assert not holds(guards, [1, 3, 2])
+
+
+def test_globals_and_cells_are_looked_up_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("stillgraph_test_module")
+    module.flag = True  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    cell = types.CellType(1)
+    guards: list[Guard] = [ConstantGuard(Global(module.__name__, "flag"), True), ConstantGuard(Cell("n", cell), 1)]
+    check = compile_guards((), guards)
+    assert check((), {}) == ()
+    module.flag = False  # type: ignore[attr-defined]
+    assert check((), {}) is None
+    module.flag = True  # type: ignore[attr-defined]
+    cell.cell_contents = 2
+    assert check((), {}) is None
+    del cell.cell_contents
+    assert check((), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "args"),
+    [
+        (Argument(1), (1,)),
+        (Argument("x"), ()),
+        (Attribute(X, "weight"), (1,)),
+        (Item(X, 5), ([1],)),
+        (Item(X, "k"), ({},)),
+        (Item(X, 0), (1,)),
+        (Slot(X, "__dict__", "n"), (1,)),
+        (Global("no.such.module", "n"), ()),
+        (Global("sys", "no_such_name"), ()),
+    ],
+)
+def test_a_source_that_is_not_there_is_a_miss(source: Source, args: tuple[Any, ...]) -> None:
+    assert compile_guards(inputs_at(source), ())(args, {}) is None
+    sentence = explain_miss((), args, {}, inputs_at(source))
+    assert sentence is not None
+    assert str(source) in sentence
+    assert not holds([ConstantGuard(source, 1)], *args)
+
+
+def test_what_is_inside_an_object_is_not_read_before_the_object_is_known() -> None:
+    class Trap:
+        @property
+        def inside(self) -> int:
+            raise KeyboardInterrupt("user code ran")
+
+    guards: list[Guard] = [ConstantGuard(Attribute(X, "inside"), 1), TypeGuard(X, Plain)]
+    assert not holds(guards, Trap())
+
+
+def test_guards_are_checked_from_the_outside_inwards_and_cheap_ones_first() -> None:
+    x = torch.ones(2)
+    inner, deep = Item(Argument(1), 0), Item(Item(Argument(1), 0), 0)
+    tensor, length = tensor_guard(X, x), LengthGuard(Argument(1), 1)
+    kind, constant, deep_tensor = TypeGuard(Argument(1), list), ConstantGuard(deep, 1), tensor_guard(inner, x)
+    guards = [deep_tensor, constant, tensor, length, kind]
+    assert in_checking_order(guards) == [kind, length, tensor, constant, deep_tensor]
+
+
+# ---- identity
+def function() -> None:
+    pass
+
+
+@pytest.mark.parametrize("expected", [function, int, nn.Linear(1, 1), torch.ones(1), sys, len, None, 3, "a", [1], (1,)])
+def test_identity(expected: Any) -> None:
+    guards: list[Guard] = [IdentityGuard(X, expected)]
+    assert holds(guards, expected)
+    assert not holds(guards, None if expected is not None else 1)
+    assert not holds(guards, object())
+    assert holds([weakened(guard) for guard in guards], expected)
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Linear(2, 2), lambda: torch.ones(2), Plain])
+def test_an_object_is_not_kept_alive_and_once_gone_nothing_matches_it(make: Any) -> None:
+    value = make()
+    guards = [weakened(IdentityGuard(X, value))]
+    inputs = inputs_at(X)
+    check = compile_guards(inputs, guards)
+    assert check((value,), {}) is not None
+    gone = weakref.ref(value)
+    del value
+    gc.collect()
+    assert gone() is None
+    assert check((None,), {}) is None
+    assert check((make(),), {}) is None
+    assert explain_miss(guards, (None,), {}) is not None
+
+
+def test_a_list_is_not_kept_alive() -> None:
+    item = Plain()
+    value = [item]
+    guards = [weakened(IdentityGuard(X, value))]
+    check = compile_guards((), guards)
+    assert check((value,), {}) == ()
+    gone = weakref.ref(item)
+    del item, value
+    gc.collect()
+    assert gone() is None
+
+
+def test_aliases() -> None:
+    a, b = [1], [1]
+    same, different = AliasGuard(X, Argument(1), True), AliasGuard(X, Argument(1), False)
+    assert holds([same], a, a)
+    assert not holds([same], a, b)
+    assert holds([different], a, b)
+    assert not holds([different], a, a)
+
+
+# ---- tensors
+BASE = torch.zeros(3, 4)
+OTHERS = {
+    "dtype": BASE.double(),
+    "shape": torch.zeros(3, 5),
+    "rank": torch.zeros(3, 4, 1),
+    "fewer dimensions": torch.zeros(4),
+    "requires grad": torch.zeros(3, 4, requires_grad=True),
+    "type": nn.Parameter(torch.zeros(3, 4), requires_grad=False),
+    "device": torch.zeros(3, 4, device="meta"),
+    "sparse": torch.zeros(3, 4).to_sparse().requires_grad_(),
+    "no tensor": "x",
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_a_tensor_that_differs(other: Any) -> None:
+    check = compile_guards((), [tensor_guard(X, BASE)])
+    for value, fits in [(BASE, True), (other, False), (torch.ones(3, 4), True), (other, False)]:
+        assert (check((value,), {}) is not None) is fits
+    assert not holds([tensor_guard(X, BASE)], other)
+
+
+def test_unknown_dimensions() -> None:
+    guards: list[Guard] = [tensor_guard(X, BASE, shape=(None, 4))]
+    assert holds(guards, torch.zeros(7, 4))
+    assert holds(guards, torch.zeros(0, 4))
+    assert not holds(guards, torch.zeros(3, 5))
+    assert not holds(guards, torch.zeros(4))
+
+
+def test_strides_count_where_they_are_given() -> None:
+    turned = torch.zeros(4, 3).t()
+    assert holds([tensor_guard(X, BASE)], turned)
+    assert not holds([tensor_guard(X, BASE, strides=(4, 1))], turned)
+    assert holds([tensor_guard(X, BASE, strides=(1, 3))], turned)
+
+
+def test_a_tensor_changed_in_place() -> None:
+    value = nn.Parameter(torch.zeros(3, 4))
+    check = compile_guards((), [tensor_guard(X, value)])
+    assert [check((value,), {}) is not None for _ in range(2)] == [True, True]
+    value.requires_grad_(False)
+    assert check((value,), {}) is None
+    value.requires_grad_(True)
+    assert check((value,), {}) is not None
+    value.data = value.data.double()
+    assert check((value,), {}) is None
+    value.data = torch.zeros(2, 2)
+    assert check((value,), {}) is None
+
+
+def test_tensors_fit_in_whatever_mode_they_are_checked() -> None:
+    guards: list[Guard] = [tensor_guard(X, BASE), tensor_guard(Item(Argument(1), 0), BASE)]
+    check = compile_guards((), guards)
+    call = ((torch.ones(3, 4), [torch.ones(3, 4)]), {})
+    assert check(*call) == ()
+    for mode in [torch.no_grad(), torch.inference_mode(), torch.autocast("cpu", torch.bfloat16), torch.device("meta")]:
+        with mode:
+            assert check(*call) == ()
+        assert check(*call) == ()
+
+
+def test_one_tensor_at_two_sources() -> None:
+    guards: list[Guard] = [tensor_guard(X, BASE), tensor_guard(Argument(1), BASE)]
+    assert holds(guards, BASE, BASE)
+    assert not holds(guards, BASE, BASE.double())
+
+
+tensors = st.builds(
+    lambda shape, dtype, grad, turned: (
+        torch.zeros(shape, dtype=dtype).t() if turned and len(shape) == 2 else torch.zeros(shape, dtype=dtype)
+    ).requires_grad_(grad and dtype.is_floating_point),
+    st.lists(st.integers(0, 2), max_size=3),
+    st.sampled_from([torch.float32, torch.float64, torch.int64]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(tensors, tensors, st.booleans(), st.booleans())
+def test_native_and_slow_checks_of_tensors_agree(captured: Any, called: Any, strides: bool, dynamic: bool) -> None:
+    shape = tuple(None if dynamic and i == 0 else size for i, size in enumerate(captured.shape))
+    guard = tensor_guard(X, captured, shape=shape, strides=captured.stride() if strides else None)
+    check = compile_guards((), [guard])
+    assert check((captured,), {}) == ()  # from here on torch's own check is in use
+    fits = explain_miss([guard], (called,), {}) is None
+    assert (check((called,), {}) is not None) is fits
+    assert fits is (
+        (called.dtype, called.requires_grad, called.dim()) == (captured.dtype, captured.requires_grad, captured.dim())
+        and all(known in (None, size) for known, size in zip(shape, called.shape, strict=True))
+        and (not strides or called.stride() == captured.stride())
+    )
+
+
+# ---- modes
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        (torch.no_grad, "grad mode should be on, but is off"),
+        (torch.inference_mode, "grad mode should be on, but is off"),
+        (lambda: torch.autocast("cpu", torch.bfloat16), "autocast should be off, but is autocast(cpu, bfloat16)"),
+        (lambda: torch.device("meta"), "the default device should be cpu, but is meta"),
+    ],
+)
+def test_modes(mode: Any, sentence: str) -> None:
+    guards: list[Guard] = [mode_guard()]
+    assert holds(guards)
+    with mode():
+        assert not holds(guards)
+        assert explain_miss(guards, (), {}) == sentence
+        inner: list[Guard] = [mode_guard()]
+        assert holds(inner)
+    assert holds(guards)
+    assert not holds(inner)
+
+
+def test_autocast_of_another_dtype() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        guards: list[Guard] = [mode_guard()]
+    with torch.autocast("cpu", torch.float16):
+        assert not holds(guards)
+
+
+def test_the_default_dtype() -> None:
+    guards: list[Guard] = [mode_guard()]
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert not holds(guards)
+        assert explain_miss(guards, (), {}) == "the default dtype should be torch.float32, but is torch.float64"
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_torch_function_mode_that_is_no_default_device() -> None:
+    guards: list[Guard] = [mode_guard()]
+    with torch.overrides.BaseTorchFunctionMode():
+        assert holds(guards)
+
+
+# ---- sizes
+def test_conditions_on_sizes() -> None:
+    guard = SizeGuard("s0 > 2 and max(s0, s1) < math.inf", (("s0", X, 0), ("s1", Argument(1), 1)))
+    assert holds([guard], torch.zeros(3), torch.zeros(1, 1))
+    assert not holds([guard], torch.zeros(2), torch.zeros(1, 1))
+    assert not holds([guard], torch.zeros(3), torch.zeros(1))
+    assert not holds([guard], 3, torch.zeros(1, 1))
+
+
+def test_a_condition_on_what_is_no_size() -> None:
+    with pytest.raises(ValueError, match="names 'v0'"):
+        compile_guards((), [SizeGuard("s0 > v0", (("s0", X, 0),))])
+
+
+# ---- words
+@pytest.mark.parametrize(
+    ("guard", "value", "sentence"),
+    [
+        (ConstantGuard(X, 1), 2, "args[0] should be 1, but is 2"),
+        (ConstantGuard(X, 1), 1.0, "args[0] should be 1 (int), but is 1.0 (float)"),
+        (TypeGuard(X, list), (), "args[0] should be a list, but is a tuple"),
+        (LengthGuard(X, 1), [], "len(args[0]) should be 1, but is 0"),
+        (KeysGuard(X, ("a", "b")), {"b": 1, "a": 2}, "the keys of args[0] should be ['a', 'b'], but are ['b', 'a']"),
+        (KeysGuard(X, (1,)), {True: 1}, "the keys of args[0] should be [1], but are [True]"),
+        (
+            tensor_guard(X, BASE, shape=(None, 4)),
+            torch.zeros(3, 5),
+            "args[0] should be Tensor float32[?, 4] on cpu, but is Tensor float32[3, 5] on cpu",
+        ),
+        (
+            tensor_guard(X, BASE, strides=(4, 1)),
+            torch.zeros(4, 3).t(),
+            "args[0] should be Tensor float32[3, 4] on cpu with strides (4, 1), "
+            "but is Tensor float32[3, 4] on cpu with strides (1, 3)",
+        ),
+        (tensor_guard(X, BASE), 1, "args[0] should be Tensor float32[3, 4] on cpu, but is 1"),
+        (SizeGuard("s0 > 2", (("s0", X, 0),)), BASE[:1], "s0 > 2 should hold, but s0 (size 0 of args[0]) is 1"),
+        (
+            IdentityGuard(X, function),
+            len,
+            "args[0] should be the same function as before, but is <built-in function len>",
+        ),
+        (
+            AliasGuard(X, Item(X, 0), True),
+            [1],
+            "args[0] and args[0][0] should be the same object, but are different objects",
+        ),
+    ],
+)
+def test_explanations(guard: Guard, value: Any, sentence: str) -> None:
+    assert not holds([guard], value)
+    assert explain_miss([guard], (value,), {}) == sentence
+
+
+def test_the_generated_text_is_kept() -> None:
+    check = compile_guards(inputs_at(X), [ConstantGuard(Argument("n"), 3)])
+    assert "kwargs['n']" in check.__source__  # type: ignore[attr-defined]
+    assert "return (v0, )" in check.__source__ or "return (v1, )" in check.__source__  # type: ignore[attr-defined]
