@@ -9,6 +9,7 @@ from stillgraph.api import (
     set_code_level,
     set_verbosity,
     to_static,
+    trace,
 )
 from stillgraph.core.diagnostics import CaptureError, ExportError, InternalError, StillgraphError
 
@@ -28,4 +29,5 @@ __all__ = [
     "set_code_level",
     "set_verbosity",
     "to_static",
+    "trace",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, overload
@@ -16,14 +17,17 @@ from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
+from stillgraph.report.explain import Explanation, explain
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.runtime.traced import TracedFunction
 from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.recorder import current
 from stillgraph.trace.session import Options
+from stillgraph.trace.tracer import trace as trace_call
 
 Specs = Sequence[InputSpec | None]
 
@@ -84,6 +88,12 @@ class Static(StaticFunction[Any, Any]):
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return capture_call(self.original, args, kwargs, self._spec, self._options)
+
+    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
+        """What becomes of a call: its program, what is staged where, and how long a capture takes."""
+        begin = time.perf_counter()
+        program = self._capture_call(args, kwargs)
+        return explain(program, time.perf_counter() - begin)
 
     @property
     def code(self) -> str:
@@ -259,6 +269,24 @@ def export(
     return capture_call(target, arguments, kwargs or {}, spec, Options(), name)
 
 
+def trace(function: Any, args: Sequence[Any]) -> TracedFunction:
+    """Run ``function(*args)`` once and record its tensor operations; no control flow is converted.
+
+    Args:
+        function: a function or module.
+        args: real arguments; the conditions they decide stay decided.
+
+    Returns:
+        A callable that repeats the recorded operations; its ``program`` can be printed and saved.
+    """
+    if not callable(function):
+        raise TypeError(f"trace takes a function or module, not {function!r}")
+    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    target = getattr(function, "original", function)
+    program = trace_call(target, arguments, getattr(target, "__name__", type(target).__name__))
+    return TracedFunction(target, program, lower(program, None).run)
+
+
 def _spec_of(target: Any) -> Specs | None:
     static = getattr(target, "__func__", target)
     return static._spec if isinstance(static, Static) else None
@@ -293,5 +321,5 @@ def set_code_level(level: int) -> None:
 
 __all__ = [
     "InputSpec", "Program", "enable_to_static", "export", "ignore_modules", "not_to_static", "set_code_level",
-    "set_verbosity", "to_static",
+    "set_verbosity", "to_static", "trace",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
@@ -87,7 +88,22 @@ class StaticFunction(Generic[P, R]):
         """Call the program that fits; the first time, capture it."""
         if self._is_capturing() or self._rolled_back or not self._is_enabled():
             return self._function(*args, **kwargs)
-        call, inputs = self._cache.find(args, kwargs) or self._captured(args, kwargs)
+        found = self._cache.find(args, kwargs)
+        if found is None:
+            return self._first_call(args, kwargs)
+        call, inputs = found
+        return cast(R, call.finish(call.run(*inputs), args, kwargs))
+
+    def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
+        try:
+            call, inputs = self._captured(args, kwargs)
+        except StillgraphError:
+            raise
+        except Exception as error:
+            self._function(*args, **kwargs)
+            message = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
+            raise refuse("SG305", message) from error
         return cast(R, call.finish(call.run(*inputs), args, kwargs))
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from functools import reduce
 
 from stillgraph.source import build
 from stillgraph.source.scopes import FunctionNode
+from stillgraph.source.tree import without_warnings
 
 _FUTURES = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0)
 _MARK = type("Rewritten", (), {"__repr__": lambda self: "<rewritten by stillgraph>"})()
@@ -51,7 +52,8 @@ def compile_function(node: FunctionNode, origin: Origin, *, class_name: str | No
     if class_name is not None:
         outer = build.class_around(class_name, [outer], node)
     module = ast.Module([outer], [])
-    compiled = compile(module, origin.file, "exec", flags=origin.futures, dont_inherit=True)
+    with without_warnings():
+        compiled = compile(module, origin.file, "exec", flags=origin.futures, dont_inherit=True)
     if class_name is not None:
         compiled = _inside(compiled, class_name)
     factory = _inside(compiled, "factory")

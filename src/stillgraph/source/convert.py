@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.location import Location
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
 from stillgraph.source.names import Names
-from stillgraph.source.parse import FunctionSource, find_function
-from stillgraph.source.pipeline import STEPS, STRUCTURE
-from stillgraph.source.rewriter import Request, Rewriter, Step
+from stillgraph.source.parse import FunctionSource, find_function, location
+from stillgraph.source.pipeline import STEPS, STRUCTURE, is_known
+from stillgraph.source.places import Request, Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import FunctionNode, analyse, steady_names
 from stillgraph.source.source_map import Listing, listing
 from stillgraph.source.steps import functions, matching
@@ -125,6 +125,9 @@ class _Analysis:
         self._origin = Origin.of(code)
         self.node: FunctionNode = source.node
         self.scopes = analyse(self.node)
+        for kind in self.scopes.node_types:
+            if not is_known(kind):
+                raise refuse("SG106", f"{kind.__name__} is not known to stillgraph", location=location(code))
         self._subjects: set[str] = set()
         if ast.Match in self.scopes.node_types:
             names = Names(self.scopes.names)
@@ -138,7 +141,7 @@ class _Analysis:
         key = watched, frozenset(callees.items())
         done = self._done.get(key)
         if done is None:
-            done = self._done.setdefault(key, self._rewrite(watched, callees))
+            done = self._done.setdefault(key, self.rewrite(watched, callees, STEPS))
         return done
 
     def steps(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> tuple[tuple[str, str], ...]:
@@ -149,8 +152,9 @@ class _Analysis:
             shown.append((step.name, listing(self._shown(body)).text))
         return tuple(shown)
 
-    def _rewrite(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> _Rewritten:
-        rewriter, body = self._apply(watched, callees, STEPS)
+    def rewrite(self, watched: frozenset[str], callees: Mapping[Path, Callee], steps: tuple[Step, ...]) -> _Rewritten:
+        """Rewrite and compile, with some or all of the steps."""
+        rewriter, body = self._apply(watched, callees, steps)
         name = rewriter.names.fresh("function")
         operators = dict(rewriter.names.operators)
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
@@ -206,7 +210,7 @@ def _analysis(fn: types.FunctionType) -> _Analysis:
         return known[1]
     if code.co_flags & _ASYNCHRONOUS:
         raise refuse("SG103", f"{fn.__qualname__} is asynchronous",
-                     location=Location(code.co_filename, code.co_firstlineno, function=code.co_name))
+                     location=location(code))
     with _lock:
         known = _analyses.get(key)
         if known is not None and known[0]() is code:

@@ -17,7 +17,7 @@ from functools import cached_property
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.location import Location
 from stillgraph.source.scopes import FunctionNode, parameters_of
-from stillgraph.source.tree import child_nodes
+from stillgraph.source.tree import child_nodes, without_warnings
 
 _KEPT_FILES = 64
 _STARTED = time.time()
@@ -57,7 +57,8 @@ class _SourceFile:
     def codes(self) -> set[tuple[object, ...]]:
         """What tells apart the code of all functions that the file has now."""
         found: set[tuple[object, ...]] = set()
-        pending = [compile(self.module, self.name, "exec", dont_inherit=True)]
+        with without_warnings():
+            pending = [compile(self.module, self.name, "exec", dont_inherit=True)]
         while pending:
             code = pending.pop()
             found.add(_identity(code))
@@ -84,7 +85,7 @@ def find_function(code: types.CodeType, namespace: dict[str, object]) -> Functio
     if code.co_name == "<lambda>":
         found = _by_columns(found, code)
         if len(found) > 1:
-            raise refuse("SG102", f"line {code.co_firstlineno} has several lambdas that fit", location=_location(code))
+            raise refuse("SG102", f"line {code.co_firstlineno} has several lambdas that fit", location=location(code))
     if not found or (file.changed is not None and _identity(code) not in file.codes):
         raise _no_source(code, "the file has changed since the function was loaded")
     return FunctionSource(found[-1].node, found[-1].class_name, code.co_filename)
@@ -102,7 +103,8 @@ def _source_file(code: types.CodeType, namespace: dict[str, object]) -> _SourceF
             _files.move_to_end(name)
             return known
     try:
-        module = ast.parse("".join(lines))
+        with without_warnings():
+            module = ast.parse("".join(lines))
     except (SyntaxError, ValueError) as error:
         raise _no_source(code, f"{name!r} cannot be parsed: {error}") from None
     entry = linecache.cache.get(name, ())
@@ -179,9 +181,10 @@ def _within(inner: object, outer: object) -> bool:
     return _reaches(outer, (inner.lineno, inner.end_lineno, inner.col_offset, inner.end_col_offset))
 
 
-def _location(code: types.CodeType) -> Location:
+def location(code: types.CodeType) -> Location:
+    """Where a function starts."""
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
 def _no_source(code: types.CodeType, why: str) -> CaptureError:
-    return refuse("SG101", f"the source of {code.co_qualname} cannot be read: {why}", location=_location(code))
+    return refuse("SG101", f"the source of {code.co_qualname} cannot be read: {why}", location=location(code))

@@ -4,7 +4,9 @@ Their order is only that of reading: each takes its own kinds of node, and one w
 """
 from __future__ import annotations
 
-from stillgraph.source.rewriter import Step
+import ast
+
+from stillgraph.source.places import Step
 from stillgraph.source.steps import (
     assertions,
     attributes,
@@ -19,13 +21,14 @@ from stillgraph.source.steps import (
     functions,
     loops,
     matching,
+    plain,
     protected,
     stores,
     strings,
     subscripts,
 )
 
-STRUCTURE: tuple[Step, ...] = (functions.STEP, exits.STEP, protected.STEP, matching.STEP)
+STRUCTURE: tuple[Step, ...] = (functions.STEP, exits.STEP, plain.STEP, protected.STEP, matching.STEP)
 """What every rewriting needs: without these, the others' results would have no function to stand in."""
 
 STEPS: tuple[Step, ...] = (
@@ -43,3 +46,17 @@ STEPS: tuple[Step, ...] = (
     loops.STEP,
     branches.STEP,
 )
+
+LEFT_TO_PYTHON: frozenset[type[ast.AST]] = frozenset({
+    ast.Expr, ast.Raise, ast.Pass, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+    ast.BinOp, ast.Name, ast.Constant, ast.Dict, ast.Set, ast.List, ast.Tuple, ast.Starred, ast.Slice,
+    ast.FormattedValue,
+})
+"""Statements and expressions that mean the same in rewritten code. The asynchronous ones can only stand in a coroutine
+that is nested in the function, and those are not rewritten; a `match` has become `if`s before the steps run."""
+
+
+def is_known(kind: type[ast.AST]) -> bool:
+    """Whether a type of node is rewritten, left to Python on purpose, or neither a statement nor an expression."""
+    return (kind in LEFT_TO_PYTHON or not issubclass(kind, ast.stmt | ast.expr)
+            or any(kind in step.statements or kind in step.expressions for step in (*STRUCTURE, *STEPS)))

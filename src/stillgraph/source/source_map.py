@@ -5,6 +5,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stillgraph.source.tree import without_warnings
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -23,7 +25,8 @@ def listing(node: ast.stmt | ast.expr) -> Listing:
     """Print a rewritten function, with an empty line after each function nested in it."""
     text = ast.unparse(node)
     statement = node if isinstance(node, ast.stmt) else ast.Expr(node, lineno=node.lineno, col_offset=node.col_offset)
-    printed = ast.parse(text).body[0]
+    with without_warnings():
+        printed = ast.parse(text).body[0]
     came_from: dict[int, int] = {}
     gaps: set[int] = set()
     docstrings: set[int] = set()

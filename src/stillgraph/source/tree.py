@@ -2,6 +2,10 @@
 from __future__ import annotations
 
 import ast
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 AnyNode = TypeVar("AnyNode", bound=ast.AST)
@@ -41,3 +45,14 @@ def with_fields(node: AnyNode, **changes: Any) -> AnyNode:
 def walrus_names(node: ast.AST) -> set[str]:
     """The names that `:=` binds anywhere in an expression."""
     return {inner.target.id for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)}
+
+
+_warning_filters = threading.Lock()         # they belong to the whole process
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Parse or compile text about which Python has warned its author already."""
+    with _warning_filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

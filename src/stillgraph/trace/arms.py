@@ -6,7 +6,7 @@ import dis
 import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -16,6 +16,7 @@ from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.context import current_context
 from stillgraph.program.operations import as_tensor, raise_, raise_text, unbound
 from stillgraph.program.types import NumberType, TensorType, Type
+from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
@@ -46,6 +47,20 @@ class Arm:
         written = self.writes.get(place.key)
         return before if written is None else written[1]
 
+    def view(self, value: Any) -> Parts | None:
+        """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
+        contents = self.writes.get(("contents", id(value)))
+        if contents is not None:
+            return split(contents[1] if type(value) in (list, dict) else type(value)(contents[1]))
+        parts = split(value)
+        if parts is None or not parts.attributes:
+            return parts
+        state = dict(zip(parts.context, parts.children))
+        for key, (_, written) in self.writes.items():
+            if isinstance(key, tuple) and key[:2] == ("attribute", id(value)):
+                state[key[2]] = written
+        return replace(parts, children=tuple(state[name] for name in parts.context))
+
 
 def run_arm(recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place]) -> Arm:
     """Run a block in a new child region.
@@ -68,6 +83,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
     mine = {place.key for place in variables}
     if arm.older is None:
         arm.older = OlderObjects(recorder)
+    outlives = arm.older.has
     try:
         for place in variables:
             recorder.journal.note(place)
@@ -80,10 +96,11 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         arm.writes = {
             key: (write.place, write.place.get())
             for key, write in recorder.journal.written(mark).items()
-            if key in mine or key in arm.writes or not isinstance(key, tuple) or arm.older.has(write.place)
+            if key in mine or key in arm.writes or outlives(write.place)
         }
     finally:
-        recorder.journal.rollback(mark)
+        # An object that the arm made keeps what was written to it: only the arm's own results can lead there.
+        recorder.journal.rollback(mark, lambda p: p.key in mine or p.key in arm.writes or outlives(p))
 
 
 @contextlib.contextmanager
@@ -143,8 +160,13 @@ def text_node(recorder: Recorder, value: Any) -> Any:
     return value.materialise(recorder) if isinstance(value, StagedText) else value
 
 
+_PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, UnboundLocalError)  # of values the capture knows
+
+
 def raised_by_user(error: BaseException) -> bool:
-    """Whether an exception comes from a ``raise`` or ``assert`` of the user's, not from Python or torch."""
+    """Whether an exception comes from a ``raise`` or ``assert`` of the user's, or is one that eager would raise too."""
+    if isinstance(error, _PYTHONS_OWN):
+        return True
     trace = error.__traceback__
     if trace is None:
         return False

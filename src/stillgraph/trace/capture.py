@@ -123,7 +123,7 @@ class _Attempt:
                 self._promote()
             with self.session.active():
                 value = self._call(call, args, kwargs)
-                results = Results(self.session)
+                results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())

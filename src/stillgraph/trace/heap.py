@@ -51,7 +51,7 @@ class OlderObjects:
         elif isinstance(place, (AttributePlace, ContentsPlace)):
             target = place.target
         else:
-            return True
+            return True  # module-level names, and the places that loops keep to themselves
         return id(target) in self._found or isinstance(target, torch.nn.Module) or self._recorder.is_outer(target)
 
 

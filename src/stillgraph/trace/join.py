@@ -9,7 +9,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, show_shape
-from stillgraph.trace.containers import split
+from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
@@ -25,6 +25,7 @@ class _Dead:
 DEAD = _Dead()  # what every place holds after a path that raises
 
 Build = Callable[[Sequence[Any]], Any]
+View = Callable[[Any], Parts | None]
 
 
 class Unjoined:
@@ -88,6 +89,7 @@ class Joiner:
     mark: int  # symbols made since are local to the paths
     pairs: list[tuple[Any, Any, Type]] = field(default_factory=list)
     allow_unjoined: bool = True
+    views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     _flag: int | None = None
 
     def join(self, left: Any, right: Any, place: str) -> Build:
@@ -117,7 +119,7 @@ class Joiner:
         return self._join_containers(left, right, place)
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
-        first, second = split(left), split(right)
+        first, second = self.views[0](left), self.views[1](right)
         if first is None or second is None or first.type is not second.type:
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
         if first.context != second.context:
@@ -139,7 +141,7 @@ class Joiner:
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value)))
-        parts = split(value)
+        parts = self.views[value is right](value)
         if parts is None:
             if empty is DEAD:
                 return lambda _: value

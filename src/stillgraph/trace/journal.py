@@ -6,7 +6,7 @@ in rewritten code goes through the journal, which remembers what was there befor
 from __future__ import annotations
 
 import collections
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -191,11 +191,12 @@ class Journal:
         """A point to roll back to."""
         return len(self._log)
 
-    def rollback(self, mark: int) -> None:
-        """Undo every write since ``mark``, latest first."""
+    def rollback(self, mark: int, undoes: Callable[[Place], bool] = lambda place: True) -> None:
+        """Undo the writes since ``mark``, latest first; those to places that ``undoes`` denies are forgotten."""
         while len(self._log) > mark:
             write = self._log.pop()
-            write.place.set(write.before)
+            if undoes(write.place):
+                write.place.set(write.before)
 
     def written(self, mark: int) -> dict[Hashable, Write]:
         """The places written since ``mark``, each with what it held at the mark."""

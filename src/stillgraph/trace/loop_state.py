@@ -9,7 +9,7 @@ from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, 
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.join import DEAD, Joiner, describe, is_leaf, same_constant
+from stillgraph.trace.join import DEAD, Joiner, View, describe, is_leaf, same_constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Slot(_optional(joiner.type_of(after), before), before)
     if is_leaf(before):
         return Slot(_cover(joiner.type_of(before), joiner, after, place), before)
-    parts = split(after)
-    if before in (DEAD, MISSING) and parts is not None:
+    parts = joiner.views[1](after)
+    if (before is DEAD or before is MISSING) and parts is not None:
         children = tuple(Fixed(before) for _ in parts.children)
         return _widen_children(joiner, Tree(parts, children), after, place)
     if before is DEAD:
@@ -86,7 +86,7 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
-    parts = split(after)
+    parts = joiner.views[1](after)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
         raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
     values = [DEAD if c is MISSING and isinstance(after, Exit) else c for c in parts.children]
@@ -132,14 +132,14 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
     return MISSING if state.value is DEAD else state.value
 
 
-def leaves_of(state: State, value: Any) -> list[tuple[Slot, Any]]:
-    """The carried leaves of a state, each with what ``value`` has in its place."""
+def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
+    """The carried leaves of a state, each with what ``value`` has in its place, seen by ``view``."""
     if isinstance(state, Slot):
         return [(state, value)]
     if isinstance(state, Tree):
         if value is DEAD:
             return [(slot, DEAD) for slot in slots_of(state)]
-        parts = split(value)
+        parts = view(value)
         assert parts is not None
-        return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v)]
+        return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v, view)]
     return []

@@ -118,7 +118,7 @@ def _settle(
     loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]
 ) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
-    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False)
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, views=(split, arm.view))
     settled = True
     for key, (place, _) in arm.writes.items():
         if key not in loop_.places and key not in skip:
@@ -127,7 +127,7 @@ def _settle(
     for key, place in loop_.places.items():
         before = inputs.get(key, place.get())
         after = arm.value(place, before)
-        if after is before:
+        if after is before and isinstance(loop_.state[key], Fixed):
             continue
         state = widen(joiner, loop_.state[key], after, str(place))
         settled = settled and state is loop_.state[key]
@@ -148,9 +148,9 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     leaves = [
         leaf
         for key, state in loop_.state.items()
-        for leaf in leaves_of(state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())))
+        for leaf in leaves_of(state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())), arm.view)
     ]
-    leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit))
+    leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
     with recorder.resume(arm.region):
         arm.outputs = [leaf_node(recorder, value, slot.type, "") for slot, value in leaves]
     check = _run_test(loop_, test)

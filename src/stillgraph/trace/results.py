@@ -21,7 +21,8 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.join import Unjoined, same_constant
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.session import Session
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
 
 
@@ -29,7 +30,8 @@ from stillgraph.trace.text import StagedText
 class Results:
     """Builds templates; every staged leaf becomes an output of the root graph, each once."""
 
-    session: Session
+    session: Recorder
+    finder: Finder
     outputs: list[Any] = field(default_factory=list)
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Results:
             return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
         if isinstance(value, StagedText):
             raise refuse("SG302", "a string with staged values is returned or stored")
-        source = self.session.finder.find(value)
+        source = self.finder.find(value)
         if source is not None:
             return Same(source)
         parts = split(value)
@@ -93,7 +95,7 @@ class Results:
             if id(place.cell) not in outer_cells:
                 return None
             return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))
-        target = self.session.finder.find(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
+        target = self.finder.find(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
         if target is None:
             return None
         if isinstance(place, AttributePlace):

@@ -101,10 +101,16 @@ def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
         return args
     index = args[1]
     whole = index if isinstance(index, tuple) else (index,)
-    if not any(isinstance(i, torch.SymInt) for i in whole):
+    if not any(_is_position(i) for i in whole):
         return args
-    swapped = tuple(0 if isinstance(i, torch.SymInt) else i for i in whole)
+    swapped = tuple(0 if _is_position(i) else i for i in whole)
     return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
+
+
+def _is_position(index: Any) -> bool:
+    if isinstance(index, torch.Tensor):
+        return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+    return isinstance(index, torch.SymInt)
 
 
 def has_staged(result: Any) -> bool:
@@ -174,15 +180,15 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
 
 def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:
     """``tensor.shape``; each dimension that is not known becomes a staged number."""
-    shape = fake.shape
+    with torch._C.DisableTorchFunction():
+        shape = fake.shape
     if all(type(d) is int for d in shape):
         return shape  # type: ignore[no-any-return]
-    return torch.Size([d if type(d) is int else size_of(recorder, tensor, fake, i) for i, d in enumerate(shape)])
+    return torch.Size([d if type(d) is int else size_of(recorder, tensor, d, i) for i, d in enumerate(shape)])
 
 
-def size_of(recorder: Recorder, tensor: Any, fake: Any, dim: int) -> Any:
+def size_of(recorder: Recorder, tensor: Any, size: torch.SymInt, dim: int) -> Any:
     """``tensor.size(dim)`` where that is a symbol."""
-    size = fake.shape[dim]
     if size.node.is_constant():
         return size.node.maybe_as_int()
     node = recorder.emit("call_method", "size", (tensor, dim), {})

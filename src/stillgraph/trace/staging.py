@@ -84,7 +84,7 @@ def _close_branch(
     recorder: Recorder, predicate: Any, left: Arm, right: Arm, variables: Sequence[Place], dropped: Sequence[Place],
     mark: int,
 ) -> Exit | None:
-    joiner = Joiner(recorder, mark)
+    joiner = Joiner(recorder, mark, views=(left.view, right.view))
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.allow_unjoined = not isinstance(place, ContentsPlace)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from random import Random
@@ -51,7 +52,8 @@ def define(source: str, events: list[object]) -> Callable[..., Any]:
     file = f"<program {next(_files)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     namespace = environment(events)
-    exec(compile(source, file, "exec"), namespace)
+    with warnings.catch_warnings(action="ignore"):
+        exec(compile(source, file, "exec"), namespace)
     return namespace["program"]
 
 
@@ -87,7 +89,8 @@ def write(seed: int, **options: Any) -> str:
     while True:
         source = ProgramWriter(random, **options).write()
         try:
-            compile(source, "<program>", "exec")
+            with warnings.catch_warnings(action="ignore"):
+                compile(source, "<program>", "exec")
         except SyntaxError:
             continue
         return source

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 
 
 def and_or(node: ast.BoolOp, to: Rewriter) -> ast.expr:

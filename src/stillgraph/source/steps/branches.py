@@ -29,16 +29,15 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
-from stillgraph.source.tree import with_fields
+from stillgraph.source.places import Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
+from stillgraph.source.steps.plain import plain_if
 
 
 def branch(node: ast.If, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     summary = to.facts.summary(node)
     if to.stays(summary, place):
-        inner = place.inside_python()
-        return Rewritten([with_fields(node, test=to.expr(node.test), body=to.statements(node.body, inner),
-                                      orelse=to.statements(node.orelse, inner))])
+        return plain_if(node, rest, place, to)
     test = to.expr(node.test)
     blocks = [to.block("then", node.body, node)]
     keywords = []

@@ -10,7 +10,8 @@ import ast
 from stillgraph.core.diagnostics import refuse
 from stillgraph.source import build
 from stillgraph.source.callees import Callee
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.tree import with_fields
 
 

@@ -18,7 +18,8 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 
 
 def comparison(node: ast.Compare, to: Rewriter) -> ast.expr:

@@ -23,7 +23,8 @@ import ast
 from dataclasses import replace
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import Comprehension
 from stillgraph.source.tree import with_fields
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import ast
 
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 
 
 def conditional(node: ast.IfExp, to: Rewriter) -> ast.expr:

@@ -15,7 +15,8 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
+from stillgraph.source.places import Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
 
 
 def returning(node: ast.Return, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:

@@ -11,7 +11,8 @@ from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.facts import Facts
-from stillgraph.source.rewriter import Frame, Function, Place, Rewriter, Rewritten, Step
+from stillgraph.source.places import Frame, Function, Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import FunctionNode
 from stillgraph.source.steps.stores import announce
 from stillgraph.source.tree import with_fields

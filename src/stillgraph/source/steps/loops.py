@@ -27,14 +27,14 @@ from collections.abc import Sequence
 
 from stillgraph.source import build
 from stillgraph.source.facts import Loop
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
-from stillgraph.source.steps.stores import is_plain
-from stillgraph.source.tree import with_fields
+from stillgraph.source.places import Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
+from stillgraph.source.steps.plain import plain_for, plain_while
 
 
 def while_loop(node: ast.While, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     if to.stays(to.facts.summary(node), place):
-        return Rewritten([with_fields(node, test=to.expr(node.test), **_python_blocks(node, place, to))])
+        return plain_while(node, rest, place, to)
     test = to.evaluation(node.test, "loop_test")
     body = to.block("loop_body", node.body, node)
     return _run("while_", [test, body], [build.load(test.name, node.test)], node, rest, place, to)
@@ -42,7 +42,7 @@ def while_loop(node: ast.While, rest: Sequence[ast.stmt], place: Place, to: Rewr
 
 def for_loop(node: ast.For, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     if to.stays(to.facts.summary(node), place):
-        return _python_for(node, place, to)
+        return plain_for(node, rest, place, to)
     iterable = to.expr(node.iter)
     body = to.block("loop_body", node.body, node, [to.names.fresh("value")], node.target)
     return _run("for_", [body], [iterable], node, rest, place, to)
@@ -64,20 +64,6 @@ def _run(operator: str, blocks: list[ast.FunctionDef], args: list[ast.expr], nod
         return Rewritten([*made, build.statement(run)])
     more, value = to.continued(run, rest)
     return Rewritten([*made, *more, *to.leave(value, place)], took_rest=True)
-
-
-def _python_blocks(node: Loop, place: Place, to: Rewriter) -> dict[str, list[ast.stmt]]:
-    return {"body": to.statements(node.body, place.inside_python_loop()),
-            "orelse": to.statements(node.orelse, place.inside_python())}
-
-
-def _python_for(node: ast.For, place: Place, to: Rewriter) -> Rewritten:
-    iterable, blocks = to.expr(node.iter), _python_blocks(node, place, to)
-    if is_plain(node.target, to):
-        return Rewritten([with_fields(node, iter=iterable, target=to.expr(node.target), **blocks)])
-    name = to.names.fresh("value")
-    blocks["body"] = to.store(node.target, name) + blocks["body"]
-    return Rewritten([with_fields(node, iter=iterable, target=build.store(name, node.target), **blocks)])
 
 
 STEP = Step("loops", statements={ast.While: while_loop, ast.For: for_loop})

@@ -30,7 +30,8 @@ from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.names import Names
-from stillgraph.source.rewriter import Frame, Rewriter, Step
+from stillgraph.source.places import Frame, Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.tree import AnyNode, walrus_names, with_fields
 
 

@@ -30,8 +30,8 @@ from dataclasses import replace
 
 from stillgraph.source import build
 from stillgraph.source.facts import Try
-from stillgraph.source.rewriter import ExitVariable, Place, Rewriter, Rewritten, Step
-from stillgraph.source.steps.stores import is_plain
+from stillgraph.source.places import ExitVariable, Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.tree import with_fields
 
 
@@ -50,7 +50,7 @@ def _with_items(node: ast.With, items: list[ast.withitem], inner: Place, to: Rew
         manager = to.op("context", [to.expr(item.context_expr)], item.context_expr) if "contexts" in to.enabled \
             else to.expr(item.context_expr)
         target = item.optional_vars
-        if target is None or is_plain(target, to):
+        if target is None or to.stores_by_python(target):
             made.append(ast.withitem(manager, target and to.expr(target)))
             continue
         name = to.names.fresh("value")

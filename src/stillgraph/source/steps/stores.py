@@ -24,7 +24,8 @@ import ast
 from collections.abc import Sequence
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Place, Rewriter, Rewritten, Step
+from stillgraph.source.places import Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import imported_name
 from stillgraph.source.steps.attributes import read_attribute
 from stillgraph.source.steps.subscripts import is_fixed, key_of, read_item
@@ -37,7 +38,7 @@ SYMBOLS: dict[type[ast.operator], str] = {
 
 
 def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
-    if all(is_plain(target, to) for target in node.targets):
+    if all(to.stores_by_python(target) for target in node.targets):
         return Rewritten([to.children(node)])
     value = to.expr(node.value)
     only = node.targets[0]
@@ -116,18 +117,9 @@ def announce(name: str, at: ast.stmt, to: Rewriter) -> list[ast.stmt]:
     return [build.statement(to.op("set_global", [build.constant(to.mangled(name), at), build.load(name, at)], at))]
 
 
-def is_plain(target: ast.expr, to: Rewriter) -> bool:
-    """Whether a target consists of local variables only, so that Python's own assignment will do."""
-    if isinstance(target, ast.Name):
-        return target.id not in to.scope.globals
-    if isinstance(target, ast.Starred):
-        return is_plain(target.value, to)
-    return isinstance(target, ast.Tuple | ast.List) and all(is_plain(element, to) for element in target.elts)
-
-
 def _store(target: ast.expr, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
     """Statements that store a value which is evaluated after the target's parts."""
-    if is_plain(target, to):
+    if to.stores_by_python(target):
         return [ast.Assign([to.expr(target)], value, None, **build.span(target))]
     match target:
         case ast.Name(id=name):
@@ -149,7 +141,7 @@ def _unpack(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter) -> list
     later: list[ast.stmt] = []
     for element in target.elts:
         inner = element.value if isinstance(element, ast.Starred) else element
-        if not later and is_plain(inner, to):
+        if not later and to.stores_by_python(inner):
             elements.append(to.expr(element))
             continue
         name = to.names.fresh("target")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 
 _CONVERSIONS = {-1: "", ord("s"): "!s", ord("r"): "!r", ord("a"): "!a"}
 _HARMLESS = frozenset({"len", "str", "repr", "int", "float", "bool", "type", "round", "abs", "id", "hex", "chr", "ord"})

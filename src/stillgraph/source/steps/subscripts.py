@@ -4,7 +4,8 @@ from __future__ import annotations
 import ast
 
 from stillgraph.source import build
-from stillgraph.source.rewriter import Rewriter, Step
+from stillgraph.source.places import Step
+from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.tree import with_fields
 
 

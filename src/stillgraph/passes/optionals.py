@@ -1,0 +1,170 @@
+"""Places that may hold ``None`` or nothing: a value of the joined type, and a flag that says it is not there."""
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.regions import (
+    Branch,
+    Loop,
+    control_of,
+    copied,
+    outputs,
+    placeholders,
+    results,
+    set_outputs,
+)
+from stillgraph.passes.values import Fakes, is_optional, kind_of
+from stillgraph.program.operations import as_tensor, unbound
+from stillgraph.program.program import Program
+
+
+def split_optionals(program: Program) -> Program:
+    """Replace every place that may be ``None`` or unbound by a value and a flag; what no path sets becomes zeros.
+
+    ::
+
+        y = if p: return x          y, y_missing = if p: return x, False
+            else: return None   →                  else: return zeros, True
+        y is None                   y_missing
+
+    Raises:
+        ExportError: the program itself returns such a place: an export has one output signature.
+    """
+    fresh = copied(program)
+    work = _Optionals(Fakes(fresh.graph))
+    work.region(fresh.graph)
+    for value in outputs(fresh.graph):
+        if value is None or value in work.flags:
+            raise refuse("SG401", "outputs differ in structure: None on one path, a value on the other",
+                         location=program.location)
+    return fresh
+
+
+@dataclass
+class _Optionals:
+    """``flags`` maps the node of a value to its flag: a node, or True where it is certainly missing."""
+
+    fakes: Fakes
+    flags: dict[fx.Node, Any] = field(default_factory=dict)
+
+    def region(self, module: fx.GraphModule) -> None:
+        for node in list(module.graph.nodes):
+            control = control_of(module, node)
+            if isinstance(control, Branch):
+                self._branch(control)
+            elif isinstance(control, Loop):
+                self._loop(control)
+            elif node.target is operator.is_ and node.args[1] is None:
+                self._is_none(node)
+            elif node.target is as_tensor and node.args[0] in self.flags:
+                self.flags[node] = self.flags[node.args[0]]
+            elif node.target is unbound:
+                self.flags[node] = True
+
+    def _is_none(self, node: fx.Node) -> None:
+        flag = self.flags.get(node.args[0], node.args[0] is None)  # type: ignore[arg-type]
+        for user in list(node.users):
+            user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
+        node.graph.erase_node(node)
+
+    # ---- branches
+    def _branch(self, branch: Branch) -> None:
+        for operand in [o for o in branch.operands if o in self.flags]:
+            self._pass_flag(branch, operand)
+        for arm in branch.arms:
+            self.region(arm)
+        values = branch.node.meta["val"]
+        known = results(branch.node)
+        for index, value in enumerate(values):
+            sides = [outputs(arm)[index] for arm in branch.arms]
+            if is_optional(value):
+                flags = [self._flag(side) for side in sides]
+                flag = branch.add_output(*flags, self.fakes.number(bool))
+                if index in known:
+                    self.flags[known[index]] = flag
+        for arm in branch.arms:
+            self._fill(arm, values, None)
+
+    def _pass_flag(self, control: Branch | Loop, operand: fx.Node) -> None:
+        flag = self.flags[operand]
+        inner = control.add_operand(operand)
+        flags = control.add_operand(flag) if isinstance(flag, fx.Node) else (flag,) * len(inner)
+        self.flags.update(zip(inner, flags))
+
+    def _flag(self, value: Any) -> Any:
+        return True if value is None else self.flags.get(value, False) if isinstance(value, fx.Node) else False
+
+    def _fill(self, module: fx.GraphModule, values: Any, otherwise: list[fx.Node] | None) -> None:
+        """Give the outputs that a region leaves empty something of the right type."""
+        filled = outputs(module)
+        for index, (given, value) in enumerate(zip(filled, values)):
+            if given is None or (isinstance(given, fx.Node) and given.target is unbound):
+                with module.graph.inserting_before(module.graph.output_node()):
+                    filled[index] = self._zero(module, value) if otherwise is None else otherwise[index]
+        set_outputs(module, filled)
+
+    def _zero(self, module: fx.GraphModule, value: Any) -> Any:
+        kind = kind_of(value)
+        if kind is not None:
+            return kind(0)
+        sizes = tuple(self._size(module, size) for size in value.shape)
+        node = module.graph.call_function(torch.zeros, (sizes,), {"dtype": value.dtype, "device": value.device})
+        shape = tuple(size.meta["val"] if isinstance(size, fx.Node) else size for size in sizes)
+        node.meta.update(val=self.fakes.tensor(shape, value.dtype, value.device), location=None, context=None)
+        return node
+
+    def _size(self, module: fx.GraphModule, size: Any) -> Any:
+        """A size as an argument: known, or read off a tensor that has it; 0 where nothing has it."""
+        if isinstance(size, int):
+            return size
+        for node in placeholders(module):
+            value = node.meta["val"]
+            for dim, other in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+                if isinstance(other, torch.SymInt) and other.node.expr == size.node.expr:
+                    read = module.graph.call_method("size", (node, dim))
+                    read.meta.update(val=other, location=None, context=None)
+                    return read
+        return 0
+
+    # ---- loops
+    def _loop(self, loop: Loop) -> None:
+        node = loop.node
+        for operand in [o for o in loop.operands if o in self.flags]:
+            self._pass_flag(loop, operand)
+        values = node.meta["val"]
+        optional = [index for index, value in enumerate(values) if is_optional(value)]
+        flag_at: dict[int, int] = {}
+        known = results(node)
+        for index in optional:
+            flag_at[index] = len(loop.entries)
+            flag = self._flag(loop.entries[index])
+            inner = [placeholders(region)[index] for region in loop.regions]
+            *flags, result = loop.carry(flag, "missing", self.fakes.number(bool))
+            self.flags.update(zip(inner, flags))
+            if index in known:
+                self.flags[known[index]] = result
+        for region in loop.regions:
+            self.region(region)
+        for index, place in flag_at.items():
+            loop.set_output(place, self._flag(outputs(loop.body)[index]))
+        self._fill(loop.body, values, placeholders(loop.body))
+        self._fill_entries(loop, values)
+
+    def _fill_entries(self, loop: Loop, values: Any) -> None:
+        entries = list(loop.entries)
+        for index, (entry, value) in enumerate(zip(entries, values)):
+            if entry is None or (isinstance(entry, fx.Node) and entry.target is unbound):
+                with loop.module.graph.inserting_before(loop.node):
+                    entries[index] = self._zero(loop.module, value)
+        loop.node.args = (*loop.node.args[:2], tuple(entries), loop.node.args[3])
+
+
+def _replace(user: fx.Node, node: fx.Node, value: Any) -> None:
+    user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
+    user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)

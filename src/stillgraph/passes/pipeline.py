@@ -1,0 +1,39 @@
+"""The passes of the whole-graph lowering, in order. Each takes a valid program and leaves one of the same meaning."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.dead_code import drop_dead_code
+from stillgraph.passes.modes import settle_modes
+from stillgraph.passes.mutation import lift_mutation
+from stillgraph.passes.numbers import lower_numbers
+from stillgraph.passes.optionals import split_optionals
+from stillgraph.passes.printing import drop_printing
+from stillgraph.passes.raising import lower_raising
+from stillgraph.program.program import Program
+
+Pass = Callable[[Program], Program]
+
+WHOLE_GRAPH: tuple[Pass, ...] = (
+    drop_printing,
+    lower_raising,
+    drop_dead_code,
+    split_optionals,
+    lift_mutation,
+    lower_numbers,
+    drop_dead_code,
+    separate_aliases,
+    settle_modes,
+)
+
+
+def run(program: Program, passes: tuple[Pass, ...] = WHOLE_GRAPH) -> Program:
+    """Apply passes one after another.
+
+    Raises:
+        ExportError: a pass has no form for something in the program.
+    """
+    for pass_ in passes:
+        program = pass_(program)
+    return program

@@ -1,0 +1,144 @@
+"""Exceptions: a raise deep inside becomes the number of its site, handed out and asserted to be none at the top."""
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
+from stillgraph.passes.values import Fakes
+from stillgraph.program.operations import as_tensor, assert_, raise_, raise_text
+from stillgraph.program.program import Program
+
+_SITES = frozenset({raise_, raise_text, assert_})
+
+
+def raises(program: Program) -> bool:
+    """Whether a program may raise an exception of the user's."""
+    return any(node.target in _SITES for module in all_regions(program.graph) for node in module.graph.nodes)
+
+
+def lower_raising(program: Program) -> Program:
+    """Turn raises and assertions into `torch._assert_async` at the top level; regions hand out which site failed.
+
+    ::
+
+        if p:                            failed = if p: return 1
+            raise ValueError("big")  →            else: return 0
+                                         torch._assert_async(as_tensor(failed != 1), "ValueError: big")
+
+    A loop stops once an iteration failed, and does not start when something before it failed.
+    """
+    if not raises(program):
+        return program
+    fresh = copied(program)
+    work = _Raising(Fakes(fresh.graph))
+    work.region(fresh.graph, is_root=True)
+    return fresh
+
+
+@dataclass
+class _Raising:
+    fakes: Fakes
+    texts: list[str] = field(default_factory=list)
+
+    def region(self, module: fx.GraphModule, is_root: bool = False) -> fx.Node | int | None:
+        """Rewrite a region; what tells which of its sites failed."""
+        failed: fx.Node | int | None = None
+        for node in list(module.graph.nodes):
+            before = len(self.texts)
+            if node.target in _SITES:
+                site = self._site(node)
+            else:
+                site = self._control(control_of(module, node), failed)
+            if site is None:
+                continue
+            anchor = site if isinstance(site, fx.Node) else node
+            with module.graph.inserting_after(anchor):
+                if is_root:
+                    self._assert(node, site, before)
+                else:
+                    failed = self._first(node, failed, site)
+            if node.target in _SITES:
+                module.graph.erase_node(node)
+        return failed
+
+    def _site(self, node: fx.Node) -> fx.Node | int:
+        """Number a raise or an assertion; what is its number if it failed, and else 0."""
+        self.texts.append(_text(node))
+        number = len(self.texts)
+        if node.target is not assert_:
+            return number
+        with node.graph.inserting_before(node):
+            truth = call(node, bool, (node.args[0],), self.fakes.number(bool))
+            wrong = call(node, operator.not_, (truth,), self.fakes.number(bool))
+            return call(node, operator.mul, (wrong, number), self.fakes.number(int))
+
+    def _control(self, control: Any, failed: fx.Node | int | None) -> fx.Node | None:
+        if isinstance(control, Branch):
+            left, right = (self.region(arm) for arm in control.arms)
+            if left is None and right is None:
+                return None
+            return control.add_output(left or 0, right or 0, self.fakes.number(int))
+        if isinstance(control, Loop):
+            inner = self.region(control.body)
+            if failed is not None:
+                self._guard(control, control.add_operand(failed)[0] if isinstance(failed, fx.Node) else failed)
+            if inner is None:
+                return None
+            test, _, result = control.carry(0, "failed", self.fakes.number(int))
+            control.set_output(len(control.entries) - 1, inner)
+            self._guard(control, test)
+            return result
+        return None
+
+    def _guard(self, loop: Loop, failed: fx.Node | int) -> None:
+        """Let a loop go on only while nothing failed."""
+        graph = loop.test.graph
+        (go,) = outputs(loop.test)
+        anchor = loop.node
+        with graph.inserting_before(graph.output_node()):
+            fine = _in(graph, anchor, operator.eq, (failed, 0), self.fakes.number(bool))
+            truth = _in(graph, anchor, bool, (go,), self.fakes.number(bool))
+            set_outputs(loop.test, [_in(graph, anchor, operator.and_, (fine, truth), self.fakes.number(bool))])
+
+    def _first(self, anchor: fx.Node, before: fx.Node | int | None, site: fx.Node | int) -> fx.Node | int:
+        """The first failure of two: ``before + site * (before == 0)``."""
+        if before is None or isinstance(before, int):
+            return before or site
+        graph = anchor.graph
+        fine = _in(graph, anchor, operator.eq, (before, 0), self.fakes.number(bool))
+        with graph.inserting_after(fine):
+            later = _in(graph, anchor, operator.mul, (fine, site), self.fakes.number(int))
+        with graph.inserting_after(later):
+            return _in(graph, anchor, operator.add, (before, later), self.fakes.number(int))
+
+    def _assert(self, anchor: fx.Node, site: fx.Node | int, before: int) -> None:
+        graph = anchor.graph
+        for number in range(len(self.texts), before, -1):  # each is inserted in front of the others
+            fine = _in(graph, anchor, operator.ne, (site, number), self.fakes.number(bool))
+            with graph.inserting_after(fine):
+                flag = _in(graph, anchor, as_tensor, (fine, torch.bool, torch.device("cpu")), self.fakes.scalar(bool))
+            with graph.inserting_after(flag):
+                _in(graph, anchor, torch._assert_async, (flag, self.texts[number - 1]), None)
+
+
+def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
+    node = graph.call_function(target, args)
+    node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=value)
+    return node
+
+
+def _text(node: fx.Node) -> str:
+    """What the exception would say, as far as it is known."""
+    if node.target is assert_:
+        known = node.args[2] and isinstance(node.args[1], str)
+        return f"AssertionError: {node.args[1]}" if known else "AssertionError"
+    if node.target is raise_text:
+        return str(getattr(node.args[0], "__name__", "an exception"))
+    constant = node.args[0]
+    value = constant.meta["val"] if isinstance(constant, fx.Node) else constant
+    return f"{type(value).__name__}: {value}"

@@ -1,0 +1,244 @@
+"""Surgery on regions: copies of a program's graph, and its branches and loops as objects one can add values to."""
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.program import Program
+
+COND = torch.ops.higher_order.cond
+WHILE = torch.ops.higher_order.while_loop
+
+
+def copied(program: Program) -> Program:
+    """A program whose graphs may be changed freely; constants and tensors are shared."""
+    return replace(program, graph=copied_module(program.graph))
+
+
+def copied_module(module: fx.GraphModule) -> fx.GraphModule:
+    """A copy of a region and of the regions in it."""
+    fresh = fx.GraphModule(module, copy.deepcopy(module.graph), class_name="Region")
+    for name, child in module.named_children():
+        if isinstance(child, fx.GraphModule):
+            setattr(fresh, name, copied_module(child))
+    for node in fresh.graph.nodes:
+        if node.op == "get_attr":
+            node.meta["val"] = attribute(fresh, node)
+    return fresh
+
+
+def attribute(module: fx.GraphModule, node: fx.Node) -> Any:
+    """What a ``get_attr`` node stands for."""
+    value: Any = module
+    for name in str(node.target).split("."):
+        value = getattr(value, name)
+    return value
+
+
+def placeholders(module: fx.GraphModule) -> list[fx.Node]:
+    """A region's placeholders in order."""
+    return list(module.graph.find_nodes(op="placeholder"))
+
+
+def outputs(module: fx.GraphModule) -> list[Any]:
+    """A region's outputs: nodes and constants."""
+    return list(module.graph.output_node().args[0])  # type: ignore[arg-type]
+
+
+def set_outputs(module: fx.GraphModule, values: list[Any]) -> None:
+    """Give a region other outputs."""
+    module.graph.output_node().args = (tuple(values),)
+
+
+def add_placeholder(module: fx.GraphModule, index: int, name: str, like: fx.Node, value: Any) -> fx.Node:
+    """A new placeholder at a position; ``like`` is the node outside whose metadata it takes."""
+    known = placeholders(module)
+    graph = module.graph
+    first = next(iter(graph.nodes))
+    with graph.inserting_before(known[index] if index < len(known) else known[-1].next if known else first):
+        node = graph.placeholder(name)
+    node.target = node.name
+    node.meta.update({k: v for k, v in like.meta.items() if k in ("location", "context")}, val=value)
+    return node
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A ``cond`` node and the region around it."""
+
+    module: fx.GraphModule
+    node: fx.Node
+
+    @property
+    def arms(self) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """The regions of the two arms."""
+        return attribute(self.module, self.node.args[1]), attribute(self.module, self.node.args[2])  # type: ignore[arg-type]
+
+    @property
+    def regions(self) -> tuple[fx.GraphModule, ...]:
+        """All regions of the node."""
+        return self.arms
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """What the arms use from outside."""
+        return self.node.args[3]  # type: ignore[return-value]
+
+    def add_operand(self, value: fx.Node) -> tuple[fx.Node, ...]:
+        """Hand one more value to the arms; its placeholders in them."""
+        operands = self.operands
+        if value in operands:
+            index = operands.index(value)
+            return tuple(placeholders(arm)[index] for arm in self.arms)
+        self.node.args = (*self.node.args[:3], (*operands, value))
+        return tuple(add_placeholder(arm, len(operands), value.name, value, value.meta["val"]) for arm in self.arms)
+
+    def add_output(self, left: Any, right: Any, value: Any) -> fx.Node:
+        """Hand one more value out of the arms.
+
+        Args:
+            left, right: what the arms give: nodes in them, or constants.
+            value: stands for the result.
+
+        Returns:
+            The node of the result.
+        """
+        for arm, given in zip(self.arms, (left, right)):
+            set_outputs(arm, [*outputs(arm), given])
+        return add_result(self.node, value)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A ``while_loop`` node and the region around it."""
+
+    module: fx.GraphModule
+    node: fx.Node
+
+    @property
+    def test(self) -> fx.GraphModule:
+        """The region of the test."""
+        return attribute(self.module, self.node.args[0])  # type: ignore[arg-type,no-any-return]
+
+    @property
+    def body(self) -> fx.GraphModule:
+        """The region of the body."""
+        return attribute(self.module, self.node.args[1])  # type: ignore[arg-type,no-any-return]
+
+    @property
+    def regions(self) -> tuple[fx.GraphModule, ...]:
+        """All regions of the node."""
+        return self.test, self.body
+
+    @property
+    def entries(self) -> tuple[Any, ...]:
+        """What is carried into the first iteration."""
+        return self.node.args[2]  # type: ignore[return-value]
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """What the regions use from outside."""
+        return self.node.args[3]  # type: ignore[return-value]
+
+    def add_operand(self, value: fx.Node) -> tuple[fx.Node, fx.Node]:
+        """Hand one more value to test and body; its placeholders in them."""
+        operands = self.operands
+        if value in operands:
+            index = len(self.entries) + operands.index(value)
+            return placeholders(self.test)[index], placeholders(self.body)[index]
+        self.node.args = (*self.node.args[:3], (*operands, value))
+        index = len(self.entries) + len(operands)
+        test, body = (add_placeholder(r, index, value.name, value, value.meta["val"]) for r in self.regions)
+        return test, body
+
+    def drop_operand(self, index: int) -> None:
+        """Take an operand away whose placeholders are not used any more."""
+        for region in self.regions:
+            region.graph.erase_node(placeholders(region)[len(self.entries) + index])
+        operands = self.operands
+        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1:]))
+
+    def carry(self, entry: Any, name: str, value: Any) -> tuple[fx.Node, fx.Node, fx.Node]:
+        """Carry one more value; the body hands it on unchanged until `set_output`.
+
+        Args:
+            entry: before the first iteration: a node, or a constant.
+            name: of the value.
+            value: stands for it.
+
+        Returns:
+            Its placeholders in test and body, and the node of the result.
+        """
+        index = len(self.entries)
+        test, body = (add_placeholder(region, index, name, self.node, value) for region in self.regions)
+        self.node.args = (*self.node.args[:2], (*self.entries, entry), self.operands)
+        set_outputs(self.body, [*outputs(self.body), body])
+        return test, body, add_result(self.node, value)
+
+    def set_output(self, index: int, value: Any) -> None:
+        """What an iteration leaves in the carried place ``index``."""
+        values = outputs(self.body)
+        values[index] = value
+        set_outputs(self.body, values)
+
+
+Control = Branch | Loop
+
+
+def add_result(node: fx.Node, value: Any) -> fx.Node:
+    """The node of one more result of a branch or loop."""
+    index = len(node.meta["val"])
+    node.meta["val"] = (*node.meta["val"], value)
+    last = max((user for user in node.users if user.target is operator.getitem), default=node)
+    with node.graph.inserting_after(last):
+        result = node.graph.call_function(operator.getitem, (node, index))
+    result.meta.update(node.meta, val=value, bookkeeping=True)
+    return result
+
+
+def results(node: fx.Node) -> dict[int, fx.Node]:
+    """The nodes of a branch's or loop's results, by position; those that nobody uses may be missing."""
+    return {user.args[1]: user for user in node.users if user.target is operator.getitem}  # type: ignore[misc]
+
+
+def control_of(module: fx.GraphModule, node: fx.Node) -> Control | None:
+    """The branch or loop that a node is, if it is one."""
+    if node.target is COND:
+        return Branch(module, node)
+    return Loop(module, node) if node.target is WHILE else None
+
+
+def controls(module: fx.GraphModule) -> Iterator[Control]:
+    """The branches and loops of a region, in order."""
+    for node in list(module.graph.nodes):
+        control = control_of(module, node)
+        if control is not None:
+            yield control
+
+
+def all_regions(module: fx.GraphModule) -> Iterator[fx.GraphModule]:
+    """Every region of a program, inner ones first, the given one last."""
+    for control in controls(module):
+        for region in control.regions:
+            yield from all_regions(region)
+    yield module
+
+
+def is_result(node: fx.Node) -> bool:
+    """Whether a node is one of the results of a branch or loop."""
+    source = node.args[0] if node.target is operator.getitem else None
+    return isinstance(source, fx.Node) and source.target in (COND, WHILE)
+
+
+def call(anchor: fx.Node, target: Any, args: tuple[Any, ...], value: Any, **kwargs: Any) -> fx.Node:
+    """A new operation where the graph inserts now; ``anchor`` is the node whose line and modes it takes."""
+    op = "call_method" if isinstance(target, str) else "call_function"
+    node = anchor.graph.create_node(op, target, args, kwargs)
+    node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=value)
+    return node
