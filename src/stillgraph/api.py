@@ -46,8 +46,8 @@ def _plain_callee(value: Any) -> bool:
         return False
     if code is not None:
         return is_torch(code.co_filename) and module.startswith(("torch.nn.functional", "torch.functional"))
-    return callable(value) and (module.startswith("torch") or type(value).__name__ == "builtin_function_or_method"
-                                and module in ("torch", "torch._C", "torch._C._nn"))
+    return callable(value) and (module.startswith("torch") or (type(value).__name__ == "builtin_function_or_method"
+                                and module in ("torch", "torch._C", "torch._C._nn")))
 
 
 def _rewrite(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...]]:
@@ -100,7 +100,7 @@ class Static(StaticFunction[Any, Any]):
         """The rewritten source."""
         function = self.original
         if not isinstance(function, FunctionType):
-            function = type(function).__call__
+            function = getattr(type(function), "__call__", function)
         return convert(function, OPERATORS, plain_callee=_plain_callee).code
 
 
@@ -302,7 +302,7 @@ def not_to_static(function: Any) -> Any:
 
 def ignore_modules(modules: Sequence[ModuleType]) -> None:
     """Never rewrite functions of these Python modules."""
-    listed = list(modules) if isinstance(modules, (list, tuple)) else [modules]
+    listed: list[Any] = list(modules) if isinstance(modules, (list, tuple)) else [modules]
     for module in listed:
         if not isinstance(module, ModuleType):
             raise TypeError(f"ignore_modules takes Python modules, not {module!r}")

@@ -37,7 +37,7 @@ def mark_skipped(function: Any) -> None:
     setattr(function, _SKIP, True)
 
 
-class enable_to_static:  # noqa: N801 - a function to its users, with a ``with`` form
+class enable_to_static:
     """Switch capturing on or off: ``enable_to_static(False)``, or ``with enable_to_static(False):`` for a block."""
 
     def __init__(self, flag: bool) -> None:

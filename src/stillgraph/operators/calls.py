@@ -198,11 +198,12 @@ def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) ->
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    init = kind.__init__
-    ordinary = type(kind) is type and kind.__new__ is object.__new__ and isinstance(init, FunctionType)
+    init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
+    make: Any = kind.__new__
+    ordinary = type(kind) is type and make is object.__new__ and isinstance(init, FunctionType)
     if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
         return kind(*args, **kwargs)
-    instance = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     call_function(capture, init, (instance, *args), kwargs)
     return instance
 

@@ -141,16 +141,21 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
             return _fold_numbers(function, items)
         from stillgraph.operators.calls import call
 
-        measure = (lambda v: v) if key is None else (lambda v: call(key, v))
+        def measure(value: Any) -> Any:
+            return value if key is None else call(key, value)
+
         best, rank = items[0], measure(items[0])
         for item in items[1:]:
             candidate = measure(item)
             test = better(candidate, rank)
-            pair = if_exp(test, lambda i=item, c=candidate: (i, c), lambda b=best, r=rank: (b, r))
-            best, rank = pair
+            best, rank = _pick(test, (item, candidate), (best, rank))
         return best
 
     return extreme
+
+
+def _pick(test: Any, left: Any, right: Any) -> Any:
+    return if_exp(test, lambda: left, lambda: right)
 
 
 def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:

@@ -10,7 +10,17 @@ from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context
 from stillgraph.operators.loops import for_, while_
-from stillgraph.operators.stores import attr, del_attr, del_global, del_item, inplace, item, set_attr, set_global, set_item
+from stillgraph.operators.stores import (
+    attr,
+    del_attr,
+    del_global,
+    del_item,
+    inplace,
+    item,
+    set_attr,
+    set_global,
+    set_item,
+)
 from stillgraph.operators.strings import assert_, text
 from stillgraph.trace.exits import BREAK, CONTINUE, Return
 

@@ -1,6 +1,7 @@
 """Truth: what a condition is before the run."""
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ def truth(session: Session, value: Any) -> Any:
     if isinstance(value, StagedBool):
         return value
     if isinstance(value, StagedNumber):
-        return value != 0
+        return operator.ne(value, 0)
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)

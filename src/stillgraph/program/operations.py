@@ -28,10 +28,7 @@ class Unbound:
         raise UnboundLocalError("cannot access a local variable where it is not associated with a value")
 
 
-for _name in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror xor "
-    "rxor lshift rshift eq ne lt le gt ge neg pos abs invert bool int float index len iter getitem setitem call round"
-).split():
+for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "bool", "int", "float", "index", "len", "iter", "getitem", "setitem", "call", "round"]:
     setattr(Unbound, f"__{_name}__", Unbound._raise)
 
 

@@ -110,7 +110,7 @@ def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[.
     file = f"<stillgraph {name} {id(objects):x}>"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     namespace = dict(objects)
-    exec(compile(code, file, "exec"), namespace)  # noqa: S102 - the code is ours, generated above
+    exec(compile(code, file, "exec"), namespace)
     return namespace[_identifier(name)]  # type: ignore[no-any-return]
 
 
@@ -225,7 +225,7 @@ class _Block:
         if value is None or value is ... or isinstance(value, (bool, int, float, str, bytes, complex)):
             return repr(value) if value is not ... else "..."
         return self.writer.object(str(value).replace("torch.", "").replace(":", "_") if str(value).isidentifier()
-                                  or str(value).startswith("torch.") and str(value)[6:].isidentifier() else "constant", value)
+                                  or (str(value).startswith("torch.") and str(value)[6:].isidentifier()) else "constant", value)
 
     # ---- control flow
     @property
@@ -357,7 +357,7 @@ class LazyRegion:
         return self._compiled(*inputs)
 
 
-class entered:  # noqa: N801 - a context manager, used like a function in generated code
+class entered:
     """Run a block under a context's modes."""
 
     def __init__(self, context: Context) -> None:

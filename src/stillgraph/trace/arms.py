@@ -20,8 +20,8 @@ from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
-from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.join import DEAD
+from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.numbers import is_number
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -148,7 +148,8 @@ def _protected(code: CodeType) -> frozenset[int]:
     """The offsets of the instructions of a code object that stand in the body of a ``try``, not merely a ``with``."""
     instructions = {i.offset: i for i in dis.get_instructions(code)}
     offsets: set[int] = set()
-    for entry in dis.Bytecode(code).exception_entries:
+    entries: list[Any] = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
+    for entry in entries:
         handler = [instructions[o].opname for o in sorted(instructions) if entry.target <= o <= entry.target + 8]
         if handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler:
             offsets.update(range(entry.start, entry.end + 2))

@@ -15,8 +15,8 @@ from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.frames import is_torch
 from stillgraph.trace.facts import function_guards, mode_guard, module_guards, size_guards
+from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
 from stillgraph.trace.results import Results
@@ -194,7 +194,7 @@ class _Attempt:
             *function_guards(self.functions, self.state_keys), *size_guards(self.session, self.inputs),
         ]
         return Program(
-            name or getattr(self.function, "__name__", type(self.function).__name__), _location(self.function),
+            name or str(getattr(self.function, "__name__", type(self.function).__name__)), _location(self.function),
             tuple(i for i, _ in used), graph, template, tuple(effects), tuple(guards),
         )
 

@@ -35,6 +35,6 @@ BREAK = Exit(broke=True)
 CONTINUE = Exit(continued=True)
 
 
-def Return(value: Any) -> Exit:  # noqa: N802 - reads as a constructor in rewritten code
+def Return(value: Any) -> Exit:
     """``return value``."""
     return Exit(returned=True, value=value)

@@ -48,7 +48,7 @@ def names_read(code: CodeType) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_in(kind: type) -> frozenset[str]:
+def _names_in(kind: Any) -> frozenset[str]:
     """Every name that the methods of a module's class mention."""
     names: set[str] = set()
     for base in kind.__mro__:

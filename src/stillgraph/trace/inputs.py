@@ -55,9 +55,7 @@ class Inputs:
         parts = split(value) if not isinstance(value, torch.Size) else None
         if parts is not None:
             return self._container(value, parts, source)
-        if isinstance(value, (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, range)):
-            self.guards.append(ConstantGuard(source, value))
-        elif isinstance(value, torch.Size):
+        if isinstance(value, (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, range)) or isinstance(value, torch.Size):
             self.guards.append(ConstantGuard(source, value))
         else:
             self.guards.append(IdentityGuard(source, value))
@@ -161,7 +159,7 @@ class Inputs:
 def source_name(source: Source, finder: Finder) -> str:
     """A source as a name for an input: an argument by its parameter, a parameter by its path in the module."""
     if isinstance(source, Argument):
-        return finder.names.get(source.key, f"arg{source.key}")
+        return finder.names.get(source.key, str(source.key) if isinstance(source.key, str) else f"arg{source.key}")
     if isinstance(source, (Slot, Attribute)):
         base = source_name(source.base, finder)
         return source.name if base == "self" else f"{base}_{source.name}"

@@ -48,10 +48,7 @@ class Unjoined:
         raise refuse("SG203", "a value without a join is used", location=here())
 
 
-for _name in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
-    "lt le gt ge eq ne neg abs invert bool int float index len iter getitem setitem call contains str"
-).split():
+for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "bool", "int", "float", "index", "len", "iter", "getitem", "setitem", "call", "contains", "str"]:
     setattr(Unjoined, f"__{_name}__", Unjoined._refuse)
 Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
 

@@ -8,8 +8,8 @@ from typing import Any, Union
 from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.journal import MISSING
 from stillgraph.trace.join import DEAD, Joiner, View, describe, is_leaf, same_constant
+from stillgraph.trace.journal import MISSING
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ import torch
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.journal import Place
 from stillgraph.trace.join import DEAD, Joiner
+from stillgraph.trace.journal import Place
 from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch
-from stillgraph.trace.containers import split
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number

@@ -26,8 +26,8 @@ class NumberRecorder(Protocol):
 class StagedNumber:
     """Behaviour shared by the three staged kinds; ``recorder`` is the capture they belong to."""
 
+    node: Any  # torch's symbolic node
     recorder: NumberRecorder
-    optional: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.recorder.number_demanded(self, "bool"))

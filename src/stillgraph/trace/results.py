@@ -18,8 +18,8 @@ from stillgraph.program.effects import (
 from stillgraph.program.guards import Cell
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
 from stillgraph.trace.containers import split
-from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.join import Unjoined, same_constant
+from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder

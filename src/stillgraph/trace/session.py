@@ -55,7 +55,7 @@ class Session(Recorder):
     ) -> None:
         super().__init__(lift, self._demand)
         self._convert = convert
-        self.is_rewritten = is_converted  # type: ignore[method-assign]
+        self._is_converted = is_converted
         self.skipped = skipped
         self.finder = finder
         self.knowledge = knowledge
@@ -66,6 +66,10 @@ class Session(Recorder):
     def in_arm(self) -> bool:
         """Whether a staged branch or loop is being recorded."""
         return self.region.parent is not None
+
+    def is_rewritten(self, code: CodeType) -> bool:
+        """Whether a code object is rewritten code."""
+        return self._is_converted(code)
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -28,7 +28,7 @@ _T = torch.Tensor
 _OPERATORS: dict[Any, Callable[..., Any]] = {
     _T.__getitem__: operator.getitem, _T.__setitem__: operator.setitem, _T.__eq__: operator.eq,
     _T.__invert__: operator.invert, _T.__and__: operator.and_, _T.__or__: operator.or_, _T.__xor__: operator.xor,
-    _T.__floordiv__: operator.floordiv, _T.__delitem__: operator.delitem,
+    _T.__floordiv__: operator.floordiv,
 }
 _BINARY_METHODS: dict[Any, Callable[..., Any]] = {
     _T.add: operator.add, _T.sub: operator.sub, _T.mul: operator.mul, _T.matmul: operator.matmul, _T.gt: operator.gt,
@@ -60,7 +60,7 @@ def as_node(func: Any, args: tuple[Any, ...]) -> tuple[str, Any, tuple[Any, ...]
     return "call_function", func, args
 
 
-_MUTATING = frozenset({_T.__setitem__, _T.__delitem__, _T.backward, torch.Tensor.set_})
+_MUTATING = frozenset({_T.__setitem__, _T.backward, torch.Tensor.set_})
 
 
 def is_effectful(func: Any, result: Any) -> bool:
@@ -357,7 +357,8 @@ def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[
             return function(*(plain(a) for a in args))
     if whole and function in (max, min) and len(args) == 2:
         with torch._C.DisableTorchFunction():
-            return (torch.sym_max if function is max else torch.sym_min)(*(plain(a) for a in args))
+            symbolic: Callable[..., Any] = torch.sym_max if function is max else torch.sym_min
+            return symbolic(*(plain(a) for a in args))
     return plain(recorder.fresh_number(_result_kind(function, kinds, args)))
 
 

@@ -11,8 +11,8 @@ from torch import fx
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.join import DEAD, Joiner, refuse_join
+from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
 
@@ -95,7 +95,7 @@ def _close_branch(
         builds.append((place, before, build))
     joiner.allow_unjoined = True
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
-    exit_build = joiner.join(*exits, "return")
+    exit_build = joiner.join(exits[0], exits[1], "return")
     outputs = _emit_cond(recorder, predicate, left, right, joiner)
     if left.diverged and right.diverged:
         raise Diverged

@@ -67,7 +67,7 @@ class Symbolic:
         from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
 
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
-        context = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
         return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
 
     def fresh_int(self) -> torch.SymInt:

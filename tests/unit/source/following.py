@@ -5,10 +5,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.source.plain_operators import OPERATORS
-
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.source.convert import convert, is_converted
+from tests.unit.source.plain_operators import OPERATORS
 
 
 class Following:

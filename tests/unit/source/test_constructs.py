@@ -52,7 +52,7 @@ class Thing:
         return f"Thing({self.__dict__})"
 
 
-class manager(contextlib.AbstractContextManager):  # noqa: N801
+class manager(contextlib.AbstractContextManager):
     def __init__(self, name: str, *swallows: type[BaseException], breaks: bool = False) -> None:
         self.name, self.swallows, self.breaks = name, swallows, breaks
 
@@ -342,14 +342,14 @@ def test_with_targets() -> None:
 # ---- expressions
 def test_booleans_keep_their_values() -> None:
     def values(a, b, c):
-        return a and b, a or b, not a, a and b or c, a and (b or c) and note("all"), not (a or b and c)
+        return a and b, a or b, not a, (a and b) or c, a and (b or c) and note("all"), not (a or (b and c))
 
     check(values, *[(a, b, c) for a in (0, 1, "") for b in ([], 2) for c in (None, 3)])
 
 
 def test_chains_evaluate_once() -> None:
     def chains(a, b, c):
-        return (note(a) < note(b) <= note(c), a < b == b < c, 0 < a < 3 is not b, a in [a, b] in [c],
+        return (note(a) < note(b) <= note(c), a < b == b < c, 0 < a < 3 != b, a in [a, b] in [c],
                 [x for x in ([0, 1] if 0 < note(a) < 3 else [2])], (lambda q: q < note(b) < c)(a))
 
     check(chains, (1, 2, 3), (3, 2, 1), (2, 2, 2))
@@ -635,7 +635,7 @@ class __Derived(Base):
     def make(cls, x):
         if x > 1:
             return super().make(x)
-        return super(__Derived, cls).make(0)
+        return super().make(0)
 
 
 def test_super_and_private_names() -> None:
@@ -653,7 +653,7 @@ def test_classes_in_functions() -> None:
     def classes(x):
         base = Base
         if x:
-            class Inner(base, metaclass=type):
+            class Inner(base):
                 """Documentation."""
 
                 values = [v for v in range(3) if v]

@@ -49,7 +49,7 @@ def carried(x):
             y = last
         last = x
         x -= 1
-    return None
+    return
 
 
 def seen_by_closures(x):
