@@ -82,9 +82,9 @@ class Static(StaticFunction[Any, Any]):
             is_capturing=lambda: current() is not None, is_enabled=lambda: SETTINGS.enabled,
         )
 
-    @staticmethod
-    def __stillgraph_original__(static: Static) -> Any:
-        return static.original
+    def __stillgraph_behind__(self) -> Any:
+        """What a capture that meets this function follows into."""
+        return self.original
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return capture_call(self.original, args, kwargs, self._spec, self._options)

@@ -1,7 +1,38 @@
 """Cases that do not hold yet, each with what will bring it. A case that holds by now must leave this list."""
 from __future__ import annotations
 
-STATIC: dict[str, str] = {}
+_TAIL_SPLIT = "splitting the tail: arms that cannot be joined each get their own copy of the rest"
+_TENSOR_LIST = "tensor lists: a list that grows or shrinks where a tensor decides"
+_ORDERING = "sorting by the values of staged tensors"
+_RECURSION = "recursion on a variable condition as a call of the function's own region"
+_CAUGHT = "a raise under a variable condition, caught by the same function, as control flow"
+_GENERATOR = "variable conditions inside generators"
+_IDENTITY = "containers that are an argument on one path and new on another"
+_NUMPY = "numpy on the values of a staged tensor"
+
+STATIC: dict[str, str] = {
+    "A28_recur_tensor": _RECURSION,
+    "A30_list_append_while": _TENSOR_LIST,
+    "A30b_list_append_return": _TENSOR_LIST,
+    "A31_list_pop_in_if": _TENSOR_LIST,
+    "A32b_nested_list_loop": _TENSOR_LIST,
+    "A33_list_sort": _ORDERING,
+    "A33b_sorted": _ORDERING,
+    "A37_numpy_tensor": _NUMPY,
+    "A43_try_except": _CAUGHT,
+    "GreedyDecoder": _TENSOR_LIST,
+    "M01_SingleIfNet": _TAIL_SPLIT,
+    "M09c_join_34_341": _TAIL_SPLIT,
+    "M09f_join_3u_3uu": _TAIL_SPLIT,
+    "M09g_join_3u_4uu": _TAIL_SPLIT,
+    "M09h_join_3u_34u": _TAIL_SPLIT,
+    "adaptive_simpson": _RECURSION,
+    "clip_gradients": _IDENTITY,
+    "entropy_or_normalise": _CAUGHT,
+    "keep_positive_rows": _TENSOR_LIST,
+    "loudness": _GENERATOR,
+    "stack_machine": _TENSOR_LIST,
+}
 """By case: why its static function does not give eager's results in one program."""
 
 PT2: dict[str, str] = {}

@@ -168,8 +168,8 @@ _SPEECH = {
     "num_feat_extract_layers": 2,
     "num_conv_pos_embeddings": 8,
     "num_conv_pos_embedding_groups": 2,
-    "apply_spec_augment": False,  # its masks are NumPy's random numbers, which no seed of torch's governs
-    "layerdrop": 0.0,  # as are the layers it drops
+    "apply_spec_augment": False,  # what it masks and the layers it drops are NumPy's random numbers,
+    "layerdrop": 0.0,  # which no seed of torch's governs
 }
 
 MODELS: Mapping[str, Model] = {
@@ -249,6 +249,12 @@ MODELS: Mapping[str, Model] = {
     ),
     "bart": Model(
         hf.BartForConditionalGeneration, plain(hf.BartConfig, **_SEQ2SEQ, max_position_embeddings=64), two_texts
+    ),
+    "bart_layerdrop": Model(  # in training, whether a layer runs is a tensor's value
+        hf.BartForConditionalGeneration,
+        plain(hf.BartConfig, **_SEQ2SEQ, max_position_embeddings=64, encoder_layerdrop=0.5, decoder_layerdrop=0.5,
+              use_cache=False),
+        two_texts,
     ),
     "whisper": Model(
         hf.WhisperForConditionalGeneration,

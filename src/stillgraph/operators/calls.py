@@ -5,6 +5,8 @@ import collections
 import contextlib
 import dis
 import functools
+import random
+import time
 from collections.abc import Callable
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -45,9 +47,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return _call_module(capture, function, args, kwargs)
     if isinstance(function, type):
         return _construct(capture, function, args, kwargs)
-    original = getattr(type(function), "__stillgraph_original__", None)
-    if original is not None:
-        return call(original(function), *args, **kwargs)
+    behind = getattr(type(function), "__stillgraph_behind__", None)
+    if behind is not None:
+        return call(behind(function), *args, **kwargs)
     method = getattr(type(function), "__call__", None)
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
@@ -238,7 +240,29 @@ def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
     return sorted(iterable, key=None if key is None else lambda value: call(key, value), reverse=reverse)
 
 
+def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """A function of Python's whose result differs at every call: it is called by the program."""
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        capture = session()
+        assert capture is not None
+        return capture.fresh_result(kind, capture.emit("call_function", function, args, kwargs))
+
+    return recorded
+
+
+def _seed(seed: Any) -> torch.Generator:
+    """``torch.manual_seed``: an effect of the program."""
+    capture = session()
+    assert capture is not None
+    capture.emit("call_function", torch.manual_seed, (seed,), {})
+    return torch.default_generator
+
+
 _OTHERS: dict[Any, Callable[..., Any]] = {
+    torch.manual_seed: _seed,
+    **{f: _at_run_time(f, float) for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter)},
+    **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr, delattr: del_attr, getattr: _getattr, map: _map, filter: _filter, functools.reduce: _reduce,
     sorted: _sorted,
 }

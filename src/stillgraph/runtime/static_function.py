@@ -219,6 +219,9 @@ class BoundStaticFunction(Generic[P, R]):
         self.__func__ = function
         self.__self__ = receiver
 
+    def __stillgraph_behind__(self) -> Any:
+        return types.MethodType(self.__func__.original, self.__self__)
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> R:
         return self.__func__(self.__self__, *args, **kwargs)
 

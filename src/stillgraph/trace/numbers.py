@@ -29,6 +29,11 @@ class StagedNumber:
     node: Any  # torch's symbolic node
     recorder: NumberRecorder
 
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """There so that torch lets a staged number stand for any argument; the recorder is asked first."""
+        return NotImplemented
+
     def __bool__(self) -> bool:
         return bool(self.recorder.number_demanded(self, "bool"))
 

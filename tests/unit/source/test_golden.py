@@ -1,3 +1,4 @@
+# ruff: noqa: PT018, RUF018 (the functions are as people write them)
 """The text of rewritten functions. `STILLGRAPH_UPDATE_GOLDEN=1` writes what it is now."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F821, F841 (the functions are about variables that are not needed)
 """Which variables the operators of branches and loops are told to keep."""
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ def told(function: Any) -> dict[str, tuple[set[str], set[str]]]:
     found: dict[str, tuple[set[str], set[str]]] = {}
     for node in ast.walk(ast.parse(converted(function).code)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("if_", "while_", "for_", "continue_"):
-            lists = {keyword.arg: set(ast.literal_eval(keyword.value)) for keyword in node.keywords if keyword.arg != "rest"}
+            lists = {each.arg: set(ast.literal_eval(each.value)) for each in node.keywords if each.arg != "rest"}
             block = next(re.sub(r"\W", "", ast.unparse(arg)) for arg in node.args[1:])
             found[block] = lists.get("keeps", set()), lists.get("drops", set())
     return found

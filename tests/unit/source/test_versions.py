@@ -11,8 +11,9 @@ ROOT = Path(__file__).parents[3]
 
 
 def interpreter(version: str) -> str | None:
-    installed = sorted(Path("/root/.pyenv/versions").glob(f"{version}.*/bin/python3")) if Path("/root/.pyenv").exists() else []
-    return str(installed[-1]) if installed else shutil.which(f"python{version}")
+    """A Python of this version: one of pyenv's, or else one on the path."""
+    installed = next(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")), None)
+    return installed or shutil.which(f"python{version}")
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

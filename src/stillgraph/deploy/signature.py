@@ -1,0 +1,96 @@
+"""What goes into an artefact: which tensors of the call it takes, and which it brings along under which names."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from stillgraph.program.guards import Argument, Attribute, IdentityGuard, Item, Slot, Source, TensorGuard
+from stillgraph.program.program import Input, Program
+from stillgraph.runtime.guard_codegen import read_source
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A tensor of the call that the artefact takes."""
+
+    name: str
+    source: Source
+    dynamic: frozenset[int]  # dimensions of any size
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A tensor (or a number as a 0-d tensor) that the artefact brings along, by its path in the user's module."""
+
+    name: str
+    path: str
+    kind: str
+    source: Source
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an artefact takes from its caller and what it brings along."""
+
+    taken: tuple[Taken, ...]
+    brought: tuple[Brought, ...]
+
+
+def signature_of(program: Program) -> Signature:
+    """The signature of a program as an artefact: unused tensors of the call stay part of it."""
+    names = {i.source: i for i in program.inputs}
+    objects = {guard.source for guard in program.guards if isinstance(guard, IdentityGuard)}
+    taken = []
+    for guard in program.guards:
+        if isinstance(guard, TensorGuard) and _is_argument(guard.source, objects):
+            known = names.get(guard.source)
+            name = known.name if known is not None else _plain_name(guard.source, {i.name for i in program.inputs})
+            dims = frozenset(d for d, size in enumerate(guard.shape) if size is None)
+            taken.append(Taken(name, guard.source, dims))
+    arguments = {t.source for t in taken}
+    brought = tuple(_brought(i) for i in program.inputs if i.source not in arguments)
+    return Signature(tuple(taken), brought)
+
+
+def _brought(given: Input) -> Brought:
+    path = path_of(given.source)
+    return Brought(given.name, path if path else given.name, given.kind, given.source)
+
+
+def _is_argument(source: Source, objects: set[Source]) -> bool:
+    """Whether a source lies in the call's arguments, and not in a module or another object among them."""
+    while isinstance(source, (Item, Attribute)):
+        if source in objects:
+            return False
+        source = source.base
+    return isinstance(source, Argument) and source not in objects
+
+
+def path_of(source: Source) -> str | None:
+    """The path of an attribute in the module that is the call's receiver, as in its ``state_dict``."""
+    parts: list[str] = []
+    while isinstance(source, (Slot, Attribute)):
+        parts.append(source.name)
+        source = source.base
+    return ".".join(reversed(parts)) if parts and isinstance(source, Argument) else None
+
+
+def _plain_name(source: Source, taken: set[str]) -> str:
+    parts: list[str] = []
+    while isinstance(source, (Item, Attribute)):
+        parts.append(str(source.key if isinstance(source, Item) else source.name))
+        source = source.base
+    stem = "_".join([f"arg{source.key}" if isinstance(source, Argument) else "value", *reversed(parts)])
+    while stem in taken:
+        stem += "_"
+    return stem
+
+
+def values_of(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors of a call that an artefact takes."""
+    return [read_source(taken.source, args, kwargs) for taken in signature.taken]
+
+
+__all__ = ["Brought", "Signature", "Taken", "path_of", "signature_of", "values_of"]

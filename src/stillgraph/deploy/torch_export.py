@@ -1,0 +1,58 @@
+"""The adapter to `torch.export`: what may change between releases of torch is used here alone."""
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import Dim, ExportedProgram
+
+from stillgraph.core.diagnostics import refuse
+
+
+def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list[set[int]]) -> ExportedProgram:
+    """Trace a module of tensors.
+
+    Args:
+        module: takes and gives tensors.
+        args: examples; a dimension that is to stay open must not be 0 or 1.
+        dynamic: for each example the dimensions that stay open.
+
+    Raises:
+        ExportError: torch refuses.
+    """
+    shapes = tuple({dim: Dim.DYNAMIC for dim in dims} or None for dims in dynamic)
+    try:
+        with _quiet(), torch.no_grad():
+            return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
+    except Exception as error:
+        raise refuse("SG402", f"torch.export: {summary(error)}") from error
+
+
+def summary(error: BaseException) -> str:
+    """The first line of an error that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch's own remarks on the way to an export away from the user's terminal."""
+    loggers = [logging.getLogger(name) for name in ("torch.export", "torch.fx.experimental.symbolic_shapes")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels):
+                logger.setLevel(level)
+
+
+quiet: Any = _quiet
