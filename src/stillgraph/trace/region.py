@@ -89,6 +89,11 @@ class Region:
         node.meta["val"] = value
         return node
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was recorded but what the recorder made on its own account."""
+        return all(n.op in ("placeholder", "get_attr") or n.meta.get("bookkeeping") for n in self.graph.nodes)
+
     def mark(self) -> Mark:
         """A point to roll back to."""
         return Mark(next(iter(reversed(self.graph.nodes)), None), len(self._order))

@@ -121,9 +121,32 @@ def _places(
 
 
 def _emit_cond(recorder: Recorder, predicate: Any, left: Arm, right: Arm, joiner: Joiner) -> list[Any]:
+    """The values of the joined leaves; those that merely repeat the condition are taken from it."""
+    known = {index: _as_flag(recorder, predicate, pair) for index, pair in enumerate(joiner.pairs)}
+    pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
+    if not pairs and left.region.is_empty and right.region.is_empty:
+        return list(known.values())
+    made = iter(_emit_arms(recorder, predicate, left, right, pairs))
+    return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
+
+
+def _as_flag(recorder: Recorder, predicate: Any, pair: tuple[Any, Any, Type]) -> Any:
+    """The condition itself, or its opposite, for a leaf that is ``True`` on one path and ``False`` on the other."""
+    if pair[0] is True and pair[1] is False:
+        if not isinstance(predicate, torch.Tensor):
+            return predicate
+        return recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
+    if pair[0] is False and pair[1] is True:
+        return recorder.fresh_result(bool, recorder.emit("call_function", operator.not_, (predicate,), {}))
+    return None
+
+
+def _emit_arms(
+    recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs: list[tuple[Any, Any, Type]]
+) -> list[Any]:
     for arm, side in ((left, 0), (right, 1)):
         with recorder.resume(arm.region):
-            arm.outputs = [leaf_node(recorder, pair[side], pair[2], "") for pair in joiner.pairs]
+            arm.outputs = [leaf_node(recorder, pair[side], pair[2], "") for pair in pairs]
     operands = unify_captures(recorder, [left.region, right.region])
     graphs = [
         recorder.region.attribute(stem, arm.region.finish(arm.outputs))
@@ -131,7 +154,7 @@ def _emit_cond(recorder: Recorder, predicate: Any, left: Arm, right: Arm, joiner
     ]
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
     node.args = (node.args[0], *graphs, tuple(operands))
-    return bind_outputs(recorder, node, [type_ for _, _, type_ in joiner.pairs])
+    return bind_outputs(recorder, node, [type_ for _, _, type_ in pairs])
 
 
 def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type]) -> list[Any]:

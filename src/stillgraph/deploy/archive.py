@@ -1,0 +1,107 @@
+"""Saving a program to a file and loading it back.
+
+The format follows from the suffix. A file appears only when it is whole and gives what the program gives: it is written
+beside its final place, read back, run on the example inputs, compared with the program, and then moved.
+"""
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
+from stillgraph.program.program import Program
+
+Writer = Callable[[Program, str, tuple[Any, ...], dict[str, Any], "tuple[str, ...]"], None]
+
+
+def save_program(
+    program: Program, path: str | os.PathLike[str], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None,
+    format: str | None = None, *, parameters: Sequence[str] = (), has_receiver: bool = False,
+) -> None:
+    """Save a program.
+
+    Args:
+        program: what to save.
+        path: of the file; an existing one is replaced.
+        args, kwargs: the example call the program was captured from, a method's receiver first.
+        format: ``"pt2"`` or ``"onnx"``; by default the suffix of ``path``.
+        parameters: the names of the positional parameters, so that a loaded program takes them by keyword as well.
+        has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
+
+    Raises:
+        ValueError: the format is not known.
+        OSError: the file cannot be written; the text is one line.
+        ExportError: the format cannot express the program, or what was written differs from it.
+    """
+    target = Path(path)
+    write = _writer(target, format)
+    _check_place(target)
+    names = tuple(parameters)
+    receiver = 1 if has_receiver else 0
+    with _beside(target) as temporary:
+        if write == "onnx":
+            from stillgraph.deploy.onnx import write_onnx
+
+            write_onnx(program, temporary, args, kwargs or {})
+        else:
+            write_pt2(program, temporary, args, kwargs or {}, names, receiver)
+
+
+def load(path: str | os.PathLike[str]) -> LoadedProgram:
+    """Load a saved `.pt2`.
+
+    Returns:
+        A function of the original's arguments; it gives the original's result structure, Python numbers included.
+
+    Raises:
+        ValueError: the file is not a ``.pt2``.
+        OSError: there is no such file.
+    """
+    source = Path(path)
+    if not source.exists():
+        raise FileNotFoundError(f"there is no file {str(source)!r}")
+    if source.suffix == ".onnx":
+        raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
+    return load_pt2(source)
+
+
+def _writer(target: Path, format: str | None) -> str:
+    name = (format or target.suffix).removeprefix(".").lower()
+    if name not in ("pt2", "onnx"):
+        shown = f"the format {format!r}" if format is not None else f"the suffix of {target.name!r}"
+        raise ValueError(f"{shown} is not one of .pt2, .onnx")
+    missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
+    if missing:
+        raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
+    return name
+
+
+def _check_place(target: Path) -> None:
+    folder = target.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(folder)!r} to save {target.name!r} in")
+    if target.is_dir():
+        raise IsADirectoryError(f"{str(target)!r} is a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"no permission to write in {str(folder)!r}")
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A file in the same folder that takes the target's place at the end, or vanishes."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

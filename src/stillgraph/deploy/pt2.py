@@ -1,0 +1,141 @@
+"""`.pt2`: torch's archive of an exported program, with the structure of arguments and result beside it as JSON."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from stillgraph.deploy.exported_program import to_exported_program
+from stillgraph.deploy.signature import values_of
+from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
+from stillgraph.deploy.torch_export import quiet
+from stillgraph.deploy.verification import check_artefact
+from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.program.program import Program
+from stillgraph.runtime.guard_codegen import read_source
+
+_STRUCTURE = "stillgraph.json"
+_KINDS = {"bool": bool, "int": int, "float": float}
+
+
+def write_pt2(
+    program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any], parameters: tuple[str, ...],
+    receiver: int,
+) -> None:
+    """Write a program and check what was written.
+
+    Raises:
+        ExportError: `torch.export` cannot express the program, or the file differs from it.
+    """
+    exported = to_exported_program(program, args, kwargs)
+    structure = {
+        "version": 1, "name": program.name, "receiver": receiver, "parameters": list(parameters),
+        "inputs": [encode_source(taken.source) for taken in exported.signature.taken],
+        "constants": _constants(program),
+        "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
+        "result": encode_result(program.result), "notes": list(exported.notes),
+    }
+    with quiet():
+        torch.export.save(exported.program, path, extra_files={_STRUCTURE: json.dumps(structure)})
+    module = load_pt2(path).module
+    given = [t.detach().clone() for t in values_of(exported.signature, args, kwargs)]
+    check_artefact(program, lambda: module(*given), args, kwargs, exported.kinds)
+
+
+def _constants(program: Program) -> list[Any]:
+    """The Python values among the arguments that the program was made for."""
+    found = []
+    for guard in program.guards:
+        if isinstance(guard, ConstantGuard):
+            source = encode_source(guard.source)
+            if source is not None and is_atom(guard.value):
+                found.append([source, guard.value])
+    return found
+
+
+def load_pt2(path: Path) -> LoadedProgram:
+    """Load a `.pt2`, one of ours or any other."""
+    extra = {_STRUCTURE: ""}
+    with quiet():
+        program = torch.export.load(path, extra_files=extra)
+    module = program.module()
+    if not extra[_STRUCTURE]:
+        raise ValueError(f"{path.name!r} was not saved by stillgraph; open it with torch.export.load")
+    return LoadedProgram(module, json.loads(extra[_STRUCTURE]))
+
+
+@dataclass(frozen=True)
+class _Constant:
+    source: Source
+    value: Any
+
+
+class LoadedProgram:
+    """A program read from a file: call it like the original.
+
+    Attributes:
+        name: of the program.
+        module: torch's module; it takes and gives tensors, and has the original's parameters and buffers.
+        notes: effects of the original that a call of this does not have.
+    """
+
+    def __init__(self, module: torch.nn.Module, structure: dict[str, Any]) -> None:
+        self.name: str = structure["name"]
+        self.module = module
+        self.notes: tuple[str, ...] = tuple(structure["notes"])
+        self._receiver: int = structure["receiver"]
+        self._parameters: Sequence[str] = structure["parameters"]
+        self._inputs = [decode_source(data) for data in structure["inputs"]]
+        self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
+        self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
+        self._build = decode_result(structure["result"])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            TypeError: an argument is missing.
+            ValueError: a Python argument differs from the one the program was saved for.
+        """
+        args, kwargs = self._placed(args, kwargs)
+        for constant in self._constants:
+            self._check(constant, args, kwargs)
+        try:
+            inputs = [read_source(source, args, kwargs) for source in self._inputs]
+        except (IndexError, KeyError, AttributeError) as error:
+            raise TypeError(f"{self.name}: an argument is missing ({type(error).__name__}: {error})") from None
+        with torch.no_grad():
+            outputs = list(self.module(*inputs))
+        values = [out if kind is None else kind(out.item()) for out, kind in zip(outputs, self._kinds)]
+        return self._build(values, lambda source: read_source(source, args, kwargs))
+
+    def _placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments where the example call had them; the receiver's place is empty."""
+        placed = [None] * self._receiver + list(args)
+        kwargs = dict(kwargs)
+        positions = {s.key for s in map(_root, [*self._inputs, *(c.source for c in self._constants)])}
+        for position, name in enumerate(self._parameters, self._receiver):
+            if position in positions and position == len(placed) and name in kwargs:
+                placed.append(kwargs.pop(name))
+        return tuple(placed), kwargs
+
+    def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        try:
+            value = read_source(constant.source, args, kwargs)
+        except (IndexError, KeyError):
+            return  # left to its default, which is what the program was captured with
+        if type(value) is not type(constant.value) or (value != constant.value and value == value):
+            raise ValueError(f"{self.name} was saved for {constant.source} = {constant.value!r}, not {value!r}")
+
+    def __repr__(self) -> str:
+        return f"<loaded program {self.name}>"
+
+
+def _root(source: Any) -> Any:
+    while hasattr(source, "base"):
+        source = source.base
+    return source

@@ -1,0 +1,165 @@
+"""The structure of arguments and results as JSON: what an artefact needs beside its tensors to be called like the original.
+
+Reading it runs no code: classes are only looked up among modules that are loaded already, and are built in no other
+way than namedtuples, dataclasses and pytree nodes are. A class that is not there becomes a plain tuple or dict.
+"""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch.utils._pytree as pytree
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Argument, Attribute, Item, Source
+from stillgraph.program.outputs import Constant, Container, Instance, Output, Same, Shared, Template
+
+Json = Any
+_ATOMS = (bool, int, float, str, type(None))
+
+
+def is_atom(value: Any) -> bool:
+    """Whether JSON has the value as it is."""
+    return type(value) in _ATOMS
+
+
+# ---- sources
+def encode_source(source: Source) -> Json:
+    """A place in the call's arguments; None for any other."""
+    if isinstance(source, Argument):
+        return source.key
+    if isinstance(source, (Item, Attribute)):
+        base = encode_source(source.base)
+        key = source.key if isinstance(source, Item) else source.name
+        step = "item" if isinstance(source, Item) else "attribute"
+        return None if base is None or not is_atom(key) else [step, base, key]
+    return None
+
+
+def decode_source(data: Json) -> Source:
+    """The inverse of `encode_source`."""
+    if isinstance(data, list):
+        step, base, key = data
+        return Item(decode_source(base), key) if step == "item" else Attribute(decode_source(base), key)
+    return Argument(data)
+
+
+# ---- results
+def encode_result(template: Template) -> Json:
+    """A result's structure.
+
+    Raises:
+        ExportError: the result holds an object that is neither tensor nor plain data.
+    """
+    match template:
+        case Output(index=index):
+            return {"output": index}
+        case Constant(value=value) if is_atom(value):
+            return {"constant": value}
+        case Container(type=kind, context=context, children=children):
+            parts = [encode_result(child) for child in children]
+            keys = _keys(kind, context, len(parts))
+            return {"container": _class_name(kind), "keys": keys, "children": parts}
+        case Instance(type=kind, attributes=attributes):
+            parts = [encode_result(value) for _, value in attributes]
+            return {"instance": _class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
+        case Shared(index=index):
+            return {"shared": index}
+        case Same(source=source) if encode_source(source) is not None:
+            return {"same": encode_source(source)}
+    return {"opaque": str(template)}
+
+
+def _keys(kind: type, context: Any, count: int) -> list[Json] | None:
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return list(kind._fields)
+    if issubclass(kind, dict) or kind is OrderedDict:
+        keys = context[1] if isinstance(context, (list, tuple)) and len(context) == 2 and isinstance(
+            context[1], list) and not len(context) == count else context
+        keys = list(keys)
+        if not all(is_atom(key) for key in keys):
+            raise refuse("SG402", f"the result is a dict with keys that a file cannot hold: {keys}")
+        return keys
+    return None
+
+
+def _class_name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def decode_result(data: Json) -> Callable[[list[Any], Callable[[Source], Any]], Any]:
+    """How a result is built: a function of the outputs and of what reads a source of the call."""
+
+    def build(outputs: list[Any], read: Callable[[Source], Any]) -> Any:
+        return _build(data, outputs, read, [])
+
+    return build
+
+
+def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: list[Any]) -> Any:
+    if "output" in data:
+        return outputs[data["output"]]
+    if "constant" in data:
+        return data["constant"]
+    if "shared" in data:
+        return made[data["shared"]]
+    if "same" in data:
+        return read(decode_source(data["same"]))
+    if "opaque" in data:
+        return None
+    place = len(made)
+    made.append(None)
+    children = [_build(child, outputs, read, made) for child in data["children"]]
+    made[place] = _container(data, children) if "container" in data else _instance(data, children)
+    return made[place]
+
+
+_PLAIN: dict[str, Callable[[list[Any]], Any]] = {
+    "builtins:tuple": tuple, "builtins:list": list, "builtins:set": set, "builtins:frozenset": frozenset,
+}
+
+
+def _container(data: Json, children: list[Any]) -> Any:
+    name, keys = data["container"], data["keys"]
+    if name in _PLAIN:
+        return _PLAIN[name](children)
+    kind = _loaded_class(name)
+    if keys is None:
+        return children
+    if kind is not None and hasattr(kind, "_fields"):
+        return kind(*children)
+    if kind is not None and (kind is OrderedDict or pytree.is_namedtuple_class(kind)):
+        return kind(zip(keys, children))
+    if kind is not None and kind in pytree.SUPPORTED_NODES and kind is not dict:
+        return _unflatten(kind, keys, children)
+    return dict(zip(keys, children))
+
+
+def _unflatten(kind: Any, keys: list[Any], children: list[Any]) -> Any:
+    try:
+        return kind(**dict(zip(keys, children)))
+    except TypeError:
+        return dict(zip(keys, children))
+
+
+def _instance(data: Json, children: list[Any]) -> Any:
+    kind = _loaded_class(data["instance"])
+    values = dict(zip(data["keys"], children))
+    if kind is None or not dataclasses.is_dataclass(kind):
+        return values
+    fresh = object.__new__(kind)
+    fresh.__dict__.update(values)
+    return fresh
+
+
+def _loaded_class(name: str) -> Any:
+    module, _, path = name.partition(":")
+    try:
+        found = functools.reduce(getattr, path.split("."), sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+    return found if isinstance(found, type) else None

@@ -1,0 +1,95 @@
+"""Does an artefact give what the program gives?"""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.purity import is_random
+from stillgraph.passes.regions import all_regions
+from stillgraph.passes.values import dtype_of
+from stillgraph.program.program import Program
+from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.native import _ambient, entered, lower
+
+_SEED = 20240229
+
+
+def check_artefact(
+    program: Program, run: Callable[[], Sequence[torch.Tensor]], args: tuple[Any, ...], kwargs: dict[str, Any],
+    kinds: Sequence[type | None], *, same_generator: bool = True,
+) -> None:
+    """Compare an artefact with the program on the example call.
+
+    Args:
+        program: as captured; its native lowering says what is right.
+        run: runs the artefact once on the example call.
+        args, kwargs: the example call; it is left as it is.
+        kinds: which outputs are Python numbers.
+        same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
+
+    Raises:
+        ExportError: they differ.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(_SEED)
+        expected = _outcome(lambda: _reference(program, args, kwargs)[:len(kinds)])
+        torch.manual_seed(_SEED)
+        actual = _outcome(run)
+    if isinstance(expected, Exception) or isinstance(actual, Exception):
+        if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
+            raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
+        return
+    random = not same_generator and any(is_random(n) for m in all_regions(program.graph) for n in m.graph.nodes)
+    for index, (want, got) in enumerate(zip(expected, actual, strict=True)):
+        _compare(index, want, got, random)
+
+
+def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+    inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
+    ambient = _ambient(program)
+    driver = lower(program, None)
+    if ambient is None:
+        return driver.run(*inputs)
+    with entered(ambient):
+        return driver.run(*inputs)
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else copy.copy(value)
+
+
+def _outcome(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except Exception as error:
+        return error
+
+
+def _shown(outcome: Any) -> str:
+    if isinstance(outcome, Exception):
+        text = str(outcome).strip().splitlines()
+        return f"{type(outcome).__name__}({text[0] if text else ''})"[:300]
+    return f"{len(outcome)} outputs"
+
+
+def _compare(index: int, want: Any, got: torch.Tensor, random: bool) -> None:
+    if not isinstance(want, torch.Tensor):
+        want = torch.tensor(want, dtype=dtype_of(type(want)))
+    want = want.detach()
+    try:
+        if random:
+            same = want.dtype == got.dtype and want.shape == got.shape
+            assert same, f"{want.dtype}{list(want.shape)} and {got.dtype}{list(got.shape)}"
+        else:
+            torch.testing.assert_close(got.detach(), want, equal_nan=True, **_tolerance(want.dtype))
+    except AssertionError as error:
+        text = " ".join(str(error).split())
+        raise refuse("SG403", f"output {index} of the artefact differs from the program's: {text}") from error
+
+
+def _tolerance(dtype: torch.dtype) -> dict[str, float]:
+    return {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {}
