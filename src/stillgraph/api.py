@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,8 @@ from typing import Any, overload
 
 import torch
 
+from stillgraph.deploy.archive import load as load_program
+from stillgraph.deploy.archive import save_program
 from stillgraph.operators.calls import call
 from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.table import OPERATORS
@@ -269,6 +272,59 @@ def export(
     return capture_call(target, arguments, kwargs or {}, spec, Options(), name)
 
 
+def save(
+    target: Any, path: str | os.PathLike[str], *, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None,
+    input_spec: Specs | None = None, format: str | None = None,
+) -> None:
+    """Save a call's program as a file that runs without the Python that made it.
+
+    The file appears only after it gave what the program gives on the example arguments.
+
+    Args:
+        target: a function, module, static function, traced function or `Program`.
+        path: ``.pt2`` or ``.onnx``.
+        args, kwargs: example arguments.
+        input_spec: dimensions to leave symbolic.
+        format: ``"pt2"`` or ``"onnx"``, where the path's suffix does not tell.
+
+    Raises:
+        CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
+        ValueError: the format is unknown.
+        OSError: the file cannot be written.
+    """
+    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    if isinstance(target, TracedFunction):
+        program = target.program
+    elif isinstance(target, Program):
+        program = target
+    else:
+        with torch.no_grad():
+            program = export(target, arguments, kwargs, input_spec=input_spec)
+        arguments = (*_receiver(target), *arguments)
+    receiver = len(_receiver(target))
+    names = _parameters(_function_of(target, ())[0])
+    save_program(program, path, arguments, kwargs or {}, format, parameters=names, has_receiver=receiver == 1)
+
+
+def _receiver(target: Any) -> tuple[Any, ...]:
+    """The object that stands first among a program's arguments: a module, or a method's receiver."""
+    while isinstance(target, Static):
+        target = target.original
+    if isinstance(target, torch.nn.Module):
+        return (target,)
+    return (target.__self__,) if isinstance(target, (MethodType, BoundStaticFunction)) else ()
+
+
+def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
+    """A callable for a saved ``.pt2``: it takes the original's arguments and returns what it returned.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no file that `save` wrote.
+    """
+    return load_program(path)
+
+
 def trace(function: Any, args: Sequence[Any]) -> TracedFunction:
     """Run ``function(*args)`` once and record its tensor operations; no control flow is converted.
 
@@ -320,6 +376,7 @@ def set_code_level(level: int) -> None:
 
 
 __all__ = [
-    "InputSpec", "Program", "enable_to_static", "export", "ignore_modules", "not_to_static", "set_code_level",
+    "InputSpec", "Program", "enable_to_static", "export", "ignore_modules", "load", "not_to_static", "save",
+    "set_code_level",
     "set_verbosity", "to_static", "trace",
 ]

@@ -149,7 +149,7 @@ def _nested(context: _Context, exit: Exit | None, rest: Block) -> Exit | None:
     """The remaining iterations, in an arm for when this one did not leave the loop."""
     assert exit is not None
     left = replace(exit, continued=False)
-    return branch(context.session, any_flag(left), lambda: left, rest, context.keeps, context.drops)
+    return branch(context.session, any_flag(left), lambda: left.taken, rest, context.keeps, context.drops)
 
 
 # ---- for
@@ -271,7 +271,7 @@ def _finish(context: _Context, exit: Exit | None, orelse: Block | None) -> Exit 
     if exit is not None and not exit.certain:
         left = replace(exit, ended=False, continued=False)
         if orelse is not None and any(flag is not False for flag in left.flags):
-            exit = branch(context.session, any_flag(left), lambda: left, orelse, context.keeps, context.drops)
+            exit = branch(context.session, any_flag(left), lambda: left.taken, orelse, context.keeps, context.drops)
             orelse = None
     elif exit is None or exit.ended is True:
         return None if orelse is None else orelse()

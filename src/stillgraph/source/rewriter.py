@@ -52,6 +52,7 @@ class Rewriter:
         types = request.scopes.node_types
         self.has_walrus = ast.NamedExpr in types
         self._has_yield = ast.Yield in types or ast.YieldFrom in types
+        self._has_lookers = bool({Callee.LOCALS, Callee.EVALUATES} & set(request.callees.values()))
         self.frame = Frame()
         self.function: Function             # both set by `inside`
         self.name_scope: Scope
@@ -143,7 +144,15 @@ class Rewriter:
             return False
         if self.has_walrus and self.frame.prelude is None:
             return not any(contains(node, ast.NamedExpr) for node in nodes)
-        return True
+        return not (self._has_lookers and any(map(self._looks_at_variables, nodes)))
+
+    def looks_at_variables(self, node: ast.Call) -> bool:
+        """Whether a call is `locals()`, `eval(text)` or the like, which see the variables of the frame they are in."""
+        callee, count = self.callee(node.func), len(node.args) + len(node.keywords)
+        return (callee is Callee.LOCALS and count == 0) or (callee is Callee.EVALUATES and count == 1)
+
+    def _looks_at_variables(self, node: ast.AST) -> bool:
+        return any(isinstance(inner, ast.Call) and self.looks_at_variables(inner) for inner in ast.walk(node))
 
     def lazy(self, node: ast.expr, stem: str) -> ast.expr:
         """A function without parameters that evaluates an expression, which `can_defer` allows to be moved."""

@@ -1,7 +1,7 @@
 """How control left a block: by falling off its end (`None`), or by an `Exit`."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stillgraph.trace.journal import MISSING
@@ -29,6 +29,13 @@ class Exit:
     def certain(self) -> bool:
         """Whether control certainly left the block."""
         return any(flag is True for flag in self.flags)
+
+
+    @property
+    def taken(self) -> Exit:
+        """This exit on a path where it is known that control left: if it has but one way out, that was the way."""
+        names = [name for name in ("broke", "continued", "returned", "ended") if getattr(self, name) is not False]
+        return replace(self, **{names[0]: True}) if len(names) == 1 else self
 
 
 BREAK = Exit(broke=True)

@@ -68,7 +68,7 @@ def continue_(
         return rest()
     if exit.certain:
         return exit
-    return branch(recorder, any_flag(exit), lambda: exit, rest, variables, dropped)
+    return branch(recorder, any_flag(exit), lambda: exit.taken, rest, variables, dropped)
 
 
 def any_flag(exit: Exit) -> Any:

@@ -1,4 +1,4 @@
-# ruff: noqa: B007, B008, B012, B023, C400, C416, E501, E702, E731, F541, F821, F842, RUF012, SIM221, UP008, UP050
+# ruff: noqa: B007, B008, B012, B023, C400, C416, E501, E702, E731, F821, F842, RUF012, SIM221, UP008
 # The functions are user code, roundabout on purpose.
 """Every construct does the same when it is rewritten."""
 from __future__ import annotations

@@ -374,8 +374,15 @@ def looks_in_a_branch(x):
     return 1
 
 
-def looks_in_an_operand(x):
-    return x and eval("x")
+def looks_in_a_loop(x):
+    for i in range(x):
+        x = [i and eval("i")]
+    return x
+
+
+def looks_in_operands(x):
+    y = x and eval("x + 1")
+    return y, locals() if x else "x", [eval("1") for x in range(2)]
 
 
 def looks_in_a_lambda(x):
@@ -385,10 +392,11 @@ def looks_in_a_lambda(x):
 
 
 def test_looking_at_the_variables_of_a_block_is_refused() -> None:
-    for function, name, line in ((looks_in_a_branch, "locals", 2), (looks_in_an_operand, "eval", 1)):
+    for function, name, line in ((looks_in_a_branch, "locals", 2), (looks_in_a_loop, "eval", 2)):
         with pytest.raises(CaptureError, match="SG104") as caught:
             convert(function, OPERATORS)
         assert f"{name}()" in caught.value.message
         assert caught.value.location is not None
         assert caught.value.location.line == function.__code__.co_firstlineno + line
+    assert [rewritten(looks_in_operands)(x) for x in (0, 1)] == [looks_in_operands(x) for x in (0, 1)]
     assert outcome(rewritten(looks_in_a_lambda), (3,)) == ("{'y': 3}", "", "(3,)")

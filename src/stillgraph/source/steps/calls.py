@@ -20,7 +20,7 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     bare = not node.args and not node.keywords
     if callee is Callee.SUPER and bare:
         return _super(node, to)
-    if (callee is Callee.LOCALS and bare) or (callee is Callee.EVALUATES and len(node.args) + len(node.keywords) == 1):
+    if to.looks_at_variables(node):
         return _looks_at_variables(node, to)
     if callee is not Callee.ORDINARY:
         return _with_arguments(node, node.func, to)
@@ -56,7 +56,10 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
 def _own_variables(node: ast.Call, to: Rewriter) -> ast.expr:
     """`{name: value for name, value in locals().items() if name in (...)}`: without what rewriting added."""
     name, value = to.names.fresh("name"), to.names.fresh("value")
-    known = build.names_tuple(map(to.mangled, sorted(to.scope.bound.keys() | to.scope.free)), node)
+    visible = to.scope.bound.keys() | to.scope.free
+    if to.name_scope is not to.scope:
+        visible |= to.name_scope.bound.keys() | {".0"}          # a comprehension's own, and what it iterates over
+    known = build.names_tuple(map(to.mangled, sorted(visible)), node)
     items = build.call(ast.Attribute(node, "items", ast.Load(), **build.span(node)), [], node)
     targets = ast.Tuple([build.store(name, node), build.store(value, node)], ast.Store(), **build.span(node))
     test = ast.Compare(build.load(name, node), [ast.In()], [known], **build.span(node))
