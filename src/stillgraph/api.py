@@ -1,4 +1,5 @@
 """The public functions: the only place that wires front end, runtime and deploy together."""
+
 from __future__ import annotations
 
 import functools
@@ -49,8 +50,10 @@ def _plain_callee(value: Any) -> bool:
         return False
     if code is not None:
         return is_torch(code.co_filename) and module.startswith(("torch.nn.functional", "torch.functional"))
-    return callable(value) and (module.startswith("torch") or (type(value).__name__ == "builtin_function_or_method"
-                                and module in ("torch", "torch._C", "torch._C._nn")))
+    return callable(value) and (
+        module.startswith("torch")
+        or (type(value).__name__ == "builtin_function_or_method" and module in ("torch", "torch._C", "torch._C._nn"))
+    )
 
 
 def _rewrite(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...]]:
@@ -77,12 +80,19 @@ FRONT_END = FrontEnd(_rewrite, is_converted, SETTINGS.skips)
 class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
-    def __init__(self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int) -> None:
+    def __init__(
+        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int
+    ) -> None:
         self._spec = input_spec
         self._options = options
         super().__init__(
-            original, self._capture_call, compile_program=compile_program, backend=backend, cache_size=cache_size,
-            is_capturing=lambda: current() is not None, is_enabled=lambda: SETTINGS.enabled,
+            original,
+            self._capture_call,
+            compile_program=compile_program,
+            backend=backend,
+            cache_size=cache_size,
+            is_capturing=lambda: current() is not None,
+            is_enabled=lambda: SETTINGS.enabled,
         )
 
     def __stillgraph_behind__(self) -> Any:
@@ -103,7 +113,7 @@ class Static(StaticFunction[Any, Any]):
         """The rewritten source."""
         function = self.original
         if not isinstance(function, FunctionType):
-            function = getattr(type(function), "__call__", function)
+            function = inspect.getattr_static(type(function), "__call__", function)
         return convert(function, OPERATORS, plain_callee=_plain_callee).code
 
 
@@ -115,7 +125,11 @@ def compile_program(program: Program, backend: Any) -> Callable[..., Sequence[An
 
 
 def capture_call(
-    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Specs | None, options: Options,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    spec: Specs | None,
+    options: Options,
     name: str | None = None,
 ) -> Program:
     """Capture a call of any callable."""
@@ -173,21 +187,36 @@ def _has_receiver(function: Any) -> bool:
 
 @overload
 def to_static(
-    target: None = None, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
-    unroll_limit: int = 64, cache_size: int = 8,
+    target: None = None,
+    *,
+    input_spec: Specs | None = None,
+    full_graph: bool = True,
+    backend: Any = "inductor",
+    unroll_limit: int = 64,
+    cache_size: int = 8,
 ) -> Callable[[Any], Any]: ...
 
 
 @overload
 def to_static(
-    target: Any, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
-    unroll_limit: int = 64, cache_size: int = 8,
+    target: Any,
+    *,
+    input_spec: Specs | None = None,
+    full_graph: bool = True,
+    backend: Any = "inductor",
+    unroll_limit: int = 64,
+    cache_size: int = 8,
 ) -> Any: ...
 
 
 def to_static(
-    target: Any = None, *, input_spec: Specs | None = None, full_graph: bool = True, backend: Any = "inductor",
-    unroll_limit: int = 64, cache_size: int = 8,
+    target: Any = None,
+    *,
+    input_spec: Specs | None = None,
+    full_graph: bool = True,
+    backend: Any = "inductor",
+    unroll_limit: int = 64,
+    cache_size: int = 8,
 ) -> Any:
     """Make a function or module run as one static program.
 
@@ -209,7 +238,11 @@ def to_static(
     """
     if target is None:
         return functools.partial(
-            to_static, input_spec=input_spec, full_graph=full_graph, backend=backend, unroll_limit=unroll_limit,
+            to_static,
+            input_spec=input_spec,
+            full_graph=full_graph,
+            backend=backend,
+            unroll_limit=unroll_limit,
             cache_size=cache_size,
         )
     if not full_graph:
@@ -242,13 +275,17 @@ def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> to
         forward = MethodType(forward.__func__.original, module)
     function = getattr(forward, "__func__", None)
     static = make(forward if function is None else function)
-    module.forward = static if function is None else BoundStaticFunction(static, module)  # type: ignore[method-assign]
+    module.forward = static if function is None else BoundStaticFunction(static, module)
     return module
 
 
 # ---- other ways in
 def export(
-    target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *, input_spec: Specs | None = None,
+    target: Any,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    input_spec: Specs | None = None,
     name: str | None = None,
 ) -> Program:
     """Capture a call as a `Program`, without running it.
@@ -273,8 +310,13 @@ def export(
 
 
 def save(
-    target: Any, path: str | os.PathLike[str], *, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None,
-    input_spec: Specs | None = None, format: str | None = None,
+    target: Any,
+    path: str | os.PathLike[str],
+    *,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    input_spec: Specs | None = None,
+    format: str | None = None,
 ) -> None:
     """Save a call's program as a file that runs without the Python that made it.
 
@@ -376,7 +418,16 @@ def set_code_level(level: int) -> None:
 
 
 __all__ = [
-    "InputSpec", "Program", "enable_to_static", "export", "ignore_modules", "load", "not_to_static", "save",
+    "InputSpec",
+    "Program",
+    "enable_to_static",
+    "export",
+    "ignore_modules",
+    "load",
+    "not_to_static",
+    "save",
     "set_code_level",
-    "set_verbosity", "to_static", "trace",
+    "set_verbosity",
+    "to_static",
+    "trace",
 ]

@@ -1,4 +1,5 @@
 """What the user switched for the whole process: the one place with state that outlives a call."""
+
 from __future__ import annotations
 
 import logging
@@ -49,5 +50,7 @@ class enable_to_static:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         SETTINGS.enabled = self._before

@@ -1,4 +1,5 @@
 """Errors: what happened, on which line of the user's, and what to write instead."""
+
 from __future__ import annotations
 
 from stillgraph.core.location import Location
@@ -32,7 +33,7 @@ class CaptureError(StillgraphError):
     def _render(self) -> str:
         lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]
         if self.location is not None:
-            where = f"  File \"{self.location.file}\", line {self.location.line}"
+            where = f'  File "{self.location.file}", line {self.location.line}'
             lines.append(where + (f", in {self.location.function}" if self.location.function else ""))
             text = self.location.source_line()
             if text is not None:

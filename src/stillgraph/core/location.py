@@ -1,4 +1,5 @@
 """Places in the user's source."""
+
 from __future__ import annotations
 
 import linecache

@@ -1,4 +1,5 @@
 """The catalogue of reasons: every refusal has a code, a title, an explanation and a hint."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,49 +17,132 @@ class Reason:
 
 _ALL = (
     # ---- SG1xx: the source front end
-    Reason("SG101", "no source", "The function's source text cannot be read, so it cannot be rewritten.",
-           "Define the function in a file, or mark it with stillgraph.not_to_static."),
-    Reason("SG102", "ambiguous lambda", "Several lambdas on one line cannot be told apart.",
-           "Put each lambda on a line of its own, or use def."),
-    Reason("SG103", "coroutine", "Asynchronous functions are not captured.", "Call the awaited work outside the static function."),
-    Reason("SG104", "frame introspection", "locals(), vars(), eval or exec would see the variables of a generated block.",
-           "Pass the values explicitly."),
-    Reason("SG106", "unsupported syntax", "This statement cannot be part of a captured function.", "Move it out of the function."),
+    Reason(
+        "SG101",
+        "no source",
+        "The function's source text cannot be read, so it cannot be rewritten.",
+        "Define the function in a file, or mark it with stillgraph.not_to_static.",
+    ),
+    Reason(
+        "SG102",
+        "ambiguous lambda",
+        "Several lambdas on one line cannot be told apart.",
+        "Put each lambda on a line of its own, or use def.",
+    ),
+    Reason(
+        "SG103",
+        "coroutine",
+        "Asynchronous functions are not captured.",
+        "Call the awaited work outside the static function.",
+    ),
+    Reason(
+        "SG104",
+        "frame introspection",
+        "locals(), vars(), eval or exec would see the variables of a generated block.",
+        "Pass the values explicitly.",
+    ),
+    Reason(
+        "SG106",
+        "unsupported syntax",
+        "This statement cannot be part of a captured function.",
+        "Move it out of the function.",
+    ),
     # ---- SG2xx: staging
-    Reason("SG201", "Shape Join Failed", "Two paths leave tensors in one place whose shapes cannot be joined.",
-           "Make both paths give the same number of dimensions, or return from each path separately."),
-    Reason("SG202", "dtypes differ", "Two paths leave tensors of different dtype or device in one place.",
-           "Convert one of them with .to(dtype) so that both paths agree."),
-    Reason("SG203", "values cannot be joined", "Two paths leave values of different kinds in one place.",
-           "Give the name the same kind of value on both paths, or use two names."),
-    Reason("SG204", "possibly unbound", "A variable is assigned on one path only and read afterwards.",
-           "Assign it before the branch or loop."),
-    Reason("SG205", "loop does not settle", "What a loop carries keeps changing its kind from one iteration to the next.",
-           "Give each carried variable a value of its final kind before the loop."),
-    Reason("SG206", "not iterable while staged", "The number of iterations depends on a tensor and this iterable cannot be staged.",
-           "Loop over range(n) or over a tensor."),
-    Reason("SG207", "recursion on a variable condition", "A function calls itself under a condition that only the run knows.",
-           "Write the recursion as a loop."),
-    Reason("SG208", "raise inside try", "An exception is raised under a condition that only the run knows, inside a try block.",
-           "Compute what the handler would compute in the branch itself."),
+    Reason(
+        "SG201",
+        "Shape Join Failed",
+        "Two paths leave tensors in one place whose shapes cannot be joined.",
+        "Make both paths give the same number of dimensions, or return from each path separately.",
+    ),
+    Reason(
+        "SG202",
+        "dtypes differ",
+        "Two paths leave tensors of different dtype or device in one place.",
+        "Convert one of them with .to(dtype) so that both paths agree.",
+    ),
+    Reason(
+        "SG203",
+        "values cannot be joined",
+        "Two paths leave values of different kinds in one place.",
+        "Give the name the same kind of value on both paths, or use two names.",
+    ),
+    Reason(
+        "SG204",
+        "possibly unbound",
+        "A variable is assigned on one path only and read afterwards.",
+        "Assign it before the branch or loop.",
+    ),
+    Reason(
+        "SG205",
+        "loop does not settle",
+        "What a loop carries keeps changing its kind from one iteration to the next.",
+        "Give each carried variable a value of its final kind before the loop.",
+    ),
+    Reason(
+        "SG206",
+        "not iterable while staged",
+        "The number of iterations depends on a tensor and this iterable cannot be staged.",
+        "Loop over range(n) or over a tensor.",
+    ),
+    Reason(
+        "SG207",
+        "recursion on a variable condition",
+        "A function calls itself under a condition that only the run knows.",
+        "Write the recursion as a loop.",
+    ),
+    Reason(
+        "SG208",
+        "raise inside try",
+        "An exception is raised under a condition that only the run knows, inside a try block.",
+        "Compute what the handler would compute in the branch itself.",
+    ),
     # ---- SG3xx: values known only at run time
-    Reason("SG301", "Python needs a value that only the run knows",
-           "Python asked for the concrete value of something that depends on a tensor's contents, in code that is not converted.",
-           "Move the condition into code of your own, or use torch.where."),
-    Reason("SG302", "text of a staged value", "A string was built from a value that only the run knows.",
-           "Print it, or use it in an assertion message; strings cannot be computed with."),
-    Reason("SG303", "size specialised", "The capture relied on the concrete value of a dimension that was declared symbolic.",
-           "Declare the dimension with its size, or write the code so that it does not depend on it."),
-    Reason("SG304", "value needed inside a torch function", "A torch function asked for the value of data during capture.",
-           "Use an operator whose result shape does not depend on the data, or mark the function not_to_static."),
-    Reason("SG305", "mutation in an arm", "Python state was changed in a way that cannot be made part of a branch or loop.",
-           "Assign to local variables inside the branch or loop, and store them afterwards."),
+    Reason(
+        "SG301",
+        "Python needs a value that only the run knows",
+        "Python asked for the concrete value of what depends on a tensor's contents, in code that is not converted.",
+        "Move the condition into code of your own, or use torch.where.",
+    ),
+    Reason(
+        "SG302",
+        "text of a staged value",
+        "A string was built from a value that only the run knows.",
+        "Print it, or use it in an assertion message; strings cannot be computed with.",
+    ),
+    Reason(
+        "SG303",
+        "size specialised",
+        "The capture relied on the concrete value of a dimension that was declared symbolic.",
+        "Declare the dimension with its size, or write the code so that it does not depend on it.",
+    ),
+    Reason(
+        "SG304",
+        "value needed inside a torch function",
+        "A torch function asked for the value of data during capture.",
+        "Use an operator whose result shape does not depend on the data, or mark the function not_to_static.",
+    ),
+    Reason(
+        "SG305",
+        "mutation in an arm",
+        "Python state was changed in a way that cannot be made part of a branch or loop.",
+        "Assign to local variables inside the branch or loop, and store them afterwards.",
+    ),
     # ---- SG4xx: deploy
-    Reason("SG401", "outputs differ in structure", "An export has one output signature, and the paths return different structures.",
-           "Return the same structure from every path."),
-    Reason("SG402", "not exportable", "The format has no way to express an operation of the program.",
-           "Save in another format, or rewrite the operation."),
-    Reason("SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."),
+    Reason(
+        "SG401",
+        "outputs differ in structure",
+        "An export has one output signature, and the paths return different structures.",
+        "Return the same structure from every path.",
+    ),
+    Reason(
+        "SG402",
+        "not exportable",
+        "The format has no way to express an operation of the program.",
+        "Save in another format, or rewrite the operation.",
+    ),
+    Reason(
+        "SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."
+    ),
     Reason("SG501", "bad argument", "An argument does not fit.", "See the message."),
 )
 

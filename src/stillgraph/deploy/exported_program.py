@@ -12,14 +12,24 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.signature import Brought, Signature, path_of, signature_of, values_of
+from stillgraph.deploy.signature import Signature, path_of, place_key, signature_of, values_of, written_place
+from stillgraph.deploy.structure import leaves_of
 from stillgraph.deploy.torch_export import export
 from stillgraph.passes import pipeline
-from stillgraph.passes.regions import WHILE, Loop, all_regions, controls, copied_module, outputs, placeholders, set_outputs
-from stillgraph.passes.values import dtype_of, kind_of, storage_of, value_of
-from stillgraph.program.effects import Effect, SetAttribute
-from stillgraph.program.guards import Attribute
-from stillgraph.program.outputs import Choice, Container, Instance, Output, Template
+from stillgraph.passes.regions import (
+    WHILE,
+    Loop,
+    all_regions,
+    controls,
+    copied_module,
+    outputs,
+    placeholders,
+    set_outputs,
+)
+from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
+from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Attribute, Source
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Template
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import read_source
 
@@ -158,17 +168,21 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     signature = signature_of(program)
     module = copied_module(lowered.graph)
     kinds = tuple(kind_of(value_of(value)) for value in outputs(program.graph))
-    packer = _Packer(module, signature, args, kwargs, kinds)
-    packer.bring_tensors()
-    packer.write_effects(program.effects)
+    packer = _Packer(module, signature, args, kwargs, outputs(module))
+    packer.bring_tensors(program)
     packer.take_arguments()
-    returned = _returned(program.result)
-    set_outputs(module, [value for index, value in enumerate(outputs(module)) if index < len(returned)])
+    packer.write_effects(program.effects)
+    leaves = leaves_of(program.result)
+    set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
     _unwrap_tests(module)
     module.graph.lint()
     examples = tuple(_example(t, taken.dynamic) for t, taken in zip(values_of(signature, args, kwargs), signature.taken))
     dynamic = [set(taken.dynamic) for taken in signature.taken]
-    return Packed(module, signature, examples, dynamic, kinds[:len(returned)], tuple(packer.notes))
+    return Packed(module, signature, examples, dynamic, tuple(_kind(leaf, kinds) for leaf in leaves), tuple(packer.notes))
+
+
+def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | None:
+    return kinds[leaf.index] if isinstance(leaf, Output) else kind_of(leaf.value)
 
 
 def _unwrap_tests(module: fx.GraphModule) -> None:
@@ -179,19 +193,6 @@ def _unwrap_tests(module: fx.GraphModule) -> None:
                 control.test.graph.output_node().args = (outputs(control.test)[0],)
                 control.test.recompile()
         region.recompile()
-
-
-def _returned(template: Template) -> list[int]:
-    """The outputs that the result is made of: they come first, those of effects behind them."""
-    if isinstance(template, Output):
-        return [template.index]
-    if isinstance(template, Container):
-        found = [i for child in template.children for i in _returned(child)]
-    elif isinstance(template, Instance):
-        found = [i for _, child in template.attributes for i in _returned(child)]
-    else:
-        found = []
-    return list(dict.fromkeys(found))
 
 
 def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:
@@ -209,14 +210,17 @@ class _Packer:
     signature: Signature
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    kinds: tuple[type | None, ...]
+    values: list[Any]  # the outputs of the graph
     notes: list[str] = field(default_factory=list)
-    _places: dict[str, fx.Node] = field(default_factory=dict)  # path of a buffer -> its node
+    _places: dict[Any, fx.Node] = field(default_factory=dict)  # where a tensor is kept -> its node
+    _inputs: dict[Source, fx.Node] = field(default_factory=dict)
 
-    def bring_tensors(self) -> None:
-        by_name = {brought.name: brought for brought in self.signature.brought}
-        for node in placeholders(self.module):
-            brought = by_name.get(node.name)
+    def bring_tensors(self, program: Program) -> None:
+        """Make attributes of the inputs that no caller passes."""
+        known = {brought.source: brought for brought in self.signature.brought}
+        self._inputs = {given.source: node for given, node in zip(program.inputs, placeholders(self.module))}
+        for source, node in self._inputs.items():
+            brought = known.get(source)
             if brought is None:
                 continue
             value = read_source(brought.source, self.args, self.kwargs)
@@ -225,8 +229,9 @@ class _Packer:
                 read = self.module.graph.get_attr(place)
             read.meta.update(node.meta)
             node.replace_all_uses_with(read)
+            self.values = [read if value is node else value for value in self.values]
             self.module.graph.erase_node(node)
-            self._places[brought.path] = read
+            self._places[place_key(source)] = read
 
     def _register(self, path: str, kind: str, value: Any) -> str:
         *parents, name = path.split(".")
@@ -246,18 +251,19 @@ class _Packer:
         return ".".join([*parents, name])
 
     def write_effects(self, effects: tuple[Effect, ...]) -> None:
+        """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
         for effect in effects:
-            if not (isinstance(effect, SetAttribute) and isinstance(effect.value, Output) and self._write(effect)):
+            if not self._write(effect):
                 self.notes.append(f"the artefact does not carry out: {effect}")
 
-    def _write(self, effect: SetAttribute) -> bool:
-        path = path_of(Attribute(effect.target, effect.name))
-        if path is None:
+    def _write(self, effect: Effect) -> bool:
+        written = written_place(effect)
+        value = getattr(effect, "value", None)
+        if written is None or not isinstance(value, (Output, Constant)):
             return False
-        assert isinstance(effect.value, Output)
-        output = outputs(self.module)[effect.value.index]
-        place = self._places.get(path) or self._new_place(path, effect, output)
-        if place is None or not isinstance(output, fx.Node):
+        output = self.leaf(value)
+        place = self._places.get(place_key(written)) or self._new_place(written, output)
+        if place is None:
             return False
         new, old = output.meta["val"], place.meta["val"]
         if not isinstance(old, torch.Tensor) or old.dtype != new.dtype or list(old.shape) != list(new.shape):
@@ -268,18 +274,21 @@ class _Packer:
             graph.call_method("copy_", (place, output))
         return True
 
-    def _new_place(self, path: str, effect: SetAttribute, output: Any) -> fx.Node | None:
+    def _new_place(self, written: Source, output: fx.Node) -> fx.Node | None:
         """A buffer that is written but not read."""
-        owner = read_source(effect.target, self.args, self.kwargs)
-        value = getattr(owner, effect.name, None)
-        if not isinstance(value, torch.Tensor) or not isinstance(output, fx.Node):
+        path = path_of(written)
+        if path is None or not isinstance(written, Attribute):
             return None
-        place = self._register(path, "buffer" if effect.name in getattr(owner, "_buffers", ()) else "tensor", value)
+        owner = read_source(written.base, self.args, self.kwargs)
+        value = getattr(owner, written.name, None)
+        if not isinstance(value, torch.Tensor):
+            return None
+        name = self._register(path, "buffer" if written.name in getattr(owner, "_buffers", ()) else "tensor", value)
         with self.module.graph.inserting_before(_first_operation(self.module)):
-            read = self.module.graph.get_attr(place)
+            read = self.module.graph.get_attr(name)
         with output.meta["val"].fake_mode:
             read.meta["val"] = torch.empty(value.shape, dtype=value.dtype, device=value.device)
-        self._places[path] = read
+        self._places[place_key(written)] = read
         return read
 
     def _keep_returned(self, place: fx.Node) -> None:
@@ -287,29 +296,44 @@ class _Packer:
         graph = self.module.graph
         memory = storage_of(place.meta["val"])
         kept = []
-        for value in outputs(self.module):
+        for value in self.values:
             if isinstance(value, fx.Node) and storage_of(value.meta["val"]) == memory:
                 with graph.inserting_before(graph.output_node()):
                     clone = graph.call_method("clone", (value,))
                 clone.meta.update(value.meta)
                 value = clone
             kept.append(value)
-        set_outputs(self.module, kept)
+        self.values = kept
 
     def take_arguments(self) -> None:
         """Placeholders for exactly the tensors of the call, in its order."""
-        known = {node.name: node for node in placeholders(self.module)}
         graph = self.module.graph
         anchor = _first_operation(self.module)
         for taken in self.signature.taken:
-            old = known.get(taken.name)
+            old = self._inputs.get(taken.source)
             with graph.inserting_before(anchor):
                 fresh = graph.placeholder(taken.name)
             if old is not None:
                 fresh.meta.update(old.meta)
                 old.replace_all_uses_with(fresh)
+                self.values = [fresh if value is old else value for value in self.values]
                 graph.erase_node(old)
                 fresh.name = fresh.target = taken.name
+
+
+    def leaf(self, leaf: Output | Constant) -> fx.Node:
+        """A leaf of the result as an output of the module."""
+        if isinstance(leaf, Output):
+            value = self.values[leaf.index]
+            return value if isinstance(value, fx.Node) else self._constant(value)
+        return self._constant(leaf.value)
+
+    def _constant(self, value: Any) -> fx.Node:
+        graph, dtype = self.module.graph, dtype_of(type(value))
+        with graph.inserting_before(graph.output_node()):
+            node = graph.call_function(torch.full, ((), value), {"dtype": dtype})
+        node.meta["val"] = Fakes(self.module).tensor((), dtype)
+        return node
 
 
 def _first_operation(module: fx.GraphModule) -> fx.Node:
@@ -320,4 +344,4 @@ def _number_tensor(value: bool | int | float) -> torch.Tensor:
     return torch.tensor(value, dtype=dtype_of(type(value)))
 
 
-__all__ = ["Brought", "Exported", "Packed", "check_loops", "check_result", "pack", "to_exported_program"]
+__all__ = ["Exported", "Packed", "check_loops", "check_result", "pack", "to_exported_program"]

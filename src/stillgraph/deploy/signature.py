@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import Argument, Attribute, IdentityGuard, Item, Slot, Source, TensorGuard
+from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal
+from stillgraph.program.guards import Argument, Attribute, Global, IdentityGuard, Item, Slot, Source, TensorGuard
 from stillgraph.program.program import Input, Program
 from stillgraph.runtime.guard_codegen import read_source
 
@@ -77,6 +78,22 @@ def path_of(source: Source) -> str | None:
     return ".".join(reversed(parts)) if parts and isinstance(source, Argument) else None
 
 
+def place_key(source: Source) -> Any:
+    """A place, however it is read: an entry of a module's ``_buffers`` and the attribute are one."""
+    if isinstance(source, (Slot, Attribute)):
+        return ("attribute", place_key(source.base), source.name)
+    return ("item", place_key(source.base), source.key) if isinstance(source, Item) else source
+
+
+def written_place(effect: Effect) -> Source | None:
+    """The place that an effect gives a new value, if it is one."""
+    if isinstance(effect, SetAttribute):
+        return Attribute(effect.target, effect.name)
+    if isinstance(effect, SetCell):
+        return effect.target
+    return Global(effect.module, effect.name) if isinstance(effect, SetGlobal) else None
+
+
 def _plain_name(source: Source, taken: set[str]) -> str:
     parts: list[str] = []
     while isinstance(source, (Item, Attribute)):
@@ -92,5 +109,3 @@ def values_of(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any
     """The tensors of a call that an artefact takes."""
     return [read_source(taken.source, args, kwargs) for taken in signature.taken]
 
-
-__all__ = ["Brought", "Signature", "Taken", "path_of", "signature_of", "values_of"]

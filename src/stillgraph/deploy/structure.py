@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch.utils._pytree as pytree
@@ -49,23 +50,43 @@ def decode_source(data: Json) -> Source:
 
 
 # ---- results
+def leaves_of(template: Template) -> list[Output | Constant]:
+    """The tensors and numbers of a result, in order: the outputs of an artefact."""
+    match template:
+        case Output():
+            return [template]
+        case Constant(value=value) if type(value) in (bool, int, float):
+            return [template]
+        case Container(children=children):
+            return [leaf for child in children for leaf in leaves_of(child)]
+        case Instance(attributes=attributes):
+            return [leaf for _, child in attributes for leaf in leaves_of(child)]
+    return []
+
+
 def encode_result(template: Template) -> Json:
-    """A result's structure.
+    """A result's structure; its outputs are numbered as `leaves_of` lists them.
 
     Raises:
         ExportError: the result holds an object that is neither tensor nor plain data.
     """
+    return _encode(template, itertools.count())
+
+
+def _encode(template: Template, numbers: Iterator[int]) -> Json:
     match template:
-        case Output(index=index):
-            return {"output": index}
+        case Output():
+            return {"output": next(numbers)}
         case Constant(value=value) if is_atom(value):
+            if type(value) in (bool, int, float):
+                next(numbers)
             return {"constant": value}
         case Container(type=kind, context=context, children=children):
-            parts = [encode_result(child) for child in children]
+            parts = [_encode(child, numbers) for child in children]
             keys = _keys(kind, context, len(parts))
             return {"container": _class_name(kind), "keys": keys, "children": parts}
         case Instance(type=kind, attributes=attributes):
-            parts = [encode_result(value) for _, value in attributes]
+            parts = [_encode(value, numbers) for _, value in attributes]
             return {"instance": _class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
         case Shared(index=index):
             return {"shared": index}

@@ -25,7 +25,7 @@ def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list
     Raises:
         ExportError: torch refuses.
     """
-    shapes = tuple({dim: Dim.DYNAMIC for dim in dims} or None for dims in dynamic)
+    shapes = tuple(dict.fromkeys(dims, Dim.DYNAMIC) or None for dims in dynamic)
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)

@@ -1,4 +1,5 @@
 """``and``, ``or``, ``not``, ``in`` and ``is None``, with Python's short circuit and Python's values."""
+
 from __future__ import annotations
 
 import operator

@@ -1,4 +1,5 @@
 """``if``, the conditional expression, and what follows a statement that may have left its block."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -27,8 +28,13 @@ def places(names: Iterable[str], *blocks: Callable[..., Any] | None) -> list[Cel
 
 
 def if_(
-    test: Any, then: Block, orelse: Block | None = None, rest: Block | None = None, *,
-    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+    test: Any,
+    then: Block,
+    orelse: Block | None = None,
+    rest: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
 ) -> Exit | None:
     """``if test: then() else: orelse()``, and ``rest()`` behind it unless an arm left the block."""
     capture = session()
@@ -38,9 +44,7 @@ def if_(
         return exit if rest is None else continue_(exit, rest, keeps=keeps, drops=drops)
     assert capture is not None
     blocks = (then, orelse, rest)
-    return branch(
-        capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest
-    )
+    return branch(capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest)
 
 
 def _nothing() -> None:

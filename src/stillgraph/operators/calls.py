@@ -1,10 +1,12 @@
 """Calls: followed into every Python function that may meet a staged value; torch's and Python's own run as they are."""
+
 from __future__ import annotations
 
 import collections
 import contextlib
 import dis
 import functools
+import inspect
 import random
 import time
 from collections.abc import Callable
@@ -20,11 +22,35 @@ from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.session import Session, session
 
-_MUTATORS = frozenset({
-    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
-    "discard", "appendleft", "extendleft", "popleft", "rotate", "difference_update", "intersection_update",
-    "symmetric_difference_update", "move_to_end", "__setitem__", "__delitem__", "__iadd__", "__ior__",
-})
+_MUTATORS = frozenset(
+    {
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+        "popitem",
+        "add",
+        "discard",
+        "appendleft",
+        "extendleft",
+        "popleft",
+        "rotate",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+        "move_to_end",
+        "__setitem__",
+        "__delitem__",
+        "__iadd__",
+        "__ior__",
+    }
+)
 
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +76,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     behind = getattr(type(function), "__stillgraph_behind__", None)
     if behind is not None:
         return call(behind(function), *args, **kwargs)
-    method = getattr(type(function), "__call__", None)
+    method = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
     return function(*args, **kwargs)
@@ -72,7 +98,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
             return call(decorated, *args, **kwargs)
     manager = _context_manager(function)
     if manager is not None and capture.wants_conversion(manager):
-        return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)  # type: ignore[arg-type]
+        return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     if capture.wants_conversion(function):
         function = capture.convert(function)
     for name in assigned_outer_variables(function.__code__):
@@ -150,7 +176,9 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
     if _has_backward_hooks(module):
         return module(*args, **kwargs)
     args, kwargs = _pre_hooks(module, args, kwargs)
-    result = call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
+    result = (
+        call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
+    )
     return _post_hooks(module, args, kwargs, result)
 
 
@@ -172,8 +200,11 @@ def _has_backward_hooks(module: torch.nn.Module) -> bool:
     from torch.nn.modules import module as internals
 
     return bool(
-        module._backward_hooks or module._backward_pre_hooks or internals._global_backward_hooks
-        or internals._global_backward_pre_hooks or internals._global_forward_hooks
+        module._backward_hooks
+        or module._backward_pre_hooks
+        or internals._global_backward_hooks
+        or internals._global_backward_pre_hooks
+        or internals._global_forward_hooks
         or internals._global_forward_pre_hooks
     )
 
@@ -263,7 +294,12 @@ _OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
     **{f: _at_run_time(f, float) for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter)},
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
-    setattr: set_attr, delattr: del_attr, getattr: _getattr, map: _map, filter: _filter, functools.reduce: _reduce,
+    setattr: set_attr,
+    delattr: del_attr,
+    getattr: _getattr,
+    map: _map,
+    filter: _filter,
+    functools.reduce: _reduce,
     sorted: _sorted,
 }
 

@@ -1,4 +1,5 @@
 """Comprehensions with one ``for``."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

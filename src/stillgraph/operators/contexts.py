@@ -1,4 +1,5 @@
 """``with``."""
+
 from __future__ import annotations
 
 from types import FunctionType, TracebackType
@@ -17,7 +18,9 @@ class _Converted:
     def __enter__(self) -> Any:
         return call(type(self._manager).__enter__, self._manager)
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> Any:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> Any:
         return call(type(self._manager).__exit__, self._manager, kind, value, trace)
 
 

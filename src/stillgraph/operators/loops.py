@@ -1,6 +1,8 @@
 """``while`` and ``for``: unrolled while their conditions are known, staged where they are not."""
+
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,8 +82,12 @@ def _try_stage(context: _Context, test: Callable[[], Any], body: Block, start: _
 
 # ---- while
 def while_(
-    test: Callable[[], Any], body: Block, orelse: Block | None = None, *,
-    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+    test: Callable[[], Any],
+    body: Block,
+    orelse: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
 ) -> Exit | None:
     """``while test(): body()``, with ``orelse`` behind it."""
     capture = session()
@@ -122,7 +128,7 @@ def _capture_while(context: _Context, test: Callable[[], Any], body: Block) -> E
         if (limit is not None and count > limit) or _undecided(exit):
             staged = None if limit is None else _try_stage(context, staged_test, body, start)
             if not isinstance(staged, _Unstageable) and limit is not None:
-                return staged  # type: ignore[no-any-return]
+                return staged
             if limit is not None:
                 limit, count, start = None, 0, context.checkpoint()
                 continue
@@ -140,8 +146,10 @@ def _must_stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit
 
 def _undecided(exit: Exit | None) -> bool:
     """Whether only the run knows if the loop goes on."""
-    return exit is not None and not exit.certain and any(
-        flag is not False for flag in (exit.broke, exit.returned, exit.ended)
+    return (
+        exit is not None
+        and not exit.certain
+        and any(flag is not False for flag in (exit.broke, exit.returned, exit.ended))
     )
 
 
@@ -154,8 +162,12 @@ def _nested(context: _Context, exit: Exit | None, rest: Block) -> Exit | None:
 
 # ---- for
 def for_(
-    iterable: Any, body: Callable[[Any], Exit | None], orelse: Block | None = None, *,
-    keeps: tuple[str, ...] = (), drops: tuple[str, ...] = (),
+    iterable: Any,
+    body: Callable[[Any], Exit | None],
+    orelse: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
 ) -> Exit | None:
     """``for item in iterable: body(item)``, with ``orelse`` behind it."""
     capture = session()
@@ -202,7 +214,7 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
                     return staged  # type: ignore[no-any-return]
                 return _unroll(context, (sequence.at(i) for i in range(length)), body)
             remaining = (sequence.at(i) for i in range(index + 1, length))
-            return _nested(context, exit, lambda: _unroll(context, remaining, body))
+            return _nested(context, exit, functools.partial(_unroll, context, remaining, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None

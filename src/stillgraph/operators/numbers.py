@@ -1,4 +1,5 @@
 """Python's functions on numbers and iterables, where an argument is only known at run time."""
+
 from __future__ import annotations
 
 import builtins
@@ -268,9 +269,25 @@ def math_(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
-    int: int_, float: float_, bool: bool_, len: len_, range: range_, enumerate: enumerate_, zip: zip_,
-    reversed: reversed_, min: _extreme(min, operator.lt), max: _extreme(max, operator.gt), sum: sum_, any: any_,
-    all: all_, isinstance: isinstance_, type: type_, print: print_, pow: pow_, str: str_, format: format_value,
+    int: int_,
+    float: float_,
+    bool: bool_,
+    len: len_,
+    range: range_,
+    enumerate: enumerate_,
+    zip: zip_,
+    reversed: reversed_,
+    min: _extreme(min, operator.lt),
+    max: _extreme(max, operator.gt),
+    sum: sum_,
+    any: any_,
+    all: all_,
+    isinstance: isinstance_,
+    type: type_,
+    print: print_,
+    pow: pow_,
+    str: str_,
+    format: format_value,
     operator.truth: bool_,
     **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
 }

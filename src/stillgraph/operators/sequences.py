@@ -1,4 +1,5 @@
 """What a ``for`` loop runs over: things with a length and an element at an index, so that a loop can be staged."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
 """f-strings, ``assert`` and ``print``."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """The operators that rewritten code calls, by name: the contract of ``docs/dev/rewriting.md``."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -24,10 +25,38 @@ from stillgraph.operators.stores import (
 from stillgraph.operators.strings import assert_, text
 from stillgraph.trace.exits import BREAK, CONTINUE, Return
 
-OPERATORS: Mapping[str, object] = MappingProxyType({
-    "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of, "BREAK": BREAK,
-    "CONTINUE": CONTINUE, "Return": Return, "and_": and_, "or_": or_, "not_": not_, "if_exp": if_exp, "in_": in_,
-    "is_none": is_none, "assert_": assert_, "call": call, "item": item, "set_item": set_item, "del_item": del_item,
-    "set_attr": set_attr, "del_attr": del_attr, "attr": attr, "inplace": inplace, "text": text, "list_of": list_of,
-    "set_of": set_of, "dict_of": dict_of, "context": context, "set_global": set_global, "del_global": del_global, "slice_": slice,
-})
+OPERATORS: Mapping[str, object] = MappingProxyType(
+    {
+        "if_": if_,
+        "while_": while_,
+        "for_": for_,
+        "continue_": continue_,
+        "result_of": result_of,
+        "BREAK": BREAK,
+        "CONTINUE": CONTINUE,
+        "Return": Return,
+        "and_": and_,
+        "or_": or_,
+        "not_": not_,
+        "if_exp": if_exp,
+        "in_": in_,
+        "is_none": is_none,
+        "assert_": assert_,
+        "call": call,
+        "item": item,
+        "set_item": set_item,
+        "del_item": del_item,
+        "set_attr": set_attr,
+        "del_attr": del_attr,
+        "attr": attr,
+        "inplace": inplace,
+        "text": text,
+        "list_of": list_of,
+        "set_of": set_of,
+        "dict_of": dict_of,
+        "context": context,
+        "set_global": set_global,
+        "del_global": del_global,
+        "slice_": slice,
+    }
+)

@@ -1,4 +1,5 @@
 """Truth: what a condition is before the run."""
+
 from __future__ import annotations
 
 import operator
@@ -34,10 +35,9 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
     with torch._C.DisableTorchFunction():
         numel = fake.numel()
         number_kind(fake.dtype)
-        if isinstance(numel, int) or known_true(numel != 1):
-            if not isinstance(numel, int) or numel != 1:
-                what = "no values" if isinstance(numel, int) and numel == 0 else "more than one value"
-                raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+        if numel != 1 if isinstance(numel, int) else known_true(numel != 1):
+            what = "no values" if isinstance(numel, int) and numel == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
     return value
 
 

@@ -36,7 +36,7 @@ def split_index(index: Any, dims: int, number: Any) -> Split | None:
     Args:
         index: as the node has it.
         dims: of the tensor.
-        number: gives the 0-d tensor of a node that stands for a number, or None for any other.
+        number: gives the 0-d tensor of a node that selects, or None for any other.
 
     Returns:
         None where the index also has tensors, or slices with numbers: the combination means something else.

@@ -114,6 +114,7 @@ class _Region:
     def _placeholder(self, node: fx.Node, symbol: Any) -> Any:
         kind = kind_of(node.meta["val"])
         fresh = self.graph.placeholder(node.name)
+        fresh.target = fresh.name
         fresh.meta.update(node.meta)
         if kind is None:
             return fresh
@@ -219,7 +220,6 @@ class _Region:
     def _copy(self, node: fx.Node) -> fx.Node:
         """The same operation, numbers in it as symbols."""
         copy = self.graph.node_copy(node, self._symbol_of)
-        copy.meta["val"] = node.meta["val"]
         return copy
 
     def _symbol_of(self, node: fx.Node) -> Any:
@@ -235,12 +235,12 @@ class _Region:
                 made = FROM_NUMBER[name](self, node)
                 if made is not None:
                     return made
-            if node.target in (operator.getitem, operator.setitem):
-                made = self._indexed(node)
-                if made is not None:
-                    return made
-            if name in PROMOTING:
-                return self._promoted(node)
+        if node.target in (operator.getitem, operator.setitem) and isinstance(value_of(node.args[0]), torch.Tensor):
+            made = self._indexed(node)
+            if made is not None:
+                return made
+        if numbers and name_of(node) in PROMOTING:
+            return self._promoted(node)
         return self._copy(node)
 
     def _promoted(self, node: fx.Node) -> fx.Node:
@@ -284,8 +284,13 @@ class _Region:
         return self.emit(indexing.PUT, tensor, split.indices, made, value=value)
 
     def _index_tensor(self, node: fx.Node) -> fx.Node | None:
+        """The 0-d tensor of an index that selects: torch would ask for the value of one, and make a size of it."""
         made = self.made[node]
-        return made.tensor if isinstance(made, Number) and made.kind is int else None
+        if isinstance(made, Number):
+            return made.tensor if made.kind is int else None
+        value = value_of(node)
+        whole = value.dim() == 0 and value.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
+        return made if whole else None
 
     # ---- control flow
     def _cond(self, node: fx.Node, holder: torch.nn.Module) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions import (
     Branch,
     Loop,
@@ -33,16 +32,14 @@ def split_optionals(program: Program) -> Program:
             else: return None   →                  else: return zeros, True
         y is None                   y_missing
 
-    Raises:
-        ExportError: the program itself returns such a place: an export has one output signature.
+    Where the program itself returns such a place the value is returned, and its presence asserted.
     """
     fresh = copied(program)
     work = _Optionals(Fakes(fresh.graph))
     work.region(fresh.graph)
     for value in outputs(fresh.graph):
-        if value is None or value in work.flags:
-            raise refuse("SG401", "outputs differ in structure: None on one path, a value on the other",
-                         location=program.location)
+        if isinstance(value, fx.Node) and value in work.flags:
+            work.assert_present(fresh.graph, work.flags[value])
     return fresh
 
 
@@ -72,6 +69,16 @@ class _Optionals:
         for user in list(node.users):
             user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
         node.graph.erase_node(node)
+
+    def assert_present(self, module: fx.GraphModule, flag: Any) -> None:
+        """Let the program stop where what it returns is missing: its target has no way to return ``None``."""
+        graph = module.graph
+        with graph.inserting_before(graph.output_node()):
+            there = graph.call_function(operator.not_, (flag,))
+            there.meta["val"] = self.fakes.number(bool)
+            truth = graph.call_function(as_tensor, (there, torch.bool, torch.device("cpu")))
+            truth.meta["val"] = self.fakes.scalar(bool)
+            graph.call_function(torch._assert_async, (truth, "the result is None, which the artefact cannot return"))
 
     # ---- branches
     def _branch(self, branch: Branch) -> None:

@@ -21,6 +21,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     split_optionals,
     lift_mutation,
+    drop_dead_code,
     lower_numbers,
     drop_dead_code,
     separate_aliases,

@@ -17,7 +17,7 @@ _ARITHMETIC = (
 )
 # Per operation, the places where a 0-d tensor means the same as a number.
 PROMOTING: dict[str, frozenset[Any]] = {
-    **{name: _BOTH for name in _ARITHMETIC},
+    **dict.fromkeys(_ARITHMETIC, _BOTH),
     **{f"{name}_": _BOTH for name in _ARITHMETIC if not name.endswith("_")},
     **{f"i{name}": _BOTH for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")},
     "where": frozenset({1, 2, "input", "other", "self"}),

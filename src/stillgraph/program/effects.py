@@ -1,8 +1,9 @@
 """What a program does to Python objects that outlive the call, as data; `runtime/effects.py` carries it out."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from stillgraph.program.guards import Source
 from stillgraph.program.outputs import Template
@@ -77,4 +78,4 @@ class SetGlobal:
         return f"{self.module}.{self.name} = {self.value}"
 
 
-Effect = Union[SetAttribute, DeleteAttribute, SetContents, SetItem, SetCell, SetGlobal]
+Effect = SetAttribute | DeleteAttribute | SetContents | SetItem | SetCell | SetGlobal

@@ -3,10 +3,11 @@
 A `Source` says where a value is found when a static function is called; a guard says what must hold of it. Both are
 frozen and know nothing of how they are checked: `runtime/guard_codegen.py` turns them into one Python function.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -46,7 +47,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Slot:
-    """``base.__dict__[name]`` or an entry of a module's ``_parameters``/``_buffers``/``_modules``: no descriptors run."""
+    """``base.__dict__[name]``, or an entry of a module's ``_parameters``, ``_buffers`` or ``_modules``, read directly."""
 
     base: Source
     table: str  # "__dict__", "_parameters", "_buffers" or "_modules"
@@ -101,7 +102,7 @@ class Held:
         return id(self.value)
 
 
-Source = Union[Argument, Attribute, Item, Slot, Global, Cell, Held]
+Source = Argument | Attribute | Item | Slot | Global | Cell | Held
 
 
 # ---- what must hold of it
@@ -136,7 +137,7 @@ class TypeGuard:
 
 @dataclass(frozen=True)
 class ConstantGuard:
-    """Same type and equal value (identity for ``None``, ``True``, ``False``, enum members and types; NaN equals NaN)."""
+    """Same type and equal value (identity for ``None``, truth values, enum members and types; NaN equals NaN)."""
 
     source: Source
     value: Any
@@ -216,6 +217,14 @@ class ModeGuard:
         return str(self.context)
 
 
-Guard = Union[
-    TensorGuard, TypeGuard, ConstantGuard, IdentityGuard, LengthGuard, KeysGuard, AliasGuard, SizeGuard, ModeGuard
-]
+Guard = (
+    TensorGuard
+    | TypeGuard
+    | ConstantGuard
+    | IdentityGuard
+    | LengthGuard
+    | KeysGuard
+    | AliasGuard
+    | SizeGuard
+    | ModeGuard
+)

@@ -1,4 +1,5 @@
 """Operations of our own: what torch has no operator for. Each runs as it stands in the native lowering."""
+
 from __future__ import annotations
 
 import copy
@@ -16,9 +17,7 @@ class Unbound:
         self.name = name
 
     def _raise(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnboundLocalError(
-            f"cannot access local variable '{self.name}' where it is not associated with a value"
-        )
+        raise UnboundLocalError(f"cannot access local variable '{self.name}' where it is not associated with a value")
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
@@ -28,7 +27,52 @@ class Unbound:
         raise UnboundLocalError("cannot access a local variable where it is not associated with a value")
 
 
-for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", "bool", "int", "float", "index", "len", "iter", "getitem", "setitem", "call", "round"]:
+for _name in [
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "pow",
+    "rpow",
+    "matmul",
+    "rmatmul",
+    "and",
+    "rand",
+    "or",
+    "ror",
+    "xor",
+    "rxor",
+    "lshift",
+    "rshift",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "bool",
+    "int",
+    "float",
+    "index",
+    "len",
+    "iter",
+    "getitem",
+    "setitem",
+    "call",
+    "round",
+]:
     setattr(Unbound, f"__{_name}__", Unbound._raise)
 
 

@@ -3,10 +3,11 @@
 A `Template` is a small tree. Its leaves are outputs of the graph, constants, and objects that the caller passed in and
 gets back as they are; its nodes rebuild containers of the same Python type eager PyTorch would have returned.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from stillgraph.program.guards import Source
 
@@ -88,4 +89,4 @@ class Choice:
         return f"({self.left} if {self.flag} else {self.right})"
 
 
-Template = Union[Output, Constant, Same, Container, Instance, Shared, Choice]
+Template = Output | Constant | Same | Container | Instance | Shared | Choice

@@ -1,4 +1,5 @@
 """`str(program)`: a program as one likes to read it."""
+
 from __future__ import annotations
 
 import operator
@@ -14,9 +15,22 @@ if TYPE_CHECKING:
     from stillgraph.program.program import Program
 
 _INFIX = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
-    operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.matmul: "@",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
     operator.is_: "is",
 }
 _WIDTH = 72
@@ -61,7 +75,7 @@ def type_text(value: Any) -> str:
         name = str(value.dtype).removeprefix("torch.")
         stem = name.rstrip("0123456789")
         dims = ", ".join(str(d) for d in value.shape)
-        return f"{short.get(stem, stem)}{name[len(stem):]}[{dims}]"
+        return f"{short.get(stem, stem)}{name[len(stem) :]}[{dims}]"
     for kind, text in ((torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")):
         if isinstance(value, kind):
             return text
@@ -123,7 +137,7 @@ def _outputs(node: fx.Node) -> str:
 
 def _child(module: fx.GraphModule, region: Any, first: str, indent: str) -> list[str]:
     lines = _region(getattr(module, str(region.target)), indent)
-    return [first + lines[0][len(indent):], *lines[1:]]
+    return [first + lines[0][len(indent) :], *lines[1:]]
 
 
 def _place(node: fx.Node) -> str:

@@ -4,10 +4,11 @@ A type says what is known before the run. Two paths that meet leave two types in
 that covers both, or says why there is none. Shapes follow MindSpore's ShapeJoin rules 1-4 (seed 002), extended: two
 known but different dimensions of one rank join to an unknown one.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -45,7 +46,7 @@ class NumberType:
     may_be_unbound: bool = False
 
 
-Type = Union[TensorType, NumberType]
+Type = TensorType | NumberType
 
 _KIND_ORDER = (bool, int, float)
 
@@ -119,8 +120,10 @@ def as_tensor_type(number: NumberType, like: TensorType) -> TensorType:
         JoinFailure: the number's kind does not fit the tensor's dtype.
     """
     fits = (
-        like.dtype == torch.bool if number.kind is bool
-        else like.dtype != torch.bool if number.kind is int
+        like.dtype == torch.bool
+        if number.kind is bool
+        else like.dtype != torch.bool
+        if number.kind is int
         else like.dtype.is_floating_point or like.dtype.is_complex
     )
     if not fits:

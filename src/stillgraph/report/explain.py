@@ -1,4 +1,5 @@
 """`explain`: what became of a call, as data with a short text."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -44,7 +45,9 @@ class Explanation:
     operations: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        head = f"{self.program.name}: {self.nodes} operations in {self.regions} regions, captured in {self.seconds:.3f} s"
+        head = (
+            f"{self.program.name}: {self.nodes} operations in {self.regions} regions, captured in {self.seconds:.3f} s"
+        )
         lines = [head]
         for construct in self.staged:
             place = f"{construct.file.rsplit('/', 1)[-1]}:{construct.line}"

@@ -3,6 +3,7 @@
 Nothing is functionalised and nothing is approximated: numbers are Python numbers, autograd is PyTorch's own. With a
 compiling backend the straight-line stretches between control flow become functions that the backend compiles.
 """
+
 from __future__ import annotations
 
 import keyword
@@ -22,10 +23,26 @@ from stillgraph.runtime.segments import Segment, split_segments
 Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
 
 _INFIX = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
-    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>", operator.eq: "==", operator.ne: "!=",
-    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.is_: "is",
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.matmul: "@",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.is_: "is",
 }
 _PREFIX = {operator.neg: "-", operator.invert: "~", operator.not_: "not ", operator.pos: "+"}
 _COND = torch.ops.higher_order.cond
@@ -224,8 +241,12 @@ class _Block:
             return f"float('{value}')"
         if value is None or value is ... or isinstance(value, (bool, int, float, str, bytes, complex)):
             return repr(value) if value is not ... else "..."
-        return self.writer.object(str(value).replace("torch.", "").replace(":", "_") if str(value).isidentifier()
-                                  or (str(value).startswith("torch.") and str(value)[6:].isidentifier()) else "constant", value)
+        return self.writer.object(
+            str(value).replace("torch.", "").replace(":", "_")
+            if str(value).isidentifier() or (str(value).startswith("torch.") and str(value)[6:].isidentifier())
+            else "constant",
+            value,
+        )
 
     # ---- control flow
     @property
@@ -314,10 +335,14 @@ class _Block:
 
 def _own(node: fx.Node) -> bool:
     """Whether a variable is made by the region itself and is one value of its own."""
-    return node.op in ("call_function", "call_method") and node.target not in (_COND, _WHILE) and not (
-        node.target is operator.getitem
-        and isinstance(node.args[0], fx.Node)
-        and node.args[0].target in (_COND, _WHILE)
+    return (
+        node.op in ("call_function", "call_method")
+        and node.target not in (_COND, _WHILE)
+        and not (
+            node.target is operator.getitem
+            and isinstance(node.args[0], fx.Node)
+            and node.args[0].target in (_COND, _WHILE)
+        )
     )
 
 

@@ -1,4 +1,5 @@
 """Cutting a region into the straight-line stretches that a backend compiles."""
+
 from __future__ import annotations
 
 import operator
@@ -98,7 +99,9 @@ def _compilable(node: fx.Node) -> bool:
         return False
     if node.op == "call_method" and node.target in _DATA_DEPENDENT:
         return False
-    if getattr(node.target, "__name__", "") in _DATA_DEPENDENT or (node.meta.get("bookkeeping") and _from_control(node)):
+    if getattr(node.target, "__name__", "") in _DATA_DEPENDENT or (
+        node.meta.get("bookkeeping") and _from_control(node)
+    ):
         return False
     context = node.meta.get("context")
     if context is not None and context.inference:

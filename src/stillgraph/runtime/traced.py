@@ -1,4 +1,5 @@
 """A program as a callable of its own, without guards: what `trace` returns."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -77,9 +77,12 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
     """
     if not isinstance(fn, types.FunctionType):
         raise refuse("SG101", f"{fn!r} is not a function written in Python")
-    analysis = _analysis(fn)
-    callees = known_callees(analysis.scopes.callees, fn, plain_callee)
-    rewritten = analysis.rewritten(watched, callees)
+    try:
+        analysis = _analysis(fn)
+        callees = known_callees(analysis.scopes.callees, fn, plain_callee)
+        rewritten = analysis.rewritten(watched, callees)
+    except RecursionError:
+        raise refuse("SG106", f"{fn.__qualname__} is nested too deeply", location=location(fn.__code__)) from None
     supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
     steps = analysis.steps(watched, callees) if keep_steps else ()
     function = bind(rewritten.code, fn, supplied)

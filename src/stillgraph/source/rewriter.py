@@ -17,6 +17,7 @@ from stillgraph.source.callees import Callee
 from stillgraph.source.facts import Facts, Summary
 from stillgraph.source.places import (
     BLOCK,
+    ExitVariable,
     ExpressionHandler,
     Frame,
     Function,
@@ -28,6 +29,9 @@ from stillgraph.source.places import (
 )
 from stillgraph.source.scopes import Scope, dotted
 from stillgraph.source.tree import AnyNode, contains, with_fields
+
+MOST_EXITS = 40
+"""Each statement with an exit nests the rest of its block one deeper, and Python and its stack allow for 100 levels."""
 
 
 class Rewriter:
@@ -241,6 +245,29 @@ class Rewriter:
     # ---- statements
     def statements(self, nodes: Sequence[ast.stmt], place: Place) -> list[ast.stmt]:
         """The rewritten statements of one block."""
+        cut = self._cut(nodes, place) if len(nodes) > MOST_EXITS else 0
+        return self._in_two_parts(nodes[:cut], nodes[cut:], place) if cut else self._statements_of(nodes, place)
+
+    def _cut(self, nodes: Sequence[ast.stmt], place: Place) -> int:
+        """Where to cut a block in two so that the first part has no more than so many statements with exits."""
+        if place.exits_stay or (self.scope.is_generator and not place.in_block):
+            return 0
+        exits = 0
+        for position, node in enumerate(nodes):
+            exits += bool(self.facts.summary(node).exits)
+            if exits > MOST_EXITS:
+                return position
+        return 0
+
+    def _in_two_parts(self, first: Sequence[ast.stmt], second: Sequence[ast.stmt], place: Place) -> list[ast.stmt]:
+        """A long block, with the exit of its first part in a variable, as for a statement that stays Python."""
+        exit_ = ExitVariable(self.names)
+        made = self._statements_of(first, replace(place, exit=exit_))
+        start = build.assign(exit_.name, build.constant(None, first[0]), first[0])
+        more, value = self.continued(build.load(exit_.name, second[0]), second)
+        return [start, *made, *more, *self.leave(value, place)]
+
+    def _statements_of(self, nodes: Sequence[ast.stmt], place: Place) -> list[ast.stmt]:
         outer, made = self.frame.prelude, list[ast.stmt]()
         for position, node in enumerate(nodes):
             self.frame.prelude = prelude = list[ast.stmt]()

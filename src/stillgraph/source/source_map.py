@@ -23,10 +23,16 @@ class Listing:
 
 def listing(node: ast.stmt | ast.expr) -> Listing:
     """Print a rewritten function, with an empty line after each function nested in it."""
-    text = ast.unparse(node)
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return Listing("# nested too deeply to be printed", {1: node.lineno})
     statement = node if isinstance(node, ast.stmt) else ast.Expr(node, lineno=node.lineno, col_offset=node.col_offset)
-    with without_warnings():
-        printed = ast.parse(text).body[0]
+    try:
+        with without_warnings():
+            printed = ast.parse(text).body[0]
+    except SyntaxError:                     # over a hundred levels of indentation, which Python refuses to read
+        return Listing(text, {1: node.lineno})
     came_from: dict[int, int] = {}
     gaps: set[int] = set()
     docstrings: set[int] = set()

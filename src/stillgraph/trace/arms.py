@@ -1,4 +1,5 @@
 """Running a block of the user's in a region of its own: what it wrote is collected and undone."""
+
 from __future__ import annotations
 
 import contextlib
@@ -138,8 +139,11 @@ def refuse_in_try(recorder: Recorder) -> None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if recorder.is_rewritten(frame.f_code) and frame.f_lasti in _protected(frame.f_code):
-            raise refuse("SG208", "an exception is raised under a staged condition inside a try block",
-                         location=location_of(frame))
+            raise refuse(
+                "SG208",
+                "an exception is raised under a staged condition inside a try block",
+                location=location_of(frame),
+            )
         frame = frame.f_back
 
 

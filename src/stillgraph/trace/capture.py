@@ -1,4 +1,5 @@
 """Capture: one call of a function, run on fake tensors, becomes a `Program`."""
+
 from __future__ import annotations
 
 import inspect
@@ -43,8 +44,14 @@ class FrontEnd:
 
 
 def capture(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], front_end: FrontEnd,
-    symbolic_dims: Dims, options: Options, name: str | None, call: Callable[..., Any],
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    front_end: FrontEnd,
+    symbolic_dims: Dims,
+    options: Options,
+    name: str | None,
+    call: Callable[..., Any],
 ) -> Program:
     """Capture ``function(*args, **kwargs)``.
 
@@ -87,8 +94,14 @@ class _Attempt:
     """One run of the function on fake tensors."""
 
     def __init__(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], front_end: FrontEnd,
-        symbolic_dims: Dims, options: Options, knowledge: Knowledge,
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        front_end: FrontEnd,
+        symbolic_dims: Dims,
+        options: Options,
+        knowledge: Knowledge,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.front_end, self.knowledge = front_end, knowledge
@@ -190,12 +203,20 @@ class _Attempt:
                 graph.graph.erase_node(_same_node(graph, node))
         graph.recompile()
         guards = [
-            mode_guard(), *self.inputs.guards, *module_guards(list(self.finder.everything()), self.state_keys),
-            *function_guards(self.functions, self.state_keys), *size_guards(self.session, self.inputs),
+            mode_guard(),
+            *self.inputs.guards,
+            *module_guards(list(self.finder.everything()), self.state_keys),
+            *function_guards(self.functions, self.state_keys),
+            *size_guards(self.session, self.inputs),
         ]
         return Program(
-            name or str(getattr(self.function, "__name__", type(self.function).__name__)), _location(self.function),
-            tuple(i for i, _ in used), graph, template, tuple(effects), tuple(guards),
+            name or str(getattr(self.function, "__name__", type(self.function).__name__)),
+            _location(self.function),
+            tuple(i for i, _ in used),
+            graph,
+            template,
+            tuple(effects),
+            tuple(guards),
         )
 
 

@@ -1,4 +1,5 @@
 """Taking Python containers apart and putting them together again: one adapter to torch's pytree registry."""
+
 from __future__ import annotations
 
 import collections

@@ -1,4 +1,5 @@
 """How control left a block: by falling off its end (`None`), or by an `Exit`."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -29,7 +30,6 @@ class Exit:
     def certain(self) -> bool:
         """Whether control certainly left the block."""
         return any(flag is True for flag in self.flags)
-
 
     @property
     def taken(self) -> Exit:

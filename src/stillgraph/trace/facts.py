@@ -1,11 +1,12 @@
 """Guards on the Python world: what the captured code could have read besides its arguments."""
+
 from __future__ import annotations
 
 import dis
 import functools
 import sys
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -69,11 +70,11 @@ def module_guards(found: list[tuple[Any, Source]], inputs: set[Any]) -> list[Gua
             continue
         guards.append(TypeGuard(source, type(module)))
         guards.append(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
-        names = _names_in(type(module))
+        names = _names_in(cast(Any, type(module)))
         for name, value in module.__dict__.items():
-            if name in names and name != "training" and isinstance(value, _PRIMITIVES):
-                if ("attribute", id(module), name) not in inputs:
-                    guards.append(ConstantGuard(Slot(source, "__dict__", name), value))
+            read = name in names and name != "training" and isinstance(value, _PRIMITIVES)
+            if read and ("attribute", id(module), name) not in inputs:
+                guards.append(ConstantGuard(Slot(source, "__dict__", name), value))
     return guards
 
 

@@ -1,4 +1,5 @@
 """Where in the user's source a capture is: frames of ours and of torch's are skipped."""
+
 from __future__ import annotations
 
 import os
@@ -52,7 +53,9 @@ def location_of(frame: FrameType | None) -> Location | None:
     if frame is None:
         return None
     code = frame.f_code
-    return _instruction_location(code, frame.f_lasti) or Location(code.co_filename, frame.f_lineno, function=code.co_name)
+    return _instruction_location(code, frame.f_lasti) or Location(
+        code.co_filename, frame.f_lineno, function=code.co_name
+    )
 
 
 def _instruction_location(code: CodeType, offset: int) -> Location | None:

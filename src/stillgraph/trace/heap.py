@@ -1,4 +1,5 @@
 """Which objects were there before an arm began: only writes to those outlive it."""
+
 from __future__ import annotations
 
 import collections
@@ -13,8 +14,22 @@ from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, P
 from stillgraph.trace.recorder import Recorder
 
 _LIMIT = 20_000
-_ATOMS = (int, float, complex, str, bytes, type(None), type, ModuleType, torch.Tensor, torch.dtype, torch.device,
-          torch.nn.Module, range, slice)
+_ATOMS = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type,
+    ModuleType,
+    torch.Tensor,
+    torch.dtype,
+    torch.device,
+    torch.nn.Module,
+    range,
+    slice,
+)
 
 
 class OlderObjects:

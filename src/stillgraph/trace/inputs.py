@@ -1,4 +1,5 @@
 """The inputs of a program: the call's arguments on fake tensors, and every real tensor that turns up."""
+
 from __future__ import annotations
 
 import re
@@ -55,7 +56,9 @@ class Inputs:
         parts = split(value) if not isinstance(value, torch.Size) else None
         if parts is not None:
             return self._container(value, parts, source)
-        if isinstance(value, (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, range)) or isinstance(value, torch.Size):
+        if isinstance(
+            value, (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, range, torch.Size)
+        ):
             self.guards.append(ConstantGuard(source, value))
         else:
             self.guards.append(IdentityGuard(source, value))

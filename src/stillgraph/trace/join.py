@@ -1,4 +1,5 @@
 """The join: one value out of what two paths left in the same place. This is the only place that says what a join is."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,48 @@ class Unjoined:
         raise refuse("SG203", "a value without a join is used", location=here())
 
 
-for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "bool", "int", "float", "index", "len", "iter", "getitem", "setitem", "call", "contains", "str"]:
+for _name in [
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "pow",
+    "rpow",
+    "matmul",
+    "rmatmul",
+    "and",
+    "rand",
+    "or",
+    "ror",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "neg",
+    "abs",
+    "invert",
+    "bool",
+    "int",
+    "float",
+    "index",
+    "len",
+    "iter",
+    "getitem",
+    "setitem",
+    "call",
+    "contains",
+    "str",
+]:
     setattr(Unjoined, f"__{_name}__", Unjoined._refuse)
 Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
 
@@ -122,11 +164,10 @@ class Joiner:
         if first.context != second.context:
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
         if first.type is Exit:  # what is returned is only looked at where the flag says so
-            first, second = (replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children))
-                             for p in (first, second))
-        builds = [
-            self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)
-        ]
+            first, second = (
+                replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
+            )
+        builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         rebuild = first.rebuild
         return lambda outs: rebuild([build(outs) for build in builds])
 

@@ -3,6 +3,7 @@
 A *place* is a heap location: an attribute, an entry of a dict, the contents of a container, a closure cell. Every write
 in rewritten code goes through the journal, which remembers what was there before.
 """
+
 from __future__ import annotations
 
 import collections

@@ -1,9 +1,10 @@
 """The state of a staged loop: for each place a tree whose leaves are fixed for all iterations, or carried."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Union
+from typing import Any
 
 from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, same_dimension
 from stillgraph.trace.containers import Parts, split
@@ -35,7 +36,7 @@ class Tree:
     children: tuple[State, ...]
 
 
-State = Union[Fixed, Slot, Tree]
+State = Fixed | Slot | Tree
 
 
 def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
@@ -71,7 +72,9 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Fixed(after)
     mine = split(before)
     if mine is None or parts is None:
-        raise JoinFailure("SG203", f"'{place}' is {describe(before)} before the loop and {describe(after)} after an iteration")
+        raise JoinFailure(
+            "SG203", f"'{place}' is {describe(before)} before the loop and {describe(after)} after an iteration"
+        )
     return _widen_children(joiner, tree_of(before, mine), after, place)
 
 

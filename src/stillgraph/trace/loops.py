@@ -1,4 +1,5 @@
 """Staging a loop: a test that only the run knows becomes a ``while_loop`` of the program, found by fixpoint."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
@@ -66,8 +67,13 @@ def loop(
     mark = recorder.symbolic.mark
     parts = split(NO_EXIT)
     assert parts is not None
-    state = _Loop(recorder, noted, {p.key: p for p in variables}, {p.key: Fixed(p.get()) for p in variables},
-                  tree_of(NO_EXIT, parts))
+    state = _Loop(
+        recorder,
+        noted,
+        {p.key: p for p in variables},
+        {p.key: Fixed(p.get()) for p in variables},
+        tree_of(NO_EXIT, parts),
+    )
     skip = {place.key for place in dropped}
     for _ in range(_MAX_ROUNDS):
         arm, inputs = _run_body(state, body)
@@ -101,7 +107,9 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
     recorder = loop_.recorder
     region = Region(recorder.region)
     with recorder.resume(region):
-        inputs = {key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()}
+        inputs = {
+            key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()
+        }
         build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, body, loop_.noted)
@@ -114,9 +122,7 @@ def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
     return value
 
 
-def _settle(
-    loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]
-) -> bool:
+def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
     joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, views=(split, arm.view))
     settled = True
@@ -174,9 +180,12 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
     recorder = loop_.recorder
     region = Region(recorder.region)
     with recorder.resume(region):
-        values = {key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()}
+        values = {
+            key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()
+        }
         exit: Exit = build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
+
     def guarded() -> Exit | None:
         if all(flag is False for flag in exit.flags):
             return Return(test())

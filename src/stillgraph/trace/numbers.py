@@ -3,6 +3,7 @@
 They are torch's symbolic numbers, so that sizes and indices accept them, with two differences: every operation on them
 is recorded, and nothing can turn them silently into text, a hash key or a concrete number.
 """
+
 from __future__ import annotations
 
 import math
@@ -101,15 +102,33 @@ def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "lshift": operator.lshift,
-    "rshift": operator.rshift, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "divmod": divmod,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "divmod": divmod,
 }
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "abs": operator.abs,
+    "invert": operator.invert,
 }
 
 for _name, _function in _BINARY.items():

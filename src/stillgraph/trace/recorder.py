@@ -3,6 +3,7 @@
 One `TorchFunctionMode` stands over a stack of regions. Inside its handler torch's own calls are not seen again, so a
 call is recorded as the user wrote it and not as what torch makes of it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -113,8 +114,9 @@ class Recorder(TorchFunctionMode):
         except DATA_DEPENDENT as error:
             name = getattr(func, "__name__", str(func))
             summary = str(error).strip().splitlines()[0]
-            raise refuse("SG304", f"torch's {name} needs a value that only the run knows ({summary})",
-                         location=here()) from error
+            raise refuse(
+                "SG304", f"torch's {name} needs a value that only the run knows ({summary})", location=here()
+            ) from error
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""
@@ -153,8 +155,11 @@ class Recorder(TorchFunctionMode):
         if isinstance(value, (torch.Tensor, StagedNumber)):
             return self.region.node_of(value)
         if isinstance(value, (tuple, list)):
-            return type(value)(self.to_node(v) for v in value) if type(value) in (tuple, list) \
+            return (
+                type(value)(self.to_node(v) for v in value)
+                if type(value) in (tuple, list)
                 else tuple(self.to_node(v) for v in value)
+            )
         if isinstance(value, dict):
             return {k: self.to_node(v) for k, v in value.items()}
         if isinstance(value, slice):
@@ -195,7 +200,9 @@ class Recorder(TorchFunctionMode):
             if known_false(symbolic):
                 return False
         elif symbolic.node.is_constant():
-            return symbolic.node.maybe_as_int() if isinstance(symbolic, torch.SymInt) else symbolic.node.maybe_as_float()
+            return (
+                symbolic.node.maybe_as_int() if isinstance(symbolic, torch.SymInt) else symbolic.node.maybe_as_float()
+            )
         number = staged(symbolic, self)
         node.meta["val"] = plain(number)
         self.region.define(number, node)

@@ -1,4 +1,5 @@
 """A region under construction: one straight-line graph, and what it uses from the regions around it."""
+
 from __future__ import annotations
 
 import collections
@@ -100,10 +101,10 @@ class Region:
 
     def rollback(self, mark: Mark) -> None:
         """Drop every operation recorded since ``mark``; placeholders stay."""
-        for key in self._order[mark.known:]:
+        for key in self._order[mark.known :]:
             if self.known.get(key, (None, None))[1] is not None and self.known[key][1].op != "placeholder":
                 del self.known[key]
-        self._order[mark.known:] = [k for k in self._order[mark.known:] if k in self.known]
+        self._order[mark.known :] = [k for k in self._order[mark.known :] if k in self.known]
         for node in reversed(self.graph.nodes):
             if node is mark.last:
                 break

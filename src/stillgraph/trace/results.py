@@ -1,4 +1,5 @@
 """From what a captured function left behind to the program's outputs, result template and effects."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -102,8 +103,10 @@ class Results:
             if after is MISSING:
                 return DeleteAttribute(target, place.name)
             return SetAttribute(target, place.name, self.template(after))
-        if not isinstance(after, dict) and len(after) == len(write.before) and all(
-            a is b for a, b in zip(after, write.before)
+        if (
+            not isinstance(after, dict)
+            and len(after) == len(write.before)
+            and all(a is b for a, b in zip(after, write.before))
         ):
             return None
         return SetContents(target, self.template(after))

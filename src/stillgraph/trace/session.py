@@ -1,4 +1,5 @@
 """A capture session: a recorder, what it may convert, and what it found out about the world."""
+
 from __future__ import annotations
 
 import collections
@@ -51,9 +52,14 @@ class Session(Recorder):
     """
 
     def __init__(
-        self, convert: Callable[[FunctionType], FunctionType], is_converted: Callable[[CodeType], bool],
-        skipped: Callable[[Any], bool], finder: Finder, lift: Callable[[torch.Tensor], fx.Node],
-        knowledge: Knowledge, options: Options,
+        self,
+        convert: Callable[[FunctionType], FunctionType],
+        is_converted: Callable[[CodeType], bool],
+        skipped: Callable[[Any], bool],
+        finder: Finder,
+        lift: Callable[[torch.Tensor], fx.Node],
+        knowledge: Knowledge,
+        options: Options,
     ) -> None:
         super().__init__(lift, self._demand)
         self._convert = convert

@@ -1,4 +1,5 @@
 """Signals that unwind a capture. They are no `Exception`, so that user code cannot catch them by accident."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Finding objects: by which path from the call's arguments, closures and globals an object is reached."""
+
 from __future__ import annotations
 
 import collections

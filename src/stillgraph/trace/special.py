@@ -1,8 +1,9 @@
 """Torch calls that need more than to be run on fake tensors and written down.
 
-`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are the pieces the
-recorder is made of: how a call is spelled as a node, and how sequences of results are taken apart.
+`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are the pieces
+the recorder is made of: how a call is spelled as a node, and how sequences of results are taken apart.
 """
+
 from __future__ import annotations
 
 import math
@@ -26,21 +27,43 @@ _T = torch.Tensor
 
 # ---- how a call is spelled in the graph
 _OPERATORS: dict[Any, Callable[..., Any]] = {
-    _T.__getitem__: operator.getitem, _T.__setitem__: operator.setitem, _T.__eq__: operator.eq,
-    _T.__invert__: operator.invert, _T.__and__: operator.and_, _T.__or__: operator.or_, _T.__xor__: operator.xor,
+    _T.__getitem__: operator.getitem,
+    _T.__setitem__: operator.setitem,
+    _T.__eq__: operator.eq,
+    _T.__invert__: operator.invert,
+    _T.__and__: operator.and_,
+    _T.__or__: operator.or_,
+    _T.__xor__: operator.xor,
     _T.__floordiv__: operator.floordiv,
 }
 _BINARY_METHODS: dict[Any, Callable[..., Any]] = {
-    _T.add: operator.add, _T.sub: operator.sub, _T.mul: operator.mul, _T.matmul: operator.matmul, _T.gt: operator.gt,
-    _T.ge: operator.ge, _T.lt: operator.lt, _T.le: operator.le, _T.ne: operator.ne, _T.div: operator.truediv,
+    _T.add: operator.add,
+    _T.sub: operator.sub,
+    _T.mul: operator.mul,
+    _T.matmul: operator.matmul,
+    _T.gt: operator.gt,
+    _T.ge: operator.ge,
+    _T.lt: operator.lt,
+    _T.le: operator.le,
+    _T.ne: operator.ne,
+    _T.div: operator.truediv,
     _T.pow: operator.pow,
 }
 _REFLECTED: dict[Any, Callable[..., Any]] = {
     getattr(_T, f"__{name}__"): function
     for name, function in {
-        "rsub": operator.sub, "rdiv": operator.truediv, "rtruediv": operator.truediv, "rpow": operator.pow,
-        "rfloordiv": operator.floordiv, "rmod": operator.mod, "rmatmul": operator.matmul, "rlshift": operator.lshift,
-        "rrshift": operator.rshift, "rand": operator.and_, "ror": operator.or_, "rxor": operator.xor,
+        "rsub": operator.sub,
+        "rdiv": operator.truediv,
+        "rtruediv": operator.truediv,
+        "rpow": operator.pow,
+        "rfloordiv": operator.floordiv,
+        "rmod": operator.mod,
+        "rmatmul": operator.matmul,
+        "rlshift": operator.lshift,
+        "rrshift": operator.rshift,
+        "rand": operator.and_,
+        "ror": operator.or_,
+        "rxor": operator.xor,
     }.items()
     if hasattr(_T, f"__{name}__")
 }
@@ -69,18 +92,34 @@ def is_effectful(func: Any, result: Any) -> bool:
     return func in _MUTATING or (name.endswith("_") and not name.endswith("__"))
 
 
-_RELAYOUT = frozenset({
-    "resize_", "resize_as_", "unsqueeze_", "squeeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "set_", "detach_",
-    "requires_grad_", "as_strided_", "rename_",
-})
+_RELAYOUT = frozenset(
+    {
+        "resize_",
+        "resize_as_",
+        "unsqueeze_",
+        "squeeze_",
+        "t_",
+        "transpose_",
+        "swapaxes_",
+        "swapdims_",
+        "set_",
+        "detach_",
+        "requires_grad_",
+        "as_strided_",
+        "rename_",
+    }
+)
 
 
 def refuse_relayout(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> None:
     """Refuse an operation in an arm that changes the metadata of a tensor from outside: it could not be undone."""
-    if recorder.region.parent is not None and getattr(func, "__name__", "") in _RELAYOUT and args:
-        if recorder.region.find(args[0]) is None or recorder.region.find(args[0]).op == "placeholder":  # type: ignore[union-attr]
-            raise refuse("SG305", f"{func.__name__} in a staged branch or loop changes a tensor from outside it",
-                         location=here())
+    if recorder.region.parent is None or getattr(func, "__name__", "") not in _RELAYOUT or not args:
+        return
+    node = recorder.region.find(args[0])
+    if node is None or node.op == "placeholder":
+        raise refuse(
+            "SG305", f"{func.__name__} in a staged branch or loop changes a tensor from outside it", location=here()
+        )
 
 
 # ---- arguments and results
@@ -155,12 +194,45 @@ def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
 
 
 # ---- attributes of tensors
-_PLAIN_ATTRIBUTES = frozenset({
-    "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "grad_fn", "names", "is_cuda", "is_cpu", "is_meta",
-    "is_sparse", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_mps", "is_sparse_csr", "is_vulkan", "is_ipu",
-    "is_xla", "is_hpu", "is_mtia", "is_maia", "itemsize", "output_nr", "_version", "_backward_hooks", "name", "_cdata",
-    "is_inference", "retains_grad", "volatile", "_post_accumulate_grad_hooks", "grad_dtype",
-})
+_PLAIN_ATTRIBUTES = frozenset(
+    {
+        "dtype",
+        "device",
+        "layout",
+        "ndim",
+        "requires_grad",
+        "is_leaf",
+        "grad_fn",
+        "names",
+        "is_cuda",
+        "is_cpu",
+        "is_meta",
+        "is_sparse",
+        "is_quantized",
+        "is_mkldnn",
+        "is_nested",
+        "is_xpu",
+        "is_mps",
+        "is_sparse_csr",
+        "is_vulkan",
+        "is_ipu",
+        "is_xla",
+        "is_hpu",
+        "is_mtia",
+        "is_maia",
+        "itemsize",
+        "output_nr",
+        "_version",
+        "_backward_hooks",
+        "name",
+        "_cdata",
+        "is_inference",
+        "retains_grad",
+        "volatile",
+        "_post_accumulate_grad_hooks",
+        "grad_dtype",
+    }
+)
 
 
 def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
@@ -287,13 +359,14 @@ def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
 def _stack(data: Any, kwargs: dict[str, Any]) -> Any:
     """Nested lists with staged elements, as ``torch.tensor`` would read them: values only, no gradient."""
     rows = [
-        _stack(item, {}) if isinstance(item, (tuple, list))
-        else item.detach().reshape(()) if isinstance(item, torch.Tensor) else torch.tensor(item)
+        _stack(item, {})
+        if isinstance(item, (tuple, list))
+        else item.detach().reshape(())
+        if isinstance(item, torch.Tensor)
+        else torch.tensor(item)
         for item in data
     ]
     dtype = kwargs.get("dtype")
-    for row in rows[1:]:
-        dtype = dtype or None
     widest = rows[0].dtype
     for row in rows[1:]:
         widest = torch.promote_types(widest, row.dtype)
@@ -344,12 +417,24 @@ _SYMBOLIC = frozenset({operator.add, operator.sub, operator.mul, operator.floord
 _BITWISE = frozenset({operator.and_, operator.or_, operator.xor})
 _TO_INT = frozenset({int, math.trunc, math.floor, math.ceil, len, operator.index})
 _TO_FLOAT = frozenset({float, operator.truediv})
-_TO_BOOL = frozenset({bool, float.is_integer, operator.not_, operator.is_, operator.contains, isinstance,
-                      math.isnan, math.isinf, math.isfinite, math.isclose})
+_TO_BOOL = frozenset(
+    {
+        bool,
+        float.is_integer,
+        operator.not_,
+        operator.is_,
+        operator.contains,
+        isinstance,
+        math.isnan,
+        math.isinf,
+        math.isfinite,
+        math.isclose,
+    }
+)
 
 
 def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What stands for ``function(*args)`` on numbers: a symbol, exact for whole numbers, or one of which nothing is known."""
+    """What stands for ``function(*args)`` on numbers: exact for whole numbers, else of unknown value."""
     kinds = [kind_of(a) for a in args if is_number(a)]
     whole = all(kind is int for kind in kinds) and len(kinds) == len(args)
     if whole and (function in _COMPARISONS or function in _SYMBOLIC):
@@ -378,4 +463,13 @@ def _result_kind(function: Callable[..., Any], kinds: list[type], args: tuple[An
     return float if float in kinds else int
 
 
-__all__ = ["HANDLERS", "as_node", "bind_sequence", "fake_arguments", "has_staged", "number_result", "read_attribute", "staged"]
+__all__ = [
+    "HANDLERS",
+    "as_node",
+    "bind_sequence",
+    "fake_arguments",
+    "has_staged",
+    "number_result",
+    "read_attribute",
+    "staged",
+]

@@ -1,4 +1,5 @@
 """Staging a branch: a condition that only the run knows becomes a ``cond`` of the program."""
+
 from __future__ import annotations
 
 import operator
@@ -21,8 +22,13 @@ NO_EXIT = Exit()
 
 
 def branch(
-    recorder: Recorder, predicate: Any, then: Block, orelse: Block, variables: Sequence[Place],
-    dropped: Sequence[Place], rest: Block | None = None,
+    recorder: Recorder,
+    predicate: Any,
+    then: Block,
+    orelse: Block,
+    variables: Sequence[Place],
+    dropped: Sequence[Place],
+    rest: Block | None = None,
 ) -> Exit | None:
     """Stage ``if predicate: then() else: orelse()`` and join what the two arms left behind.
 
@@ -81,7 +87,12 @@ def any_flag(exit: Exit) -> Any:
 
 
 def _close_branch(
-    recorder: Recorder, predicate: Any, left: Arm, right: Arm, variables: Sequence[Place], dropped: Sequence[Place],
+    recorder: Recorder,
+    predicate: Any,
+    left: Arm,
+    right: Arm,
+    variables: Sequence[Place],
+    dropped: Sequence[Place],
     mark: int,
 ) -> Exit | None:
     joiner = Joiner(recorder, mark, views=(left.view, right.view))

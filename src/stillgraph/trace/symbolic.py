@@ -2,6 +2,7 @@
 
 Everything here that torch may rename lives in this module alone.
 """
+
 from __future__ import annotations
 
 import re

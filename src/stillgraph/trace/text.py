@@ -1,4 +1,5 @@
 """Text with values in it that only the run knows."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn

@@ -1,4 +1,5 @@
 """Tracing: a function is run once, for real, and what it does to tensors is written down (seed 001's TracedLayer)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -73,7 +74,9 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
     for node in graph.graph.nodes:
         node.meta["val"] = torch.utils._pytree.tree_map_only(torch.Tensor, tracer.symbolic.fake, node.meta.get("val"))
     faked = tuple(
-        type(i)(i.name, i.kind, i.source, tracer.symbolic.fake(i.value) if isinstance(i.value, torch.Tensor) else i.value)
+        type(i)(
+            i.name, i.kind, i.source, tracer.symbolic.fake(i.value) if isinstance(i.value, torch.Tensor) else i.value
+        )
         for i in inputs.inputs
     )
     return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards))

@@ -71,7 +71,7 @@ def test_names_are_those_of_torch_compile() -> None:
         resolve_backend(3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("backend", ["eager", Recording(), "aot_eager"], ids=str)
+@pytest.mark.parametrize("backend", ["eager", Recording(), "aot_eager"], ids=["eager", "recording", "aot_eager"])
 def test_a_graph_that_returns_no_tuple(backend: Any) -> None:
     graph = graph_of(lambda x: x + 1, 1)
     (found,) = resolve_backend(backend)(graph, [torch.ones(2)])(torch.ones(2))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from stillgraph.core.diagnostics import CaptureError
 from tests.unit.source.plain_operators import converted, rewritten
 from tests.unit.source.same import check
 
@@ -205,12 +206,20 @@ def test_recursion() -> None:
     check(outer, 0, 5)
 
 
-def test_many_early_returns() -> None:
-    lines = ["def early(x):"]
-    for i in range(60):
-        lines += [f"    if x == {i}:", f"        return {i} * 2"]
-    early = define("\n".join([*lines, "    return 'none'"]))
-    check(early, 0, 30, 59, 60)
+@pytest.mark.parametrize("count", [30, 60, 300])
+def test_many_early_returns(count: int) -> None:
+    lines = ["def early(x):", "    y = 0", "    for z in range(2):"]
+    for i in range(count):
+        lines += [f"        if x == {i} * 2:", f"            return {i}, y", f"        if x == {i} * 2 + 1:",
+                  "            break" if i % 2 else "            continue", f"        y += {i % 3}"]
+    early = define("\n".join([*lines, "    else:", "        return 'else', y", "    return 'none', y, z"]))
+    check(early, 0, 1, 3, 2 * count - 1, 2 * count - 2, 2 * count, 50, 51)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    lines = [f"    elif x == {i}:\n        y = {i}" for i in range(400)]
+    with pytest.raises(CaptureError, match="SG106"):
+        converted(define("\n".join(["def long(x):", "    if x:", "        y = 0", *lines, "    return y"])))
 
 
 # ---- try and with

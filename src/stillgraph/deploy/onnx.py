@@ -1,0 +1,74 @@
+"""ONNX files, with real ``If`` and ``Loop``.
+
+ONNX's loops may carry tensors that grow, so a decoding loop that appends to its tokens is exported as it stands. What a
+call writes into Python state or buffers is not part of an ONNX file; an exception of the program makes the run fail.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.exported_program import Packed, check_result, pack
+from stillgraph.deploy.signature import values_of
+from stillgraph.deploy.torch_export import export, quiet, summary
+from stillgraph.deploy.verification import check_artefact
+from stillgraph.passes import pipeline
+from stillgraph.passes.gating import gate_outputs
+from stillgraph.passes.growing import hide_growth
+from stillgraph.program.program import Program
+
+
+def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Write a program and check what was written.
+
+    Raises:
+        ExportError: ONNX cannot express the program, or the file differs from it.
+    """
+    check_result(program)
+    lowered = gate_outputs(hide_growth(pipeline.run(program)))
+    packed = pack(program, lowered, args, kwargs)
+    exported = export(packed.module, packed.examples, packed.dynamic)
+    _convert(exported, packed, path)
+    given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
+    check_artefact(program, lambda: run_onnx(path, given), args, kwargs, same_generator=False)
+
+
+def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:
+    from stillgraph.deploy import onnx_control_flow as flow
+
+    table = {
+        torch.ops.higher_order.cond: flow.cond, torch.ops.higher_order.while_loop: flow.while_loop,
+        torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
+        torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
+    }
+    try:
+        with quiet(), torch.no_grad():
+            made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, optimize=True)
+            assert made is not None, "torch.onnx.export gives a program unless it writes a file"
+            flow.forget_shapes(made.model)
+            made.save(path, external_data=False)
+    except Exception as error:
+        raise refuse("SG402", f"torch.onnx: {summary(_cause(error))}") from error
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that torch wrapped: it says which operation it is about."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def run_onnx(path: Path, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Run an ONNX file in onnxruntime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # a failing assertion is reported by the exception alone
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [taken.name for taken in session.get_inputs()]
+    results = session.run(None, {name: t.numpy() for name, t in zip(names, given, strict=True)})
+    return [torch.from_numpy(result.copy()) if hasattr(result, "copy") else torch.tensor(result) for result in results]

@@ -1,0 +1,50 @@
+"""Assertions where a target has none: the outputs are read through an index that is out of bounds when one fails."""
+from __future__ import annotations
+
+import torch
+from torch import fx
+
+from stillgraph.passes.indexing import GET
+from stillgraph.passes.regions import copied, outputs, set_outputs
+from stillgraph.passes.values import Fakes
+from stillgraph.program.program import Program
+
+
+def gate_outputs(program: Program) -> Program:
+    """Replace assertions at the top level by gates before the outputs.
+
+    ::
+
+        torch._assert_async(fine, "…")     →     gate = (~fine).to(int64)
+        return y                                 return y.unsqueeze(0)[gate]
+    """
+    fresh = copied(program)
+    graph = fresh.graph.graph
+    fakes = Fakes(fresh.graph)
+    checks = graph.find_nodes(op="call_function", target=torch._assert_async)
+    if not checks:
+        return fresh
+    with graph.inserting_before(graph.output_node()):
+        fine = _node(graph, torch.ones, ((),), {"dtype": torch.bool}, fakes.scalar(bool))
+        for check in checks:
+            fine = _node(graph, torch.logical_and, (fine, check.args[0]), {}, fakes.scalar(bool))
+        wrong = _node(graph, torch.logical_not, (fine,), {}, fakes.scalar(bool))
+        gate = _node(graph, "to", (wrong, torch.int64), {}, fakes.scalar(int))
+        gated = []
+        for value in outputs(fresh.graph):
+            like = value.meta["val"]
+            with like.fake_mode:
+                longer = like.unsqueeze(0)
+            row = _node(graph, torch.unsqueeze, (value, 0), {}, longer)
+            gated.append(_node(graph, GET, (row, [gate]), {}, fakes.like(like)))
+    set_outputs(fresh.graph, gated)
+    for check in checks:
+        graph.erase_node(check)
+    return fresh
+
+
+def _node(graph: fx.Graph, target: object, args: tuple[object, ...], kwargs: dict[str, object], value: object) -> fx.Node:
+    op = "call_method" if isinstance(target, str) else "call_function"
+    node = graph.create_node(op, target, args, kwargs)  # type: ignore[arg-type]
+    node.meta["val"] = value
+    return node
