@@ -1,4 +1,5 @@
 """Interleaved timing: all contenders take turns, so that whatever slows the machine down slows all of them."""
+
 from __future__ import annotations
 
 import gc
@@ -33,7 +34,7 @@ def interleave(contenders: Mapping[str, Prepare], *, rounds: int, warmup: int = 
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
     for turn in range(warmup + rounds):
-        for name in names[turn % len(names):] + names[: turn % len(names)]:
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
             timed = contenders[name]()
             with _collected():
                 elapsed = _seconds(timed)
@@ -53,7 +54,7 @@ def per_call(calls: Mapping[str, Callable[[], object]], *, rounds: int, budget: 
     names = list(calls)
     with _collected():
         for turn in range(rounds):
-            for name in names[turn % len(names):] + names[: turn % len(names)]:
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:
                 seconds[name].append(_seconds(calls[name], counts[name]) / counts[name])
     return seconds
 

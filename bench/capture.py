@@ -3,6 +3,7 @@
 ``python bench/capture.py [--rounds N] [--json FILE]``. In every round each contender starts afresh: a new static
 function, Dynamo reset. The weights are small, so that the time is the capture's and not the arithmetic's.
 """
+
 from __future__ import annotations
 
 import sys
@@ -40,11 +41,21 @@ def subjects() -> list[Subject]:
     torch.manual_seed(0)
     tokens = torch.randint(0, 200, (2, 16))
     bert = BertConfig(
-        vocab_size=200, hidden_size=128, num_hidden_layers=LAYERS, num_attention_heads=4, intermediate_size=256,
+        vocab_size=200,
+        hidden_size=128,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=4,
+        intermediate_size=256,
         max_position_embeddings=64,
     )
     gpt2 = GPT2Config(
-        vocab_size=200, n_embd=128, n_layer=LAYERS, n_head=4, n_positions=64, use_cache=False, bos_token_id=1,
+        vocab_size=200,
+        n_embd=128,
+        n_layer=LAYERS,
+        n_head=4,
+        n_positions=64,
+        use_cache=False,
+        bos_token_id=1,
         eos_token_id=2,
     )
     mask = torch.ones_like(tokens)

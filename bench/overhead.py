@@ -4,6 +4,7 @@
 so what a call adds is guards, fetching the parameters, and rebuilding the result. Each is measured against the very
 graph it captured, called with the very tensors it passes.
 """
+
 from __future__ import annotations
 
 import sys

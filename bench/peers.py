@@ -5,6 +5,7 @@ and several inputs that take different paths. The rule is the same for all, and 
 tuple where eager gives a list and a 0-d tensor where it gives a number; any exception will do where eager raises one,
 any text where it prints.
 """
+
 from __future__ import annotations
 
 import contextlib

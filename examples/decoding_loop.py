@@ -2,6 +2,7 @@
 
 Run with ``python examples/decoding_loop.py``.
 """
+
 import torch
 from torch import Tensor, nn
 

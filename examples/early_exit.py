@@ -2,6 +2,7 @@
 
 Run with ``python examples/early_exit.py``.
 """
+
 import torch
 from torch import nn
 

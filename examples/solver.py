@@ -2,6 +2,7 @@
 
 Run with ``python examples/solver.py``; it writes ``newton.pt2`` to the working folder.
 """
+
 import torch
 from torch import Tensor
 

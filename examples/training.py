@@ -2,6 +2,9 @@
 
 Run with ``python examples/training.py``.
 """
+
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -11,20 +14,18 @@ import stillgraph as sg
 class Ponder(nn.Module):
     """Refine a state until it settles; the number of steps depends on the data."""
 
-    def __init__(self, width: int = 16, max_steps: int = 12) -> None:
+    def __init__(self, width: int = 16) -> None:
         super().__init__()
-        self.max_steps = max_steps
         self.refine = nn.Linear(2 * width, width)
         self.output = nn.Linear(width, 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, int]:
         state = torch.zeros_like(x)
-        change = torch.ones(())
-        steps = 0
-        while change > 0.05 and steps < self.max_steps:
-            refined = 0.5 * state + 0.5 * torch.tanh(self.refine(torch.cat([x, state], dim=-1)))
+        change, steps = torch.ones(()), 0
+        while change > 0.05 and steps < 12:
+            refined = torch.tanh(self.refine(torch.cat([x, state], dim=-1)))
             change = (refined - state).abs().max()
-            state = refined
+            state = (state + refined) / 2
             steps += 1
         return self.output(state), steps
 
@@ -36,9 +37,9 @@ def train(model: nn.Module, rounds: int = 40) -> list[tuple[float, int]]:
     history = []
     for _ in range(rounds):
         x = torch.randn(32, 16, generator=generator)
+        optimizer.zero_grad()
         predicted, steps = model(x)
         loss = (predicted - x.sum(dim=-1, keepdim=True)).square().mean()
-        optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         history.append((loss.item(), steps))
@@ -47,10 +48,8 @@ def train(model: nn.Module, rounds: int = 40) -> list[tuple[float, int]]:
 
 def main() -> None:
     torch.manual_seed(0)
-    weights = Ponder().state_dict()
-    eager, static = Ponder(), Ponder()
-    eager.load_state_dict(weights)
-    static.load_state_dict(weights)
+    eager = Ponder()
+    static = copy.deepcopy(eager)
     history = train(sg.to_static(static, backend="eager"))
     assert history == train(eager)  # the same losses, bit by bit, and the same steps
     print(f"loss {history[0][0]:.2f} -> {history[-1][0]:.2f}; steps {history[0][1]} -> {history[-1][1]}")

@@ -3,6 +3,7 @@
 Nothing is downloaded. Every entry gives a model and a function that makes fresh inputs of fixed shapes from a seed, so
 that two calls differ in values alone.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -202,8 +203,16 @@ MODELS: Mapping[str, Model] = {
     # ---- text decoders
     "gpt2": Model(
         hf.GPT2LMHeadModel,
-        plain(hf.GPT2Config, vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64,
-              bos_token_id=1, eos_token_id=2),
+        plain(
+            hf.GPT2Config,
+            vocab_size=VOCABULARY,
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=64,
+            bos_token_id=1,
+            eos_token_id=2,
+        ),
         labelled_text,
         quick=True,
     ),
@@ -212,22 +221,41 @@ MODELS: Mapping[str, Model] = {
         hf.MistralForCausalLM, decoder(hf.MistralConfig, num_key_value_heads=2, sliding_window=4), masked_text
     ),
     "mixtral": Model(
-        hf.MixtralForCausalLM, decoder(hf.MixtralConfig, num_key_value_heads=2, num_local_experts=4,
-                                     experts_implementation="eager"), text
+        hf.MixtralForCausalLM,
+        decoder(hf.MixtralConfig, num_key_value_heads=2, num_local_experts=4, experts_implementation="eager"),
+        text,
     ),
     "qwen2": Model(hf.Qwen2ForCausalLM, decoder(hf.Qwen2Config, num_key_value_heads=2), masked_text),
     "gpt_neox": Model(hf.GPTNeoXForCausalLM, decoder(hf.GPTNeoXConfig), masked_text),
     "opt": Model(
         hf.OPTForCausalLM,
-        plain(hf.OPTConfig, vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-              ffn_dim=64, max_position_embeddings=64, word_embed_proj_dim=32, pad_token_id=0, bos_token_id=1,
-              eos_token_id=2),
+        plain(
+            hf.OPTConfig,
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            ffn_dim=64,
+            max_position_embeddings=64,
+            word_embed_proj_dim=32,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+        ),
         masked_text,
     ),
     "bloom": Model(
         hf.BloomForCausalLM,
-        plain(hf.BloomConfig, vocab_size=VOCABULARY, hidden_size=32, n_layer=2, n_head=4, bos_token_id=1,
-              eos_token_id=2, pad_token_id=0),
+        plain(
+            hf.BloomConfig,
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            n_layer=2,
+            n_head=4,
+            bos_token_id=1,
+            eos_token_id=2,
+            pad_token_id=0,
+        ),
         masked_text,
     ),
     "phi": Model(hf.PhiForCausalLM, decoder(hf.PhiConfig), masked_text),
@@ -235,15 +263,31 @@ MODELS: Mapping[str, Model] = {
     "falcon": Model(hf.FalconForCausalLM, decoder(hf.FalconConfig), masked_text),
     "mamba": Model(
         hf.MambaForCausalLM,
-        plain(hf.MambaConfig, vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, state_size=4,
-              bos_token_id=1, eos_token_id=2, pad_token_id=0),
+        plain(
+            hf.MambaConfig,
+            vocab_size=VOCABULARY,
+            hidden_size=32,
+            num_hidden_layers=2,
+            state_size=4,
+            bos_token_id=1,
+            eos_token_id=2,
+            pad_token_id=0,
+        ),
         text,
     ),
     # ---- encoders with decoders
     "t5": Model(
         hf.T5ForConditionalGeneration,
-        plain(hf.T5Config, vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-              decoder_start_token_id=0),
+        plain(
+            hf.T5Config,
+            vocab_size=VOCABULARY,
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            decoder_start_token_id=0,
+        ),
         two_texts,
         quick=True,
     ),
@@ -252,8 +296,14 @@ MODELS: Mapping[str, Model] = {
     ),
     "bart_layerdrop": Model(  # in training, whether a layer runs is a tensor's value
         hf.BartForConditionalGeneration,
-        plain(hf.BartConfig, **_SEQ2SEQ, max_position_embeddings=64, encoder_layerdrop=0.5, decoder_layerdrop=0.5,
-              use_cache=False),
+        plain(
+            hf.BartConfig,
+            **_SEQ2SEQ,
+            max_position_embeddings=64,
+            encoder_layerdrop=0.5,
+            decoder_layerdrop=0.5,
+            use_cache=False,
+        ),
         two_texts,
     ),
     "whisper": Model(
@@ -284,14 +334,20 @@ MODELS: Mapping[str, Model] = {
     ),
     "swin": Model(
         hf.SwinForImageClassification,
-        plain(hf.SwinConfig, image_size=IMAGE, patch_size=4, embed_dim=16, depths=[1, 2], num_heads=[2, 4],
-              window_size=4),
+        plain(
+            hf.SwinConfig, image_size=IMAGE, patch_size=4, embed_dim=16, depths=[1, 2], num_heads=[2, 4], window_size=4
+        ),
         image,
     ),
     "segformer": Model(
         hf.SegformerForSemanticSegmentation,
-        plain(hf.SegformerConfig, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32],
-              num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16),
+        plain(
+            hf.SegformerConfig,
+            depths=[1, 1, 1, 1],
+            hidden_sizes=[8, 16, 16, 32],
+            num_attention_heads=[1, 2, 2, 4],
+            decoder_hidden_size=16,
+        ),
         image,
     ),
     "wav2vec2": Model(hf.Wav2Vec2ForCTC, plain(hf.Wav2Vec2Config, **_SPEECH), waveform),

@@ -1,4 +1,5 @@
 """The measurements measure what they say."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ def test_contenders_take_turns_and_the_warm_up_is_left_out() -> None:
         return lambda: lambda: order.append(name)
 
     seconds = _timing.interleave({name: contender(name) for name in "abc"}, rounds=2, warmup=1)
-    assert "".join(order) == "abc" "bca" "cab"
+    assert "".join(order) == "abcbcacab"
     assert {name: len(samples) for name, samples in seconds.items()} == {"a": 2, "b": 2, "c": 2}
 
 

@@ -1,4 +1,5 @@
 """The demonstration runs and agrees with eager PyTorch."""
+
 from __future__ import annotations
 
 import importlib.util

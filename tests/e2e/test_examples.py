@@ -1,4 +1,5 @@
 """Every example runs as a script and does what it says."""
+
 from __future__ import annotations
 
 import runpy

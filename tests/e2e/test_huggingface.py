@@ -1,4 +1,5 @@
 """Hugging Face models are captured whole, one program each, and give eager's results and gradients."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -96,6 +96,12 @@ _ALL = (
         "An exception is raised under a condition that only the run knows, inside a try block.",
         "Compute what the handler would compute in the branch itself.",
     ),
+    Reason(
+        "SG209",
+        "a path fails",
+        "A branch or loop body that only the run may take fails while it is captured.",
+        "If the path is never taken for such inputs, decide it by a condition on constants.",
+    ),
     # ---- SG3xx: values known only at run time
     Reason(
         "SG301",
@@ -126,6 +132,12 @@ _ALL = (
         "mutation in an arm",
         "Python state was changed in a way that cannot be made part of a branch or loop.",
         "Assign to local variables inside the branch or loop, and store them afterwards.",
+    ),
+    Reason(
+        "SG306",
+        "iterator or closure leaves the program",
+        "What is returned would have to run Python on values that only the program has.",
+        "Return the values themselves: a list, or the result of the function.",
     ),
     # ---- SG4xx: deploy
     Reason(

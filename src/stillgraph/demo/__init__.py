@@ -2,6 +2,7 @@
 
 Each part is a module of its own that is imported only when it runs: what it needs beyond torch is optional.
 """
+
 from __future__ import annotations
 
 import importlib

@@ -1,4 +1,5 @@
 """One training step of a small BERT: forward, both losses, and the gradient of every parameter."""
+
 from __future__ import annotations
 
 from pathlib import Path

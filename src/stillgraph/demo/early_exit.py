@@ -1,4 +1,5 @@
 """A classifier that returns from inside the loop over its layers, compiled by Inductor."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Greedy decoding with a small GPT-2, written as a plain loop and exported to ONNX with the loop inside."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -37,7 +38,13 @@ class GreedyDecoder(nn.Module):
 def run(out: Path) -> Outcome:
     """Export the decoder, run the file in onnxruntime, and compare the tokens for several prompts."""
     config = GPT2Config(
-        vocab_size=100, n_embd=48, n_layer=2, n_head=4, n_positions=32, bos_token_id=1, eos_token_id=2,
+        vocab_size=100,
+        n_embd=48,
+        n_layer=2,
+        n_head=4,
+        n_positions=32,
+        bos_token_id=1,
+        eos_token_id=2,
         initializer_range=0.5,
     )
     torch.manual_seed(0)
@@ -71,7 +78,7 @@ def run(out: Path) -> Outcome:
 def _choose_eos(model: nn.Module, prompts: list[Tensor]) -> int:
     """A token at which some prompts stop early and others never: random weights have no end of text of their own."""
     endless = GreedyDecoder(model, eos=-1, max_length=_MAX_LENGTH)
-    written = [endless(prompt)[:, prompt.shape[1]:] for prompt in prompts]
+    written = [endless(prompt)[:, prompt.shape[1] :] for prompt in prompts]
 
     def stops(token: int) -> int:
         return sum(bool((tokens == token).any(dim=1).all()) for tokens in written)

@@ -1,4 +1,5 @@
 """What one part of the demonstration reports, and how its numbers are taken."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """A fixed-point solver that iterates to a tolerance, exported to ``.pt2`` and run from the file."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -17,7 +17,9 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.numbers import MEANINGS
+from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
+from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.session import Session, session
@@ -162,6 +164,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
 
 def _call_builtin(method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver = method.__self__
+    if isinstance(receiver, random.Random):
+        raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
     return method(*args, **kwargs)
@@ -277,9 +281,25 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
     def recorded(*args: Any, **kwargs: Any) -> Any:
         capture = session()
         assert capture is not None
-        return capture.fresh_result(kind, capture.emit("call_function", function, args, kwargs))
+        return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
 
     return recorded
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    """``next``: an iterator from before the capture would be used up by it."""
+    capture = session()
+    assert capture is not None
+    if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
+        raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
+    return next(iterator, *default)
+
+
+_OURS_ITERATORS = (Rows, Range, Listed, Enumerated, Zipped, Reversed)
+
+
+def _generator(*args: Any) -> Any:
+    raise refuse("SG305", "a random generator is made inside the function; make it outside", location=here())
 
 
 def _seed(seed: Any) -> torch.Generator:
@@ -292,6 +312,8 @@ def _seed(seed: Any) -> torch.Generator:
 
 _OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
+    torch.Generator: _generator,
+    next: _next,
     **{f: _at_run_time(f, float) for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter)},
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr,

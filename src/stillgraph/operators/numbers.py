@@ -20,6 +20,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
+from stillgraph.trace.symbolic import is_fake
 
 
 def _capture() -> Session:
@@ -220,6 +221,8 @@ def type_(*args: Any) -> Any:
     """``type``."""
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
+    if len(args) == 1 and is_fake(args[0]):
+        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
     return type(*args)
 
 

@@ -99,13 +99,18 @@ def del_item(target: Any, key: Any) -> None:
 def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
     capture = session()
-    if capture is not None and isinstance(key, StagedInt) and isinstance(target, (list, tuple, range)):
-        return _staged_item(capture, target, key)
+    if capture is not None and isinstance(target, (list, tuple, range)):
+        if isinstance(key, torch.Tensor) and not key.dtype.is_floating_point:
+            key = capture.fresh_result(int, capture.emit("call_function", operator.index, (key,), {}))
+        if isinstance(key, StagedInt):
+            capture.before_risk()
+            return _staged_item(capture, target, key)
     return target[key]
 
 
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     elements = list(target)
+    kind = list if isinstance(target, list) else tuple
     if not elements or not all(is_number(e) or isinstance(e, torch.Tensor) for e in elements):
         raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
     type_ = capture.type_of(elements[0])
@@ -115,7 +120,7 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
     value = capture.instantiate(type_)
-    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
+    node = capture.emit("call_function", operator.getitem, (kind(elements), key), {})
     node.meta["val"] = capture.to_fake(value)
     capture.region.define(value, node)
     return value

@@ -56,4 +56,6 @@ def print_(*values: Any, **options: Any) -> None:
 
 
 def _shown(capture: Session, value: Any) -> Any:
+    if isinstance(value, torch.Size) and is_staged(value):
+        return capture.emit("call_function", torch.Size, (tuple(value),), {})
     return value.materialise(capture) if isinstance(value, StagedText) else value

@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Slot:
-    """``base.__dict__[name]``, or an entry of a module's ``_parameters``, ``_buffers`` or ``_modules``, read directly."""
+    """``base.__dict__[name]``, or an entry of a module's ``_parameters``, ``_buffers`` or ``_modules``."""
 
     base: Source
     table: str  # "__dict__", "_parameters", "_buffers" or "_modules"

@@ -114,11 +114,24 @@ def assert_(condition: Any, message: Any, has_message: bool) -> None:
         raise AssertionError(message) if has_message else AssertionError
 
 
-def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A number as the 0-d tensor it is joined with; ``None`` and unbound variables pass through."""
-    if number is None or isinstance(number, (Unbound, torch.Tensor)):
-        return number  # type: ignore[return-value]  # the place is declared as possibly None or unbound
-    return torch.scalar_tensor(number, dtype=dtype, device=device)
+def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    """Where a number meets the tensor of another path: it stays a number, as in eager PyTorch.
+
+    A lowering to tensors makes it a 0-d tensor of ``dtype``.
+    """
+    return number
+
+
+def bound(value: Any) -> Any:
+    """A value that leaves the program: not a variable that the path taken did not assign."""
+    if isinstance(value, Unbound):
+        value._raise()
+    return value
+
+
+def invoke(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a Python function whose result differs at every call."""
+    return function(*args, **kwargs)
 
 
 EFFECTFUL = frozenset({print_, raise_, raise_text, assert_})

@@ -4,8 +4,8 @@ The graph is plain `torch.fx`. Operations stand as the user wrote them (``torch.
 operators on numbers). A branch is a ``torch.ops.higher_order.cond`` node ``cond(predicate, true, false, operands)``; a
 loop is a ``torch.ops.higher_order.while_loop`` node ``while_loop(test, body, carried, closed_over)``; ``true``,
 ``false``, ``test`` and ``body`` are ``get_attr`` nodes of child `GraphModule` regions. What torch has no operator for
-is a function of `stillgraph.program.operations`. A value is a tensor or a Python number: a node's ``meta["val"]`` is the
-`FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that stands for the number.
+is a function of `stillgraph.program.operations`. A value is a tensor or a Python number: a node's ``meta["val"]`` is
+the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that stands for the number.
 
 ``meta`` of every node: ``val``; ``context`` (a `program.context.Context`); ``location`` (the user's line, a
 `core.location.Location`).

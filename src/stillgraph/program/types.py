@@ -26,13 +26,16 @@ class JoinFailure(Exception):
 class TensorType:
     """A tensor. A dimension is an ``int``, a symbolic size (``SymInt``), or None where it is unknown.
 
-    ``may_be_none`` and ``may_be_unbound``: on some path the place holds ``None``, or nothing.
+    ``grad_differs``: whether ``requires_grad`` depends on the path. ``may_be_number``, ``may_be_none`` and
+    ``may_be_unbound``: on some path the place holds a Python number, ``None``, or nothing.
     """
 
     dtype: torch.dtype
     device: torch.device
     shape: tuple[Any, ...]
     requires_grad: bool = False
+    grad_differs: bool = False
+    may_be_number: bool = False
     may_be_none: bool = False
     may_be_unbound: bool = False
 
@@ -109,7 +112,12 @@ def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
     if left.device != right.device:
         raise JoinFailure("SG202", f"outputs differ in device: {left.device} and {right.device}")
     return TensorType(
-        left.dtype, left.device, join_shapes(left.shape, right.shape), left.requires_grad or right.requires_grad
+        left.dtype,
+        left.device,
+        join_shapes(left.shape, right.shape),
+        left.requires_grad or right.requires_grad,
+        left.grad_differs or right.grad_differs or left.requires_grad != right.requires_grad,
+        left.may_be_number or right.may_be_number,
     )
 
 
@@ -128,4 +136,4 @@ def as_tensor_type(number: NumberType, like: TensorType) -> TensorType:
     )
     if not fits:
         raise JoinFailure("SG202", f"a Python {number.kind.__name__} meets a tensor of {like.dtype}")
-    return TensorType(like.dtype, like.device, ())
+    return TensorType(like.dtype, like.device, (), may_be_number=True)

@@ -6,6 +6,7 @@ compiling backend the straight-line stretches between control flow become functi
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import linecache
 import operator
@@ -17,6 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.context import Context
+from stillgraph.program.operations import bound, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
 
@@ -99,11 +101,15 @@ def lower(program: Program, compile: Compile | None) -> Driver:
     writer = _Writer(compile)
     graph = program.graph
     inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    writer.taken.add(_identifier(program.name))
     for node in inputs:
         writer.names[node] = writer.fresh(node.name)
     header = f"def {_identifier(program.name)}({', '.join(writer.names[n] for n in inputs)}):"
     ambient = _ambient(program)
     outputs = _Block(writer, graph, ambient).write()
+    if _has_unbound(graph):
+        check = writer.object("bound", bound)
+        outputs = [f"{check}({output})" for output in outputs]
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
     code = "\n".join([header, *writer.lines]) + "\n"
     return Driver(_compile_source(program.name, code, writer.objects), code)
@@ -112,6 +118,16 @@ def lower(program: Program, compile: Compile | None) -> Driver:
 def _identifier(name: str) -> str:
     cleaned = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
     return cleaned if cleaned.isidentifier() and not keyword.iskeyword(cleaned) else f"program_{cleaned}"
+
+
+def _has_unbound(module: fx.GraphModule) -> bool:
+    """Whether some path of the program leaves a variable without a value."""
+    return any(
+        node.target is unbound
+        for region in module.modules()
+        if isinstance(region, fx.GraphModule)
+        for node in region.graph.nodes
+    )
 
 
 def _ambient(program: Program) -> Context | None:
@@ -229,6 +245,8 @@ class _Block:
         """An argument of a node as Python."""
         if isinstance(value, fx.Node):
             return self.writer.names[value]
+        if isinstance(value, torch.Size):
+            return f"{self.writer.object('Size', torch.Size)}({list(value)})"
         if isinstance(value, tuple):
             return f"({''.join(self.value(v) + ', ' for v in value)})"
         if isinstance(value, list):
@@ -387,23 +405,24 @@ class entered:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._open: list[Any] = []
+        self._open = contextlib.ExitStack()
 
     def __enter__(self) -> None:
         context = self._context
-        self._open = [torch.inference_mode(context.inference)] if context.inference else []
-        self._open.append(torch.set_grad_enabled(context.grad))
-        enabled = {a.device_type: a for a in context.autocast}
-        for device in ("cpu", "cuda"):
-            now = torch.is_autocast_enabled(device)
-            wanted = enabled.get(device)
-            if wanted is not None:
-                self._open.append(torch.autocast(device, wanted.dtype, True, wanted.cache_enabled))
-            elif now:
-                self._open.append(torch.autocast(device, enabled=False))
-        for manager in self._open:
-            manager.__enter__()
+        with contextlib.ExitStack() as stack:
+            # Inference mode first: on leaving, it puts back the grad mode it found.
+            if context.inference:
+                stack.enter_context(torch.inference_mode())
+            else:
+                stack.enter_context(torch.set_grad_enabled(context.grad))
+            enabled = {a.device_type: a for a in context.autocast}
+            for device in ("cpu", "cuda"):
+                wanted = enabled.get(device)
+                if wanted is not None:
+                    stack.enter_context(torch.autocast(device, wanted.dtype, True, wanted.cache_enabled))
+                elif torch.is_autocast_enabled(device):
+                    stack.enter_context(torch.autocast(device, enabled=False))
+            self._open = stack.pop_all()
 
     def __exit__(self, *error: Any) -> None:
-        for manager in reversed(self._open):
-            manager.__exit__(*error)
+        self._open.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
@@ -188,6 +189,9 @@ class _Builder:
             return _dict_display((self.writer.literal(key) for key in context), children, quoted=True)
         if kind in (set, frozenset):  # not pytree nodes: torch registers no order for them
             return f"{kind.__name__}(({listed}{',' if len(children) == 1 else ''}))"
+        if kind in (torch.Size, slice):
+            name = self.writer.constant(kind)
+            return f"{name}({listed})" if kind is slice else f"{name}(({listed}{',' if len(children) == 1 else ''}))"
         if pytree.is_namedtuple_class(kind) and kind not in pytree.SUPPORTED_NODES:
             return f"{self.writer.constant(kind)}({listed})"
         if kind not in pytree.SUPPORTED_NODES:

@@ -118,5 +118,6 @@ def _from_control(node: fx.Node) -> bool:
 
 def _all_tensors(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
-        return not getattr(value, "stillgraph_optional", None) and all(isinstance(d, int) for d in value.shape)
+        uncertain = getattr(value, "stillgraph_optional", None) or getattr(value, "stillgraph_may_be_number", False)
+        return not uncertain and all(isinstance(d, int) for d in value.shape)
     return isinstance(value, (tuple, list)) and bool(value) and all(_all_tensors(v) for v in value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
@@ -23,7 +24,7 @@ from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.numbers import is_number
+from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
@@ -115,7 +116,8 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         raise
     except Exception as error:
         if not raised_by_user(error):
-            raise
+            message = f"on a path that only the run takes, the code raises {type(error).__name__}: {error}"
+            raise refuse("SG209", message, location=location_of(last_user_frame(error))) from error
         emit_raise(recorder, error)
         arm.diverged = True
 
@@ -127,15 +129,33 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         CaptureError: a ``try`` statement is open that might catch it.
     """
     refuse_in_try(recorder)
-    if any(isinstance(arg, StagedText) for arg in error.args):
+    if any(isinstance(arg, (StagedText, StagedNumber, torch.Tensor)) for arg in error.args):
         recorder.emit("call_function", raise_text, (type(error), *(text_node(recorder, a) for a in error.args)), {})
         return
     error.__traceback__ = error.__context__ = None
     recorder.emit("call_function", raise_, (error,), {})
 
 
+def last_user_frame(error: BaseException) -> FrameType | None:
+    """The innermost frame of the user's that an exception went through."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not (is_ours(file) or is_torch(file)):
+            found = trace.tb_frame
+        trace = trace.tb_next
+    return found
+
+
 def refuse_in_try(recorder: Recorder) -> None:
     """Refuse a raise that only happens in the run while a ``try`` of rewritten code is open."""
+    if recorder.swallowing:
+        raise refuse(
+            "SG208",
+            "an exception is raised under a staged condition inside a with block that may end it",
+            location=here(),
+        )
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if recorder.is_rewritten(frame.f_code) and frame.f_lasti in _protected(frame.f_code):

@@ -16,7 +16,7 @@ from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import function_guards, mode_guard, module_guards, size_guards
+from stillgraph.trace.facts import WorldGuards, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
@@ -205,8 +205,7 @@ class _Attempt:
         guards = [
             mode_guard(),
             *self.inputs.guards,
-            *module_guards(list(self.finder.everything()), self.state_keys),
-            *function_guards(self.functions, self.state_keys),
+            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied).collect(),
             *size_guards(self.session, self.inputs),
         ]
         return Program(

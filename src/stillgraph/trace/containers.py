@@ -63,8 +63,6 @@ def _node_type(value: Any) -> Any:
     kind = type(value)
     if _pytree.is_namedtuple_instance(value) and kind not in _pytree.SUPPORTED_NODES:
         return collections.namedtuple
-    if _pytree.is_structseq_instance(value):
-        return None
     return kind
 
 

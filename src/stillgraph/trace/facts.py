@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, cast
 
@@ -13,22 +14,29 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
+    Argument,
+    Attribute,
     Cell,
     ConstantGuard,
     Global,
     Guard,
     IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
     ModeGuard,
     SizeGuard,
     Slot,
     Source,
     TypeGuard,
 )
-from stillgraph.trace.frames import is_library, is_standard_library, is_torch
+from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.sources import Finder
 
-_PRIMITIVES = (int, float, str, bool, type(None), torch.dtype)
+_PRIMITIVES = (int, float, str, bool, type(None), torch.dtype, torch.device)
+_LONGEST = 64  # of the containers whose contents are guarded one by one
 
 
 def mode_guard() -> ModeGuard:
@@ -62,37 +70,112 @@ def _names_in(kind: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def module_guards(found: list[tuple[Any, Source]], inputs: set[Any]) -> list[Guard]:
-    """``training``, and the plain attributes that a module's own methods mention."""
-    guards: list[Guard] = []
-    for module, source in found:
-        if not isinstance(module, torch.nn.Module):
-            continue
-        guards.append(TypeGuard(source, type(module)))
-        guards.append(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
+@dataclass
+class WorldGuards:
+    """Collects the guards on what the code of a capture could read.
+
+    Attributes:
+        finder: the objects that the call reaches.
+        functions: those that were rewritten.
+        inputs: keys of the places whose numbers are inputs of the program; they are not guarded.
+        relied: places whose old value is part of the program's effects.
+    """
+
+    finder: Finder
+    functions: list[FunctionType]
+    inputs: set[Any]
+    relied: set[tuple[int, str]]
+    guards: dict[Any, Guard] = field(default_factory=dict)
+
+    def collect(self) -> list[Guard]:
+        """All guards, each once."""
+        names = {name for function in self.functions for name in names_read(function.__code__)}
+        found = list(self.finder.everything())
+        for value, _ in found:
+            if isinstance(value, torch.nn.Module):
+                names |= _names_in(cast(Any, type(value)))
+        for function in self.functions:
+            self._function(function)
+        for value, source in found:
+            if isinstance(value, torch.nn.Module):
+                self._module(value, source)
+            elif self._was_read(source, names):
+                self._object(value, source, names)
+        return list(self.guards.values())
+
+    def _was_read(self, source: Source, names: set[str]) -> bool:
+        """Whether every step of a path is named in the code."""
+        while isinstance(source, (Attribute, Slot, Item)):
+            if not isinstance(source, Item) and source.name not in names and not source.name.startswith("__"):
+                return False
+            source = source.base
+        return not isinstance(source, Argument) or source.key == 0
+
+    # ---- modules
+    def _module(self, module: torch.nn.Module, source: Source) -> None:
+        self._add(TypeGuard(source, type(module)))
+        self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
+        for hooks in ("_forward_hooks", "_forward_pre_hooks"):
+            self._add(LengthGuard(Slot(source, "__dict__", hooks), len(getattr(module, hooks))))
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
+            self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
         names = _names_in(cast(Any, type(module)))
         for name, value in module.__dict__.items():
-            read = name in names and name != "training" and isinstance(value, _PRIMITIVES)
-            if read and ("attribute", id(module), name) not in inputs:
-                guards.append(ConstantGuard(Slot(source, "__dict__", name), value))
-    return guards
+            relied = (id(module), name) in self.relied
+            if (name in names or relied) and name != "training" and ("attribute", id(module), name) not in self.inputs:
+                self._value(Slot(source, "__dict__", name), value)
+        self._class_attributes(module, source, names)
 
+    def _class_attributes(self, value: Any, source: Source, names: frozenset[str] | set[str]) -> None:
+        for base in type(value).__mro__:
+            if is_torch(getattr(sys.modules.get(base.__module__), "__file__", None) or "") or base is object:
+                continue
+            for name, constant in vars(base).items():
+                if name in names and isinstance(constant, _PRIMITIVES) and not name.startswith("__"):
+                    self._value(Attribute(source, name), getattr(value, name))
 
-def function_guards(functions: list[FunctionType], inputs: set[Any]) -> list[Guard]:
-    """Constants and functions that rewritten functions find in their globals and closures."""
-    guards: dict[Source, Guard] = {}
-    for function in functions:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            if ("cell", id(cell)) not in inputs:
-                _guard_value(guards, Cell(name, cell), _contents(cell))
+    # ---- functions
+    def _function(self, function: FunctionType) -> None:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if ("cell", id(cell)) not in self.inputs:
+                self._value(Cell(name, cell), _contents(cell))
         module = function.__module__ or ""
         namespace = function.__globals__
         if getattr(sys.modules.get(module), "__dict__", None) is not namespace:
-            continue
+            return
         for name in names_read(function.__code__):
-            if name in namespace and ("global", id(namespace), name) not in inputs:
-                _guard_value(guards, Global(module, name), namespace[name])
-    return list(guards.values())
+            if name in namespace and ("global", id(namespace), name) not in self.inputs:
+                self._value(Global(module, name), namespace[name])
+
+    # ---- objects and containers
+    def _object(self, value: Any, source: Source, names: set[str]) -> None:
+        if isinstance(value, dict):
+            if len(value) <= _LONGEST:
+                self._add(KeysGuard(source, tuple(value)))
+                for key, item in value.items():
+                    self._value(Item(source, key), item)
+        elif isinstance(value, (list, tuple)):
+            if len(value) <= _LONGEST:
+                self._add(LengthGuard(source, len(value)))
+                for index, item in enumerate(value):
+                    self._value(Item(source, index), item)
+        elif not isinstance(value, (torch.Tensor, FunctionType, functools.partial)):
+            state = getattr(value, "__dict__", None)
+            if not isinstance(state, dict):
+                return
+            for name, item in state.items():
+                read = name in names or (id(value), name) in self.relied
+                if read and ("attribute", id(value), name) not in self.inputs:
+                    self._value(Attribute(source, name), item)
+
+    def _value(self, source: Source, value: Any) -> None:
+        if isinstance(value, _PRIMITIVES):
+            self._add(ConstantGuard(source, value))
+        elif isinstance(value, FunctionType) or (callable(value) and type(value).__name__.startswith("builtin")):
+            self._add(IdentityGuard(source, value))
+
+    def _add(self, guard: Any) -> None:
+        self.guards.setdefault((type(guard), guard.source), guard)
 
 
 def _contents(cell: Any) -> Any:
@@ -102,17 +185,10 @@ def _contents(cell: Any) -> Any:
         return ...
 
 
-def _guard_value(guards: dict[Source, Guard], source: Source, value: Any) -> None:
-    if isinstance(value, _PRIMITIVES):
-        guards.setdefault(source, ConstantGuard(source, value))
-    elif isinstance(value, FunctionType):
-        file = value.__code__.co_filename
-        if not (is_torch(file) or is_standard_library(file) or is_library(file)):
-            guards.setdefault(source, IdentityGuard(source, value))
-
-
 def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
-    """What torch's own code relied on about symbolic sizes.
+    """What torch's own code relied on about symbolic sizes, but for the sizes 0 and 1.
+
+    Those two only matter to torch's shape inference (broadcasting, contiguity): the program runs the same operations.
 
     Raises:
         CaptureError: a dimension declared symbolic had to be one number.
@@ -125,6 +201,8 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
     guards: list[Guard] = []
     for guard in env.guards:
         names = sorted(str(s) for s in guard.expr.free_symbols)
+        if recorder.symbolic.excludes_only_zero_or_one(guard.expr):
+            continue
         if names and all(name in inputs.symbols for name in names):
             sizes = tuple((name, *inputs.symbols[name]) for name in names)
             guards.append(SizeGuard(recorder.symbolic.python_text(guard.expr), sizes))

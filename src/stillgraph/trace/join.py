@@ -116,17 +116,31 @@ def same_constant(left: Any, right: Any) -> bool:
     return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
 
 
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A leaf that two paths have to hand out, and the type that covers what they have."""
+
+    left: Any
+    right: Any
+    type: Type
+    place: str
+
+    def side(self, index: int) -> Any:
+        """What the left (0) or right (1) path has."""
+        return self.right if index else self.left
+
+
 @dataclass
 class Joiner:
     """Joins places one after another and collects the leaves that the two paths have to hand out.
 
-    ``pairs`` are those leaves: ``(left, right, type of the join)``. A leaf is a tensor, a number, None, `MISSING` (the
+    ``pairs`` are those leaves. A leaf is a tensor, a number, None, `MISSING` (the
     path did not assign the variable) or `DEAD` (the path never arrives).
     """
 
     recorder: Recorder
     mark: int  # symbols made since are local to the paths
-    pairs: list[tuple[Any, Any, Type]] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
     allow_unjoined: bool = True
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     _flag: int | None = None
@@ -154,7 +168,7 @@ class Joiner:
         if (left is None and is_leaf(right)) or (right is None and is_leaf(left)):
             return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_none=True))
         if is_leaf(left) and is_leaf(right):
-            return self._pair(left, right, join_types(self.type_of(left), self.type_of(right)))
+            return self._pair(left, right, join_types(self.type_of(left), self.type_of(right)), place)
         return self._join_containers(left, right, place)
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
@@ -178,7 +192,7 @@ class Joiner:
         if is_leaf(value):
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value
-            return self._pair(left, right, widen(self.type_of(value)))
+            return self._pair(left, right, widen(self.type_of(value)), place)
         parts = self.views[value is right](value)
         if parts is None:
             if empty is DEAD:
@@ -193,15 +207,15 @@ class Joiner:
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
         if self._flag is None:
             self._flag = len(self.pairs)
-            self.pairs.append((True, False, NumberType(bool)))
+            self.pairs.append(Pair(True, False, NumberType(bool), place))
         flag = self._flag
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)
         return lambda outs: Unjoined(outs[flag], first(outs), second(outs), place, failure)
 
-    def _pair(self, left: Any, right: Any, type_: Type) -> Build:
+    def _pair(self, left: Any, right: Any, type_: Type, place: str) -> Build:
         index = len(self.pairs)
-        self.pairs.append((left, right, type_))
+        self.pairs.append(Pair(left, right, type_, place))
         return lambda outs: outs[index]
 
     def type_of(self, value: Any) -> Type:

@@ -26,6 +26,7 @@ class Slot:
 
     type: Type
     entry: Any
+    place: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
         return state
     if isinstance(state, Slot):
         type_ = _cover(state.type, joiner, after, place)
-        return state if _same_type(type_, state.type) else Slot(type_, state.entry)
+        return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)
     if isinstance(state, Tree):
         return _widen_children(joiner, state, after, place)
     if state.value is DEAD or not same_constant(state.value, after):
@@ -59,11 +60,11 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if is_leaf(after) and before is DEAD:
-        return Slot(joiner.type_of(after), DEAD) if _carried_anyway(after) else Fixed(after)
+        return Slot(joiner.type_of(after), DEAD, place) if _carried_anyway(after) else Fixed(after)
     if is_leaf(after) and (before is None or before is MISSING):
-        return Slot(_optional(joiner.type_of(after), before), before)
+        return Slot(_optional(joiner.type_of(after), before), before, place)
     if is_leaf(before):
-        return Slot(_cover(joiner.type_of(before), joiner, after, place), before)
+        return Slot(_cover(joiner.type_of(before), joiner, after, place), before, place)
     parts = joiner.views[1](after)
     if (before is DEAD or before is MISSING) and parts is not None:
         children = tuple(Fixed(before) for _ in parts.children)

@@ -158,13 +158,13 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     ]
     leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
     with recorder.resume(arm.region):
-        arm.outputs = [leaf_node(recorder, value, slot.type, "") for slot, value in leaves]
+        arm.outputs = [leaf_node(recorder, value, slot.type, slot.place) for slot, value in leaves]
     check = _run_test(loop_, test)
     operands = unify_captures(recorder, [check.region, arm.region])
     test_graph = recorder.region.attribute("test", check.region.finish(check.outputs))
     body_graph = recorder.region.attribute("body", arm.region.finish(arm.outputs))
     slots = loop_.slots()
-    entries = tuple(leaf_node(recorder, slot.entry, slot.type, "") for slot in slots)
+    entries = tuple(leaf_node(recorder, slot.entry, slot.type, slot.place) for slot in slots)
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots]))

@@ -30,11 +30,6 @@ class StagedNumber:
     node: Any  # torch's symbolic node
     recorder: NumberRecorder
 
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """There so that torch lets a staged number stand for any argument; the recorder is asked first."""
-        return NotImplemented
-
     def __bool__(self) -> bool:
         return bool(self.recorder.number_demanded(self, "bool"))
 
@@ -150,6 +145,11 @@ class StagedFloat(StagedNumber, torch.SymFloat):
 
 class StagedBool(StagedNumber, torch.SymBool):
     """A ``bool`` that only the run knows."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """There so that torch lets it stand for a plain ``bool``; the recorder is asked first."""
+        return NotImplemented
 
 
 KINDS: dict[type, type] = {StagedInt: int, StagedFloat: float, StagedBool: bool}

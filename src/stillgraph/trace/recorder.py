@@ -50,6 +50,8 @@ class Recorder(TorchFunctionMode):
         self.region = self.root
         self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
         self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
+        self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
+        self.swallowing = 0  # context managers entered that may end an exception
         self._demanded = demanded
 
     # ---- being the current one
@@ -79,6 +81,9 @@ class Recorder(TorchFunctionMode):
         finally:
             self.region = outer
 
+    def before_risk(self) -> None:
+        """To be called before an operation is recorded that may raise when the program runs."""
+
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
         return False
@@ -93,8 +98,11 @@ class Recorder(TorchFunctionMode):
         handler = special.HANDLERS.get(func)
         if handler is not None:
             return handler(self, func, args, kwargs)
-        if getattr(func, "__name__", "") == "__get__":
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
             return special.read_attribute(self, func, args[0])
+        if name == "__set__":
+            return special.set_attribute(self, func, args)
         return self.record(func, args, kwargs)
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -154,6 +162,8 @@ class Recorder(TorchFunctionMode):
         """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
         if isinstance(value, (torch.Tensor, StagedNumber)):
             return self.region.node_of(value)
+        if isinstance(value, torch.Size) and all(type(d) is int for d in value):
+            return value
         if isinstance(value, (tuple, list)):
             return (
                 type(value)(self.to_node(v) for v in value)
@@ -211,6 +221,8 @@ class Recorder(TorchFunctionMode):
     # ---- numbers
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Record ``function(*args)`` on Python numbers."""
+        if function in special.MAY_RAISE or getattr(function, "__module__", "") == "math":
+            self.before_risk()
         if function is divmod:
             return (self.number_operation(special.FLOORDIV, args), self.number_operation(special.MOD, args))
         result = special.number_result(self, function, args)
@@ -243,10 +255,11 @@ class Recorder(TorchFunctionMode):
     def type_of(self, value: Any) -> Type:
         """The type of a tensor or number."""
         optional = getattr(value, "stillgraph_optional", (False, False))
+        mixed = (getattr(value, "stillgraph_grad_differs", False), getattr(value, "stillgraph_may_be_number", False))
         if isinstance(value, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 fake = self.fake_of(value) if not is_fake(value) else value
-                return TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *optional)
+                return TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
         return NumberType(kind_of(value), *optional)
 
     def instantiate(self, type_: Type) -> Any:
@@ -256,6 +269,9 @@ class Recorder(TorchFunctionMode):
         else:
             shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
             value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
+        if isinstance(type_, TensorType):
+            value.stillgraph_grad_differs = type_.grad_differs
+            value.stillgraph_may_be_number = type_.may_be_number
         if type_.may_be_none or type_.may_be_unbound:
             value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
         return value

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -25,6 +27,14 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
+
+
+def _holds_staged(value: Any) -> bool:
+    """Whether a function closes over something staged."""
+    if not isinstance(value, FunctionType):
+        return False
+    cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]
+    return any(isinstance(c, (torch.Tensor, StagedNumber)) for c in [*cells, *(value.__defaults__ or ())])
 
 
 @dataclass
@@ -52,6 +62,8 @@ class Results:
             return Same(source)
         parts = split(value)
         if parts is None and not self._is_own_instance(value):
+            if isinstance(value, Iterator) or _holds_staged(value):
+                raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
             return Constant(value)
         if id(value) in self._shared:
             return Shared(self._shared[id(value)])

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.arms import refuse_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
@@ -97,6 +98,10 @@ class Session(Recorder):
     def is_rewritten(self, code: CodeType) -> bool:
         """Whether a code object is rewritten code."""
         return self._is_converted(code)
+
+    def before_risk(self) -> None:
+        """Refuse an operation on numbers that may raise in the run where a ``try`` might catch that."""
+        refuse_in_try(self)
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
 FLOORDIV, MOD = operator.floordiv, operator.mod
+MAY_RAISE = frozenset({operator.floordiv, operator.mod, operator.truediv, operator.pow, operator.lshift, divmod})
 _T = torch.Tensor
 
 # ---- how a call is spelled in the graph
@@ -239,6 +240,8 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
     name = func.__self__.__name__
     fake = recorder.to_fake(tensor)
+    if name in ("requires_grad", "is_leaf", "grad_fn") and getattr(fake, "stillgraph_grad_differs", False):
+        raise refuse("SG301", f"{name} differs from path to path here", location=here())
     if name == "shape":
         return read_shape(recorder, tensor, fake)
     with recorder.symbolic.fake_mode:
@@ -246,7 +249,7 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     if name in _PLAIN_ATTRIBUTES or not has_staged(result):
         return result
     if name in ("grad", "_grad", "_base"):
-        return recorder.reals.get(id(result), result)
+        raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
     return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
 
 
@@ -376,14 +379,31 @@ def _stack(data: Any, kwargs: dict[str, Any]) -> Any:
     return stacked.requires_grad_() if kwargs.get("requires_grad") else stacked
 
 
-def _set_attribute(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
+def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
+    """``tensor.data = …``, ``tensor.requires_grad = …``: done to the fake, and recorded."""
     name = func.__self__.__name__
+    if recorder.region.parent is not None:
+        raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
         func(*recorder.to_fake(args))
     recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
 
 
+def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
+    """Hooks on tensors: put on when the program runs."""
+    recorder.emit("call_method", func.__name__, args, kwargs)
+
+
+def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
+
+
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    _T.register_hook: _register,
+    _T.retain_grad: _register,
+    _T.apply_: _cannot,
+    _T.map_: _cannot,
+    _T.map2_: _cannot,
     _T.size: _size,
     _T.item: _item,
     _T.tolist: _tolist,

@@ -12,8 +12,8 @@ from torch import fx
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, refuse_join
-from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.join import DEAD, Joiner, Pair, refuse_join
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
 
@@ -111,6 +111,8 @@ def _close_branch(
     if left.diverged and right.diverged:
         raise Diverged
     for place, before, build in builds:
+        if isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes):
+            recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
         if value is not before:
             recorder.journal.write(place, value)
@@ -141,23 +143,21 @@ def _emit_cond(recorder: Recorder, predicate: Any, left: Arm, right: Arm, joiner
     return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
 
 
-def _as_flag(recorder: Recorder, predicate: Any, pair: tuple[Any, Any, Type]) -> Any:
+def _as_flag(recorder: Recorder, predicate: Any, pair: Pair) -> Any:
     """The condition itself, or its opposite, for a leaf that is ``True`` on one path and ``False`` on the other."""
-    if pair[0] is True and pair[1] is False:
+    if pair.left is True and pair.right is False:
         if not isinstance(predicate, torch.Tensor):
             return predicate
         return recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
-    if pair[0] is False and pair[1] is True:
+    if pair.left is False and pair.right is True:
         return recorder.fresh_result(bool, recorder.emit("call_function", operator.not_, (predicate,), {}))
     return None
 
 
-def _emit_arms(
-    recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs: list[tuple[Any, Any, Type]]
-) -> list[Any]:
+def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs: list[Pair]) -> list[Any]:
     for arm, side in ((left, 0), (right, 1)):
         with recorder.resume(arm.region):
-            arm.outputs = [leaf_node(recorder, pair[side], pair[2], "") for pair in pairs]
+            arm.outputs = [leaf_node(recorder, pair.side(side), pair.type, pair.place) for pair in pairs]
     operands = unify_captures(recorder, [left.region, right.region])
     graphs = [
         recorder.region.attribute(stem, arm.region.finish(arm.outputs))
@@ -165,7 +165,7 @@ def _emit_arms(
     ]
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
     node.args = (node.args[0], *graphs, tuple(operands))
-    return bind_outputs(recorder, node, [type_ for _, _, type_ in pairs])
+    return bind_outputs(recorder, node, [pair.type for pair in pairs])
 
 
 def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type]) -> list[Any]:

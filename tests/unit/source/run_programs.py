@@ -20,6 +20,7 @@ class Box:
 
 
 def environment(events: list[object]) -> dict[str, Any]:
+    """The globals of a program; what it does is noted in `events`."""
     fuel = iter(range(60))
 
     def log(key: object, value: object = None) -> object:
@@ -48,16 +49,19 @@ def environment(events: list[object]) -> dict[str, Any]:
             "swallow": lambda kind: manager("swallow", kind), "grumpy": lambda value: manager(value, grumpy=True)}
 
 
-def define(source: str, events: list[object]) -> Callable[..., Any]:
+def define(source: str) -> Callable[..., Any]:
     file = f"<program {next(_files)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    namespace = environment(events)
+    namespace: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):
         exec(compile(source, file, "exec"), namespace)
     return namespace["program"]
 
 
-def outcome(program: Callable[..., Any], events: list[object], a: int, b: int) -> tuple[object, ...]:
+def outcome(program: Callable[..., Any], a: int, b: int) -> tuple[object, ...]:
+    """What a program does in a fresh environment."""
+    events: list[object] = []
+    program.__globals__.update(environment(events))
     box, items = Box(), [1, 2, 3]
     try:
         result: object = program(a, b, box, items)
@@ -69,18 +73,16 @@ def outcome(program: Callable[..., Any], events: list[object], a: int, b: int) -
         result = "NameError"
     except Exception as error:
         result = type(error), str(error).replace("UnboundLocalError", "NameError")
-    return repr(result), events[:], sorted(vars(box)), repr([v for v in vars(box).values() if not callable(v)]), \
-        repr(program.__globals__.get("G")), repr(items)
+    values = [value for value in vars(box).values() if not callable(value)]
+    return repr(result), events, sorted(vars(box)), repr(values), repr(program.__globals__.get("G")), repr(items)
 
 
 def check(source: str) -> None:
+    """Compare a program with its rewritten self."""
+    program = define(source)
+    made = rewritten(program)
     for a, b in ((0, 1), (1, 0), (2, 5), (-1, 3)):
-        events: list[object] = []
-        original = define(source, events)
-        expected = outcome(original, events, a, b)
-        events = []
-        fresh = define(source, events)
-        assert outcome(rewritten(fresh), events, a, b) == expected, source
+        assert outcome(made, a, b) == outcome(program, a, b), source
 
 
 def write(seed: int, **options: Any) -> str:

@@ -141,17 +141,14 @@ def test_every_step_is_shown() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_function_works_after_every_step(seed: int) -> None:
-    source = run_programs.write(seed)
-    events: list[object] = []
-    expected = run_programs.outcome(run_programs.define(source, events), events, 2, 5)
+    program = run_programs.define(run_programs.write(seed))
+    expected = run_programs.outcome(program, 2, 5)
+    analysis = module._analysis(program)
     for count in range(len(STEPS) + 1):
-        events = []
-        fresh = run_programs.define(source, events)
-        analysis = module._analysis(fresh)
         made = analysis.rewrite(frozenset(), {}, STEPS[:count])
-        supplied = {local: module._operator(name, OPERATORS, fresh) for name, local in made.operators.items()}
-        bound = module.bind(made.code, fresh, supplied)
-        assert run_programs.outcome(bound, events, 2, 5) == expected, STEPS[:count][-1:]
+        supplied = {local: module._operator(name, OPERATORS, program) for name, local in made.operators.items()}
+        bound = module.bind(made.code, program, supplied)
+        assert run_programs.outcome(bound, 2, 5) == expected, STEPS[:count][-1:]
 
 
 def test_every_syntax_node_is_rewritten_or_left_alone_on_purpose() -> None:
@@ -243,7 +240,7 @@ def test_equal_code_of_different_files_is_kept_apart() -> None:
 
 def test_the_cache_does_not_keep_code_alive() -> None:
     source = run_programs.write(3)
-    function = run_programs.define(source, [])
+    function = run_programs.define(source)
     rewritten(function)
     code = weakref.ref(function.__code__)
     before = len(module._analyses)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from tests.unit.source.run_programs import check, write
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2 ** 40))
 def test_a_random_function(seed: int) -> None:
     check(write(seed))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=75, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2 ** 40))
 def test_a_random_generator(seed: int) -> None:
     check(write(seed, generator=True))
