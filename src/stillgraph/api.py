@@ -367,20 +367,20 @@ def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
     return load_program(path)
 
 
-def trace(function: Any, args: Sequence[Any]) -> TracedFunction:
-    """Run ``function(*args)`` once and record its tensor operations; no control flow is converted.
+def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
+    """Run ``fn(*args)`` once and record its tensor operations; no control flow is converted.
 
     Args:
-        function: a function or module.
+        fn: a function or module.
         args: real arguments; the conditions they decide stay decided.
 
     Returns:
         A callable that repeats the recorded operations; its ``program`` can be printed and saved.
     """
-    if not callable(function):
-        raise TypeError(f"trace takes a function or module, not {function!r}")
+    if not callable(fn):
+        raise TypeError(f"trace takes a function or module, not {fn!r}")
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    target = getattr(function, "original", function)
+    target = getattr(fn, "original", fn)
     program = trace_call(target, arguments, getattr(target, "__name__", type(target).__name__))
     return TracedFunction(target, program, lower(program, None).run)
 
@@ -390,12 +390,12 @@ def _spec_of(target: Any) -> Specs | None:
     return static._spec if isinstance(static, Static) else None
 
 
-def not_to_static(function: Any) -> Any:
+def not_to_static(fn: Any) -> Any:
     """Leave a function as it is: it is called, not rewritten. Usable as a decorator."""
-    if not callable(function):
-        raise TypeError(f"not_to_static takes a function, not {function!r}")
-    mark_skipped(function)
-    return function
+    if not callable(fn):
+        raise TypeError(f"not_to_static takes a function, not {fn!r}")
+    mark_skipped(fn)
+    return fn
 
 
 def ignore_modules(modules: Sequence[ModuleType]) -> None:

@@ -298,6 +298,13 @@ def _next(iterator: Any, *default: Any) -> Any:
 _OURS_ITERATORS = (Rows, Range, Listed, Enumerated, Zipped, Reversed)
 
 
+def _parameter(*args: Any, **kwargs: Any) -> Any:
+    """``torch.nn.Parameter``: made by the program."""
+    capture = session()
+    assert capture is not None
+    return capture.record(torch.nn.Parameter, args, kwargs)
+
+
 def _generator(*args: Any) -> Any:
     raise refuse("SG305", "a random generator is made inside the function; make it outside", location=here())
 
@@ -312,6 +319,7 @@ def _seed(seed: Any) -> torch.Generator:
 
 _OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
+    torch.nn.Parameter: _parameter,
     torch.Generator: _generator,
     next: _next,
     **{f: _at_run_time(f, float) for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter)},

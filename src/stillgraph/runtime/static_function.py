@@ -30,6 +30,9 @@ class StaticFunction(Generic[P, R]):
     Calling it gives what the original gives. It is a descriptor: in a class body it becomes a method.
     """
 
+    #: One capture at a time in the process: it works on the user's own objects. (Re-entrant: captures may nest.)
+    capturing = threading.RLock()
+
     #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
     takes_call: frozenset[str] = frozenset({"get_program", "explain"})
 
@@ -79,7 +82,6 @@ class StaticFunction(Generic[P, R]):
         self._is_enabled = is_enabled
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size)
-        self._capture_lock = threading.RLock()  # re-entrant: what is captured may call us again
         self._rolled_back = False
         self._warned = False
 
@@ -108,7 +110,7 @@ class StaticFunction(Generic[P, R]):
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
         """Capture a call that no program fits, unless another thread just did."""
-        with self._capture_lock:
+        with self.capturing:
             found = self._cache.find(args, kwargs)
             if found is not None:
                 return found

@@ -9,17 +9,19 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
+from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, InternalError
+from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import WorldGuards, mode_guard, size_guards
+from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards, writes_in_place
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
+from stillgraph.trace.modules import ModuleTables
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
@@ -86,6 +88,10 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
     if restart.kind == "convert":
         knowledge.convert |= restart.what
         knowledge.watch |= {code.co_name for code in restart.what}
+    elif restart.kind == "convert_libraries":
+        knowledge.convert_libraries = True
+    elif restart.kind == "aliases":
+        knowledge.aliases_matter = True
     else:
         knowledge.promote.add(restart.what)
 
@@ -110,7 +116,7 @@ class _Attempt:
             self.finder.add_function(function)
         else:
             self.finder.add_root(function)
-        self.inputs = Inputs(self.finder, symbolic_dims)
+        self.inputs = Inputs(self.finder, symbolic_dims, knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
         self.outer_cells: dict[int, str] = {}
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
@@ -129,6 +135,7 @@ class _Attempt:
         Whatever happens, the user's objects are left as they were.
         """
         self.finder.complete()
+        tables = ModuleTables(list(self.finder.everything()))
         try:
             with torch._C.DisableTorchFunction():
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
@@ -143,9 +150,26 @@ class _Attempt:
                     effects = results.effects(written, self.outer_cells)
                     graph = self.session.root.finish(results.outputs)
                     self.journal.rollback(0)  # guards are about the world as it was
+                    self._require_unchanged(tables)
+                    self._require_aliases(graph)
                     return self._program(name, template, effects, graph)
         finally:
             self.journal.rollback(0)
+            tables.restore()
+
+    def _require_aliases(self, graph: fx.GraphModule) -> None:
+        """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""
+        if not self.knowledge.aliases_matter and (writes_in_place(graph) or any(map(compares_objects, self.functions))):
+            raise Restart("aliases", None)
+
+    def _require_unchanged(self, tables: ModuleTables) -> None:
+        """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
+        changed = tables.restore()
+        if changed is None:
+            return
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+        raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
 
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)

@@ -40,6 +40,7 @@ class Inputs:
 
     finder: Finder
     symbolic_dims: Dims
+    aliases_matter: bool = False  # whether the code writes to tensors in place or compares objects with ``is``
     recorder: Recorder | None = None
     inputs: list[Input] = field(default_factory=list)
     nodes: list[fx.Node] = field(default_factory=list)
@@ -87,25 +88,34 @@ class Inputs:
     def _tensor(self, value: torch.Tensor, source: Source) -> torch.Tensor:
         recorder = self.recorder
         assert recorder is not None
-        for other, seen in self._tensors:
-            if other is value:
-                self.guards.append(AliasGuard(seen, source, same=True))
-                return recorder.fake_of(value)
-            if other.dtype == value.dtype and other.shape == value.shape:
-                self.guards.append(AliasGuard(seen, source, same=False))
-        self._tensors.append((value, source))
+        same = self._note_alias(value, source)
+        if same and self.aliases_matter:
+            return recorder.fake_of(value)
         name = self._name(source)
         dims = self.symbolic_dims(source, value)
         if any(dims):
             fake = recorder.symbolic.fake_dynamic(value, dims, name)
             recorder.fakes[id(value)] = (value, fake)
             self._note_symbols(fake, source)
+        elif same:
+            fake = recorder.symbolic.fake_apart(value)
         else:
             fake = recorder.fake_of(value)
         recorder.reals.pop(id(fake), None)  # the user's code sees the fake itself
         self.guards.append(tensor_guard(value, source, dims))
         self._add(Input(name, "argument", source, fake), fake)
         return fake
+
+    def _note_alias(self, value: torch.Tensor, source: Source) -> bool:
+        """Whether a tensor was passed before; where that matters, which arguments are the same one is guarded."""
+        known = False
+        for other, seen in self._tensors:
+            if other is value or (other.dtype == value.dtype and other.shape == value.shape):
+                known = known or other is value
+                if self.aliases_matter:
+                    self.guards.append(AliasGuard(seen, source, same=other is value))
+        self._tensors.append((value, source))
+        return known
 
     def _note_symbols(self, fake: torch.Tensor, source: Source) -> None:
         for dim, size in enumerate(fake.shape):

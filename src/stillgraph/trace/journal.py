@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
+
 
 class _Missing:
     def __repr__(self) -> str:
@@ -53,8 +55,13 @@ class AttributePlace:
         return MISSING
 
     def set(self, value: Any) -> None:
+        own = getattr(self.target, "__dict__", None)
         if value is not MISSING:
-            setattr(self.target, self.name, value)
+            raw = isinstance(own, dict) and not isinstance(self.target, (type, torch.nn.Module))
+            if raw and not hasattr(getattr(type(self.target), self.name, None), "__set__"):
+                own[self.name] = value  # undoing must not run a __setattr__ of the user's
+            else:
+                setattr(self.target, self.name, value)
         elif self.get() is not MISSING:
             delattr(self.target, self.name)
 

@@ -29,6 +29,8 @@ class Knowledge:
 
     convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
+    convert_libraries: bool = False  # all of them: one writes to modules on its own
+    aliases_matter: bool = False  # which arguments are one and the same object
     promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
     keep: set[tuple[Any, str]] = field(default_factory=set)  # ... that turned out to be needed as constants
 
@@ -122,7 +124,7 @@ class Session(Recorder):
             return True
         if is_torch(file) or is_standard_library(file):
             return False
-        return self.in_arm or not is_library(file)
+        return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
 
     def _demand(self, value: Any, what: str) -> Any:
         """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse."""

@@ -338,10 +338,10 @@ def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if is_number(data) and isinstance(data, StagedNumber):
         return _scalar(recorder, data, kwargs)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        constant = torch.utils._pytree.tree_map(lambda a: a, data)
+        if recorder.is_outer(data):
+            raise refuse("SG305", "a numpy array from outside the function becomes a tensor", location=here())
         with torch._C.DisableTorchFunction():
-            real = func(constant, *args[1:], **kwargs).clone()
-        return real
+            return func(data, *args[1:], **kwargs).clone()
     return recorder.record(func, args, kwargs)
 
 

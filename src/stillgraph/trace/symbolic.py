@@ -65,6 +65,10 @@ class Symbolic:
         """The fake counterpart of a real tensor, with its exact sizes."""
         return self.fake_mode.from_tensor(tensor, static_shapes=True)
 
+    def fake_apart(self, tensor: torch.Tensor) -> torch.Tensor:
+        """One more fake counterpart of a tensor that has one already."""
+        return self.fake_mode.from_tensor(tensor.detach().requires_grad_(tensor.requires_grad), static_shapes=True)
+
     def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
         """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
         from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
