@@ -14,6 +14,11 @@ from torch.export import Dim, ExportedProgram
 from stillgraph.core.diagnostics import refuse
 
 
+_LOGGERS = (
+    "torch.export", "torch._export", "torch.fx.experimental.symbolic_shapes", "torch.onnx", "onnxscript", "onnx_ir",
+)
+
+
 def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list[set[int]]) -> ExportedProgram:
     """Trace a module of tensors.
 
@@ -42,7 +47,7 @@ def summary(error: BaseException) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep torch's own remarks on the way to an export away from the user's terminal."""
-    loggers = [logging.getLogger(name) for name in ("torch.export", "torch.fx.experimental.symbolic_shapes")]
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.regions import Loop, all_regions, controls, copied, outputs, placeholders
+from stillgraph.passes.regions import Loop, all_regions, controls, copied, outputs, placeholders, results
 from stillgraph.passes.values import value_of
 from stillgraph.program.program import Program
 
@@ -46,6 +46,7 @@ def hide_growth(program: Program) -> Program:
 
         while (t = x): t = cat([t, s])     →     while (t = forget_sizes(x, [0])):
                                                      t = take_sizes_of(cat([t, s]), t)
+                                                 t = forget_sizes(t, [0])
     """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
@@ -83,6 +84,11 @@ def _loop(loop: Loop) -> None:
             continue
         with loop.node.graph.inserting_before(loop.node):
             entries[index] = _operation(loop.node.graph, forget_sizes, (entries[index], dims), inside[index])
+        result = results(loop.node).get(index)
+        if result is not None:
+            with loop.node.graph.inserting_after(result):
+                behind = _operation(loop.node.graph, forget_sizes, (result, dims), result)
+            result.replace_all_uses_with(behind, delete_user_cb=lambda user, behind=behind: user is not behind)
         graph = loop.body.graph
         with graph.inserting_before(graph.output_node()):
             left = _operation(graph, take_sizes_of, (outputs(loop.body)[index], inside[index]), inside[index])

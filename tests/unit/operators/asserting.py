@@ -1,0 +1,27 @@
+"""Functions with `assert`, outside the test files, whose assertions pytest rewrites."""
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def with_message(x: Tensor) -> Tensor:
+    assert x.sum() > 0, f"sum is {x.sum().item():.1f} of {x.shape}"
+    assert (x < 20).all()
+    return x
+
+
+def with_a_value(x: Tensor) -> Tensor:
+    assert x.sum() > 0, ("not", "text")
+    return x
+
+
+def of_a_constant(x: Tensor, limit: int) -> Tensor:
+    assert x.dim() < limit, f"at most {limit}"
+    return x * 2
+
+
+def in_a_loop(x: Tensor) -> Tensor:
+    while x.sum() > 1:
+        assert x.max() < 20, x.max().item()
+        x = x / 2
+    return x

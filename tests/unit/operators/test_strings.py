@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.operators.strings import assert_, is_staged, print_, text
+from stillgraph.program.operations import print_ as run_print
+from tests.unit.operators import asserting
+from tests.unit.trace.agreement import N, P, agree, count, program_of, refusal
+
+CALLS = (P, N, P * 20)
+
+
+# ---- plain
+def test_plain_text() -> None:
+    assert text("{} of {!r:>{}}", 1, "b", 5) == "1 of   'b'"
+
+
+def test_plain_print(capsys: pytest.CaptureFixture[str]) -> None:
+    print_(1, "a", sep="-", end="!")
+    assert capsys.readouterr().out == "1-a!"
+
+
+def test_plain_assert() -> None:
+    assert_(1)
+    assert_([1], lambda: pytest.fail("the message is not needed"))
+    with pytest.raises(AssertionError, match="^$"):
+        assert_(0)
+    with pytest.raises(AssertionError, match="^why$"):
+        assert_([], lambda: "why")
+
+
+@pytest.mark.parametrize(
+    ("value", "staged"),
+    [(1, False), ("a", False), ([1, {"a": (2,)}], False), (P, True), ([1, {"a": (P,)}], True), ({P}, True)],
+)
+def test_what_is_staged(value: object, staged: bool) -> None:
+    assert is_staged(value) is staged
+
+
+# ---- staged
+def prints(x: Tensor) -> Tensor:
+    k = x.sum().item()
+    print("constant", 1, None, [1, "a"], sep="|", end="!\n")
+    print(k, int(k), k > 0, x, [k, x[0]], {"a": k})
+    print(f"{k:.2f} {k!r:>8} {int(k):+d} {k > 0} {x}")
+    print()
+    return x
+
+
+def prints_in_a_loop(x: Tensor) -> Tensor:
+    n = 0
+    while x.sum() > 1:
+        x = x / 2
+        print(n, x.sum().item())
+        n += 1
+    else:
+        print("done", n)
+    return x
+
+
+@pytest.mark.parametrize("function", [prints, prints_in_a_loop])
+def test_printing(function: Any) -> None:
+    agree(function, *CALLS)
+
+
+def test_nothing_is_printed_during_capture(capsys: pytest.CaptureFixture[str]) -> None:
+    assert count(program_of(prints, P), run_print) == 4
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("function", [asserting.with_message, asserting.with_a_value, asserting.in_a_loop])
+def test_assertions(function: Any) -> None:
+    agree(function, *CALLS, P * 10)
+
+
+def test_an_assertion_about_constants_is_decided_during_capture() -> None:
+    agree(asserting.of_a_constant, (P, 2), (P, 1), programs=2)
+    assert count(program_of(asserting.of_a_constant, P, 2), asserting.of_a_constant) == 0
+
+
+def raises(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise KeyError(f"{x.sum().item()}", 2)
+    if x.sum() > 50:
+        raise ValueError
+    return x
+
+
+def test_messages_with_staged_values() -> None:
+    agree(raises, *CALLS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: f"{x.sum().item()}" + "a",
+        lambda x: len(str(x.sum().item())),
+        lambda x: {f"{x.sum()}": 1},
+        lambda x: str(x.sum().item()),
+        lambda x: "%d" % int(x.sum()),
+    ],
+)
+def test_texts_of_staged_values_cannot_be_computed_with(function: Any) -> None:
+    error = refusal(function, P)
+    assert isinstance(error, sg.CaptureError)
+    assert error.reason.code == "SG302"
+
+
+def test_texts_of_constants_can() -> None:
+    def constant(x: Tensor) -> tuple[str, str]:
+        return f"{x.dim()}-{x.dtype}" + "!", str(torch.float32)
+
+    agree(constant, P)
