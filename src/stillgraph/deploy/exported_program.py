@@ -27,6 +27,7 @@ from stillgraph.passes.regions import (
     set_outputs,
 )
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
+from stillgraph.passes.whole_graph import unwrap_tests
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Attribute, Source
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Template
@@ -174,7 +175,7 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     packer.write_effects(program.effects)
     leaves = leaves_of(program.result)
     set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
-    _unwrap_tests(module)
+    unwrap_tests(module)
     module.graph.lint()
     examples = tuple(_example(t, taken.dynamic) for t, taken in zip(values_of(signature, args, kwargs), signature.taken))
     dynamic = [set(taken.dynamic) for taken in signature.taken]
@@ -183,16 +184,6 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
 
 def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | None:
     return kinds[leaf.index] if isinstance(leaf, Output) else kind_of(leaf.value)
-
-
-def _unwrap_tests(module: fx.GraphModule) -> None:
-    """torch wants the truth value itself from the test of a loop, not a tuple of it."""
-    for region in all_regions(module):
-        for control in controls(region):
-            if isinstance(control, Loop):
-                control.test.graph.output_node().args = (outputs(control.test)[0],)
-                control.test.recompile()
-        region.recompile()
 
 
 def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:

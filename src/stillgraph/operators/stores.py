@@ -81,6 +81,9 @@ def note_contents(target: Any) -> None:
     """To be called before a container is changed in place."""
     capture = session()
     if capture is not None and isinstance(target, CONTAINERS):
+        if id(target) in capture.origins:
+            kind = type(target).__name__
+            raise refuse("SG305", f"a {kind} is changed that is the caller's own on one path only", location=here())
         capture.journal.note(ContentsPlace(target))
 
 

@@ -15,7 +15,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import StagedNumber, is_number
-from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.recorder import Origin, Recorder
 
 
 class _Dead:
@@ -172,7 +172,7 @@ class Joiner:
         return self._join_containers(left, right, place)
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
-        first, second = self.views[0](left), self.views[1](right)
+        first, second = self._parts(left, 0), self._parts(right, 1)
         if first is None or second is None or first.type is not second.type:
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
         if first.context != second.context:
@@ -183,7 +183,32 @@ class Joiner:
             )
         builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         rebuild = first.rebuild
-        return lambda outs: rebuild([build(outs) for build in builds])
+        if not (self.recorder.is_outer(left) or self.recorder.is_outer(right)):
+            return lambda outs: rebuild([build(outs) for build in builds])
+        flag = self._take_flag(place)
+
+        def build_from_outer(outs: Sequence[Any]) -> Any:
+            joined = rebuild([build(outs) for build in builds])
+            self.recorder.origins[id(joined)] = Origin(joined, outs[flag], left, right)
+            return joined
+
+        return build_from_outer
+
+    def _parts(self, value: Any, side: int) -> Parts | None:
+        if isinstance(value, Unjoined):
+            state = value.__dict__
+            children = (state["flag"], state["left"], state["right"])
+            return Parts(
+                Unjoined, None, ("", "", ""), children, lambda new: Unjoined(*new, state["place"], state["failure"])
+            )
+        return self.views[side](value)
+
+    def _take_flag(self, place: str) -> int:
+        """The index of the leaf that tells which path was taken."""
+        if self._flag is None:
+            self._flag = len(self.pairs)
+            self.pairs.append(Pair(True, False, NumberType(bool), place))
+        return self._flag
 
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
@@ -193,7 +218,7 @@ class Joiner:
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value)), place)
-        parts = self.views[value is right](value)
+        parts = self._parts(value, int(value is right))
         if parts is None:
             if empty is DEAD:
                 return lambda _: value
@@ -205,10 +230,7 @@ class Joiner:
         return lambda outs: parts.rebuild([build(outs) for build in builds])
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
-        if self._flag is None:
-            self._flag = len(self.pairs)
-            self.pairs.append(Pair(True, False, NumberType(bool), place))
-        flag = self._flag
+        flag = self._take_flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)
         return lambda outs: Unjoined(outs[flag], first(outs), second(outs), place, failure)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -34,6 +35,16 @@ def current() -> Recorder | None:
     return _CURRENT.get()
 
 
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """A joined container that stands for an object of the caller's on one path: which one, by the staged ``flag``."""
+
+    joined: Any
+    flag: Any
+    left: Any
+    right: Any
+
+
 class Recorder(TorchFunctionMode):
     """One capture in progress.
 
@@ -51,6 +62,7 @@ class Recorder(TorchFunctionMode):
         self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
         self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
+        self.origins: dict[int, Origin] = {}
         self.swallowing = 0  # context managers entered that may end an exception
         self._demanded = demanded
 

@@ -24,7 +24,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.join import Unjoined, same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
 
@@ -60,6 +60,19 @@ class Results:
         source = self.finder.find(value)
         if source is not None:
             return Same(source)
+        origin = self.session.origins.get(id(value))
+        if origin is not None and isinstance(origin.flag, StagedNumber):
+            return self._choose_origin(origin)
+        return self._fresh(value)
+
+    def _choose_origin(self, origin: Origin) -> Template:
+        """The caller's own object on the path that left it alone, else a fresh one."""
+        sides = [self.finder.find(side) for side in (origin.left, origin.right)]
+        left, right = (self._fresh(origin.joined) if source is None else Same(source) for source in sides)
+        return Choice(self._output(origin.flag), left, right)
+
+    def _fresh(self, value: Any) -> Template:
+        """The template of an object that the capture made."""
         parts = split(value)
         if parts is None and not self._is_own_instance(value):
             if isinstance(value, Iterator) or _holds_staged(value):

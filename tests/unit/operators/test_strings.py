@@ -102,7 +102,6 @@ def test_messages_with_staged_values() -> None:
         lambda x: len(str(x.sum().item())),
         lambda x: {f"{x.sum()}": 1},
         lambda x: str(x.sum().item()),
-        lambda x: "%d" % int(x.sum()),
     ],
 )
 def test_texts_of_staged_values_cannot_be_computed_with(function: Any) -> None:
