@@ -25,6 +25,7 @@ from stillgraph.report.explain import Explanation, explain
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
 from stillgraph.runtime.traced import TracedFunction
+from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
@@ -88,7 +89,7 @@ class Static(StaticFunction[Any, Any]):
         super().__init__(
             original,
             self._capture_call,
-            compile_program=compile_program,
+            compile_program=functools.partial(compile_program, backend=backend),
             backend=backend,
             cache_size=cache_size,
             is_capturing=lambda: current() is not None,
@@ -117,11 +118,10 @@ class Static(StaticFunction[Any, Any]):
         return convert(function, OPERATORS, plain_callee=_plain_callee).code
 
 
-def compile_program(program: Program, backend: Any) -> Callable[..., Sequence[Any]]:
-    """A function of a program's inputs, by the native lowering."""
-    from stillgraph.runtime import backends
-
-    return lower(program, None if backend is backends._eager else backend).run
+def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
+    """A function of a program's inputs: natively, and under Inductor without gradients as one graph."""
+    native = lower(program, None if backend == "eager" else compile).run
+    return compile_whole(program, compile, native) if backend == "inductor" else native
 
 
 def capture_call(

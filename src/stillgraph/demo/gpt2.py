@@ -28,7 +28,8 @@ class GreedyDecoder(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         finished = torch.zeros(ids.shape[0], dtype=torch.bool)
         while not finished.all() and ids.shape[1] < self.max_length:
-            token = self.model(ids).logits[:, -1].argmax(dim=-1)
+            logits = self.model(ids, attention_mask=torch.ones_like(ids)).logits
+            token = logits[:, -1].argmax(dim=-1)
             token = token.masked_fill(finished, _PAD)
             ids = torch.cat([ids, token.unsqueeze(1)], dim=1)
             finished = finished | (token == self.eos)
@@ -45,7 +46,9 @@ def run(out: Path) -> Outcome:
         n_positions=32,
         bos_token_id=1,
         eos_token_id=2,
-        initializer_range=0.5,
+        initializer_range=0.5,  # so that the tokens vary
+        use_cache=False,
+        attn_implementation="eager",
     )
     torch.manual_seed(0)
     model = GPT2LMHeadModel(config).eval()

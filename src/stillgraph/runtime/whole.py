@@ -1,75 +1,100 @@
-"""Running a program as one compiled graph: loops and branches inside it, no Python in between. Inference only."""
+"""The whole-graph lowering at run time: for inference, a program with its loops and branches compiled as one graph."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
-from stillgraph.passes.whole_graph import Result, Whole, lower_whole
+from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.passes import pipeline
+from stillgraph.program.guards import ModeGuard
+from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
-from stillgraph.runtime.native import Compile, lower
 
-Run = Callable[..., tuple[Any, ...]]
+LOGGER = logging.getLogger("stillgraph.runtime")
+Run = Callable[..., Sequence[Any]]
+Compile = Callable[[fx.GraphModule, list[Any]], Run]
+
+_CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+_KINDS = ((torch.SymBool, bool), (torch.SymInt, int), (torch.SymFloat, float))
 
 
-def compile_whole(program: Program, compile: Compile) -> Run | None:
-    """A program as one graph compiled by a backend.
-
-    Gradients must be off when the result is called: torch's ``while_loop`` differentiates wrongly where a loop runs no
-    iteration.
+def compile_whole(program: Program, compile: Compile, native: Run) -> Run:
+    """Run a program as one compiled graph where that means the same, else by its native driver.
 
     Args:
         program: what to run.
         compile: the backend.
+        native: the native lowering; it takes over for good when the graph cannot be lowered or compiled.
 
     Returns:
-        A function of the program's inputs that gives the graph's outputs, like that of `runtime.native.lower`; it is
-        compiled at its first call, and where the backend fails the native lowering takes its place. None where the
-        native lowering is the right one from the start.
+        A function of the program's inputs.
     """
-    whole = lower_whole(program)
-    return None if whole is None else _Whole(program, whole, compile)
+    if not _is_worthwhile(program):
+        return native
+    try:
+        lowered = pipeline.run(program).graph
+    except StillgraphError as error:
+        LOGGER.info("%s runs by its native driver: %s", program.name, error)
+        return native
+    return _WholeGraph(program, lowered, compile, native)
 
 
-class _Whole:
-    def __init__(self, program: Program, whole: Whole, compile: Compile) -> None:
-        self._program = program
-        self._whole = whole
+def _is_worthwhile(program: Program) -> bool:
+    """Whether a program is for inference, has control flow, and leaves nothing to Python while it runs."""
+    modes = [guard.context for guard in program.guards if isinstance(guard, ModeGuard)]
+    if not modes or modes[0].grad or modes[0].inference or modes[0].autocast:
+        return False
+    nodes = [n for r in program.graph.modules() if isinstance(r, fx.GraphModule) for n in r.graph.nodes]
+    if any(n.target in EFFECTFUL or n.target is unbound for n in nodes):
+        return False
+    known = all(type(d) is int for i in program.inputs if isinstance(i.value, torch.Tensor) for d in i.value.shape)
+    return known and any(n.target in _CONTROL for n in nodes)
+
+
+class _WholeGraph:
+    """A lowered program: numbers go in and come out as Python numbers, tensors inside."""
+
+    def __init__(self, program: Program, lowered: fx.GraphModule, compile: Compile, native: Run) -> None:
+        self._name = program.name
+        self._lowered = lowered
         self._compile = compile
+        self._native = native
+        (returned,) = program.graph.graph.output_node().args
+        self._kinds = [_number_kind(value) for value in returned]  # type: ignore[union-attr]
         self._run: Run | None = None
 
-    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():
-            raise RuntimeError("a program compiled as a whole runs without gradients only")
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
         if self._run is None:
-            self._run = self._compiled(inputs)
+            return self._first(inputs)
         return self._run(*inputs)
 
-    def _compiled(self, inputs: tuple[Any, ...]) -> Run:
+    def _first(self, inputs: tuple[Any, ...]) -> Sequence[Any]:
         try:
-            function = self._compile(self._whole.module, self._tensors(inputs))
-        except Exception:  # whatever a backend cannot do in one piece, it may still do in several
-            return lower(self._program, self._compile).run
-        results = self._whole.results
+            compiled = self._compile(self._lowered, list(map(_as_tensor, inputs)))
+            outputs = self._finish(compiled(*map(_as_tensor, inputs)))
+        except Exception as error:  # whatever a compiler makes of a graph, the native driver runs it
+            LOGGER.info("%s runs by its native driver: %s", self._name, str(error).splitlines()[:1])
+            self._run = self._native
+            return self._native(*inputs)
+        self._run = lambda *given: self._finish(compiled(*map(_as_tensor, given)))
+        return outputs
 
-        def run(*inputs: Any) -> tuple[Any, ...]:
-            given = function(*self._tensors(inputs))
-            return tuple([_result(result, given, inputs) for result in results])
-
-        return run
-
-    def _tensors(self, inputs: tuple[Any, ...]) -> list[Any]:
-        if not self._whole.number_inputs:
-            return list(inputs)
-        tensors = list(inputs)
-        for index, dtype in self._whole.number_inputs:
-            tensors[index] = torch.tensor(inputs[index], dtype=dtype)
-        return tensors
+    def _finish(self, outputs: Sequence[Any]) -> list[Any]:
+        return [v if kind is None else kind(v) for kind, v in zip(self._kinds, outputs, strict=True)]
 
 
-def _result(result: Result, given: Any, inputs: tuple[Any, ...]) -> Any:
-    if result.output is not None:
-        value = given[result.output]
-        return value if result.kind is None else result.kind(value.item())
-    return result.constant if result.input is None else inputs[result.input]
+def _as_tensor(value: Any) -> Any:
+    return value if isinstance(value, torch.Tensor) else torch.tensor(value)
+
+
+def _number_kind(value: Any) -> type | None:
+    """The Python type of an output that is a number."""
+    value = value.meta.get("val") if isinstance(value, fx.Node) else value
+    if isinstance(value, (bool, int, float)):
+        return type(value)
+    return next((kind for symbolic, kind in _KINDS if isinstance(value, symbolic)), None)

@@ -111,7 +111,7 @@ def test_dtypes(dtype: torch.dtype) -> None:
         y = x * 2 if x.sum() > 1 else x + x
         n = 0
         while y.sum() > 1:
-            y = y - 1
+            y = y // 2
             n += 1
         return y, n, x.max().item(), bool(x[0])
 
