@@ -36,10 +36,10 @@ def test_every_part_agrees_and_writes_its_files(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "PARTS", (demo.Part("bert", "BERT", ("no_such_package",)),))
+    monkeypatch.setattr(demo, "PARTS", (demo.Part("bert", "BERT", "a step", ("no_such_package",)),))
     console = _console()
     assert not demo.run(tmp_path, console)
-    assert "bert: needs no_such_package" in _printed(console)
+    assert "BERT: needs no_such_package" in _printed(console)
 
 
 def test_a_part_that_fails_does_not_keep_the_others_from_running(
@@ -52,11 +52,11 @@ def test_a_part_that_fails_does_not_keep_the_others_from_running(
         raise ValueError("no such thing")
 
     monkeypatch.setattr(demo.Part, "run", run)
-    monkeypatch.setattr(demo, "PARTS", (demo.Part("one", "One"), demo.Part("two", "Two")))
+    monkeypatch.setattr(demo, "PARTS", (demo.Part("one", "One", "a"), demo.Part("two", "Two", "b")))
     console = _console()
     assert not demo.run(tmp_path, console)
     assert ran == ["one", "two"]
-    assert "one: ValueError: no such thing" in _printed(console)
+    assert "One: ValueError: no such thing" in _printed(console)
 
 
 def test_parts_are_modules_of_the_demonstration() -> None:

@@ -10,6 +10,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -18,9 +19,10 @@ from stillgraph.demo.outcome import Outcome, node_count, regions
 
 @dataclass(frozen=True)
 class Part:
-    """One part: its module here, what it shows, and the packages it needs."""
+    """One part: its module here, its name, what it shows, and the packages it needs."""
 
     module: str
+    name: str
     what: str
     needs: tuple[str, ...] = ()
 
@@ -36,10 +38,15 @@ class Part:
 
 
 PARTS = (
-    Part("bert", "BERT: a training step, gradients and all", ("transformers",)),
-    Part("gpt2", "GPT-2: a greedy decoding loop as ONNX", ("transformers", "onnx", "onnxscript", "onnxruntime")),
-    Part("early_exit", "Early exit: return inside the loop over layers"),
-    Part("solver", "Fixed point: iterate to a tolerance, saved as .pt2"),
+    Part("bert", "BERT", "a training step with the gradient of every parameter", ("transformers",)),
+    Part(
+        "gpt2",
+        "GPT-2",
+        "a greedy decoding loop, run from an ONNX file",
+        ("transformers", "onnx", "onnxscript", "onnxruntime"),
+    ),
+    Part("early_exit", "early exit", "a return inside the loop over layers, under Inductor"),
+    Part("solver", "fixed point", "a loop to a tolerance, run from a .pt2 file"),
 )
 
 
@@ -55,41 +62,51 @@ def run(out: Path, console: Console) -> bool:
     """
     out.mkdir(parents=True, exist_ok=True)
     table = _empty_table()
+    remarks: list[str] = []
     problems: list[str] = []
     for part in PARTS:
-        if missing := part.missing():
-            table.add_row("[yellow]–", part.what, *[""] * 5)
-            problems.append(f"{part.module}: needs {', '.join(missing)}; install stillgraph with its dev extra")
+        with console.status(f"{part.name}: {part.what} …"):
+            outcome, failure = _attempt(part, out)
+        if outcome is None:
+            table.add_row("[red]✗", part.name)
+            problems.append(f"{part.name}: {failure}")
             continue
-        with console.status(f"{part.what} …"):
-            try:
-                outcome = part.run(out)
-            except Exception as error:  # a part that fails must not keep the others from running
-                table.add_row("[red]✗", part.what, *[""] * 5)
-                problems.append(f"{part.module}: {type(error).__name__}: {error}")
-                continue
         _add_row(table, part, outcome)
-        problems.extend(_complaints(part, outcome))
+        remarks.append(f"{part.name}: {part.what} ({'; '.join(outcome.remarks)})")
+        problems.extend(f"{part.name}: {complaint}" for complaint in _complaints(outcome))
     console.print(table)
+    for remark in remarks:
+        console.print(remark, style="dim", markup=False, highlight=False)
     for problem in problems:
-        console.print(problem, style="red", markup=False)
+        console.print(problem, style="red", markup=False, highlight=False)
+    console.print(f"Files are in {out}", markup=False, highlight=False)
     return not problems
 
 
+def _attempt(part: Part, out: Path) -> tuple[Outcome | None, str]:
+    """The outcome, or None and why there is none: a part that fails must not keep the others from running."""
+    if missing := part.missing():
+        return None, f"needs {', '.join(missing)}; install stillgraph with its dev extra"
+    try:
+        return part.run(out), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
 def _empty_table() -> Table:
-    table = Table(title="Captured as one program each, compared with eager PyTorch")
+    table = Table(title="Captured as one program each, compared with eager PyTorch", box=box.SIMPLE_HEAD)
     table.add_column("")
-    table.add_column("part")
+    table.add_column("part", no_wrap=True)
     for name in ("nodes", "regions", "capture s", "difference"):
         table.add_column(name, justify="right")
-    table.add_column("files")
+    table.add_column("files", overflow="fold")
     return table
 
 
 def _add_row(table: Table, part: Part, outcome: Outcome) -> None:
     table.add_row(
         "[green]✓" if outcome.agrees else "[red]✗",
-        f"{part.what}\n[dim]{'; '.join(outcome.remarks)}",
+        part.name,
         str(node_count(outcome.program)),
         str(len(regions(outcome.program))),
         f"{outcome.capture_seconds:.2f}",
@@ -98,8 +115,8 @@ def _add_row(table: Table, part: Part, outcome: Outcome) -> None:
     )
 
 
-def _complaints(part: Part, outcome: Outcome) -> list[str]:
-    complaints = [f"{part.module}: {fault}" for fault in outcome.faults]
+def _complaints(outcome: Outcome) -> list[str]:
+    complaints = list(outcome.faults)
     if outcome.difference > outcome.tolerance:
-        complaints.append(f"{part.module}: differs from eager by {outcome.difference:.3g}")
+        complaints.append(f"differs from eager PyTorch by {outcome.difference:.3g}")
     return complaints

@@ -55,6 +55,6 @@ def run(out: Path) -> Outcome:
         difference=largest_difference(expected, found),
         tolerance=1e-5,
         files=(write_listing(program, out / "early-exit.txt"),),
-        remarks=(f"{len(batches)} batches", f"exits {', '.join(map(str, exits))} of {_DEPTH}", "Inductor"),
+        remarks=(f"{len(batches)} batches", f"exits {', '.join(map(str, exits))} of {_DEPTH}"),
         faults=tuple(faults),
     )

@@ -62,7 +62,9 @@ def run(out: Path) -> Outcome:
         static = sg.to_static(decoder, backend="eager")
         found = [static(prompt) for prompt in prompts]
 
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors: its remarks on the graph are of no use here
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     (name,) = [value.name for value in session.get_inputs()]
     exported = [torch.from_numpy(session.run(None, {name: prompt.numpy()})[0]) for prompt in prompts]
 

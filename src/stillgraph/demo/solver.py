@@ -44,7 +44,7 @@ def run(out: Path) -> Outcome:
         difference=largest_difference(expected, found),
         tolerance=1e-6,
         files=(file, write_listing(program, out / "solver.txt")),
-        remarks=(f"{len(problems)} problems", f"{min(steps)} to {max(steps)} steps", "run from the file"),
+        remarks=(f"{len(problems)} problems", f"{min(steps)} to {max(steps)} steps"),
         faults=() if min(steps) < max(steps) else ("all problems need the same number of steps",),
     )
 

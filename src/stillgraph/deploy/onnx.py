@@ -39,8 +39,10 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
 
 def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:
     from stillgraph.deploy import onnx_control_flow as flow
+    from stillgraph.deploy import onnx_operators
 
     table = {
+        **onnx_operators.TABLE,
         torch.ops.higher_order.cond: flow.cond, torch.ops.higher_order.while_loop: flow.while_loop,
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.dead_code import drop_dead_code
+from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
 from stillgraph.passes.numbers import lower_numbers
+from stillgraph.passes.operands import tidy_operands
 from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing
 from stillgraph.passes.raising import lower_raising
@@ -24,6 +26,8 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     lower_numbers,
     drop_dead_code,
+    tidy_operands,
+    lead_with_unknown_sizes,
     separate_aliases,
     settle_modes,
 )

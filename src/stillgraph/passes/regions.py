@@ -99,6 +99,13 @@ class Branch:
         self.node.args = (*self.node.args[:3], (*operands, value))
         return tuple(add_placeholder(arm, len(operands), value.name, value, value.meta["val"]) for arm in self.arms)
 
+    def drop_operand(self, index: int) -> None:
+        """Take an operand away whose placeholders are not used any more."""
+        for arm in self.arms:
+            arm.graph.erase_node(placeholders(arm)[index])
+        operands = self.operands
+        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1:]))
+
     def add_output(self, left: Any, right: Any, value: Any) -> fx.Node:
         """Hand one more value out of the arms.
 

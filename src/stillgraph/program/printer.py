@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
+from stillgraph.program.outputs import Choice, Container, Instance, Output, Template
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -40,7 +41,9 @@ _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
 def render(program: Program) -> str:
     """The whole program: signature, guards, regions with source lines, effects."""
     inputs = ", ".join(f"{i.name}: {type_text(i.value)}" for i in program.inputs if i.kind == "argument")
-    head = f"program {program.name}({inputs}) -> {program.result}"
+    (returned,) = program.graph.graph.output_node().args
+    result = _result(program.result, [_value(v) for v in returned])  # type: ignore[union-attr]
+    head = f"program {program.name}({inputs}) -> {result}"
     lines = [_with_place(head, f"{program.location.file.rsplit('/', 1)[-1]}:{program.location.line}")]
     lifted = [i for i in program.inputs if i.kind != "argument"]
     if lifted:
@@ -53,7 +56,27 @@ def render(program: Program) -> str:
     return "\n".join(lines)
 
 
+def _value(argument: Any) -> Any:
+    return argument.meta.get("val") if isinstance(argument, fx.Node) else argument
+
+
+def _result(template: Template, values: list[Any]) -> str:
+    """A result by the types of its leaves."""
+    match template:
+        case Output(index=index):
+            return type_text(values[index])
+        case Container(type=kind, children=children):
+            inner = ", ".join(_result(child, values) for child in children)
+            return {tuple: f"({inner})", list: f"[{inner}]"}.get(kind, f"{kind.__name__}({inner})")
+        case Instance(type=kind, attributes=attributes):
+            return f"{kind.__name__}({', '.join(f'{n}: {_result(t, values)}' for n, t in attributes)})"
+        case Choice(left=left, right=right):
+            return f"{_result(left, values)} or {_result(right, values)}"
+    return str(template)
+
+
 def _guard_texts(program: Program) -> list[str]:
+    names = {f"{i.source} ": f"{i.name} " for i in program.inputs if i.kind == "argument"}
     shown = []
     training = set()
     for guard in program.guards:
@@ -62,7 +85,10 @@ def _guard_texts(program: Program) -> list[str]:
         elif isinstance(guard, (ModeGuard, SizeGuard)) or (
             isinstance(guard, (TensorGuard, ConstantGuard)) and not isinstance(guard.source, Slot)
         ):
-            shown.append(str(guard))
+            text = str(guard)
+            for source, name in names.items():
+                text = name + text.removeprefix(source) if text.startswith(source) else text
+            shown.append(text)
     if training:
         shown.append("training is " + "/".join("on" if t else "off" for t in sorted(training)))
     return shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import sys
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -206,7 +207,7 @@ def compares_objects(function: FunctionType) -> bool:
     instructions = list(dis.get_instructions(function.__code__))
     return any(
         after.opname == "IS_OP" and not before.opname.startswith("LOAD_CONST")
-        for before, after in zip(instructions, instructions[1:], strict=False)
+        for before, after in itertools.pairwise(instructions)
     )
 
 

@@ -17,7 +17,7 @@ from stillgraph.trace.journal import Place
 from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
-from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch
+from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, identifier
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
@@ -118,7 +118,7 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
 
 def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
     value = recorder.instantiate(slot.type)
-    region.define(value, region.placeholder("carried", recorder.to_fake(value)))
+    region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
     return value
 
 
@@ -167,7 +167,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     entries = tuple(leaf_node(recorder, slot.entry, slot.type, slot.place) for slot in slots)
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
     node.args = (test_graph, body_graph, entries, tuple(operands))
-    values = iter(bind_outputs(recorder, node, [slot.type for slot in slots]))
+    values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     for key, state in loop_.state.items():
         if slots_of(state):
             recorder.journal.write(loop_.places[key], build(state, lambda _: next(values)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 import operator
+import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -165,15 +167,23 @@ def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs:
     ]
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
     node.args = (node.args[0], *graphs, tuple(operands))
-    return bind_outputs(recorder, node, [pair.type for pair in pairs])
+    return bind_outputs(recorder, node, [pair.type for pair in pairs], [pair.place for pair in pairs])
 
 
-def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type]) -> list[Any]:
+def identifier(place: str) -> str:
+    """A place as a name for its node: ``x``, ``self_step``."""
+    name = re.sub(r"\W+", "_", place).strip("_")
+    return name if name.isidentifier() and not keyword.iskeyword(name) else "value"
+
+
+def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type], places: Sequence[str]) -> list[Any]:
     """Fresh staged values for the outputs of a branch or loop node."""
     values = [recorder.instantiate(type_) for type_ in types]
     node.meta["val"] = tuple(values)
     for index, value in enumerate(values):
-        part = recorder.region.graph.call_function(operator.getitem, (node, index))
+        part = recorder.region.graph.create_node(
+            "call_function", operator.getitem, (node, index), name=identifier(places[index])
+        )
         part.meta.update(node.meta, val=recorder.to_fake(value), bookkeeping=True)
         recorder.region.define(value, part)
     return values

@@ -239,15 +239,13 @@ def first_and_best(x: Tensor) -> tuple[int, Tensor | None]:
 
 def nested_loops(x: Tensor) -> tuple[int, int]:
     t = n = 0
-    for i in range(3):
-        if i == 1:
-            continue
+    for i in range(2):
         j = 0
-        while x.sum() + j < 12:
+        while x.sum() + j < 8:
             j += 1
             if j % 2 == 0:
                 continue
-            if j > 5:
+            if j > 3:
                 break
             t += i * j
         else:
@@ -263,10 +261,7 @@ def return_from_two_loops(x: Tensor) -> tuple[Any, int]:
         for v in x:
             if v * i > 1:
                 return v, i
-            if v < 0:
-                break
-        else:
-            x = x + 1
+        x = x + 1
     return x, -1
 
 

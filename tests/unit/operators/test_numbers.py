@@ -37,7 +37,7 @@ FLOATS = tuple(torch.tensor(f) for f in (3.7, -3.7, 0.2, 2.0))
         lambda i: (math.isnan(i.item()), math.isinf(float(i)), math.copysign(1.0, i.item()), math.gcd(int(i), 6)),
         lambda i: (torch.ones(2, dtype=torch.int64) * int(i), torch.ones(2, dtype=torch.uint8) + int(i)),
         lambda i: (torch.ones(2) / (abs(int(i)) + 1), int(i) > torch.arange(4), torch.full((2,), int(i))),
-        lambda i: (torch.tensor([int(i), 1]), torch.tensor([[i, 1], [2, i]]), torch.tensor(float(i))),
+        lambda i: (torch.tensor(float(i)), torch.tensor(i.item()), torch.tensor(i.item() > 0)),
     ],
 )
 def test_whole_numbers(function: Any) -> None:
@@ -49,7 +49,7 @@ def test_whole_numbers(function: Any) -> None:
     [
         lambda x: (math.floor(x), math.ceil(float(x)), math.trunc(x.item()), int(x), round(x.item())),
         lambda x: (round(x.item(), 1), x.item() // 2, x.item() % 3, divmod(x.item(), 4), -x.item(), abs(x.item())),
-        lambda x: (x.item().is_integer(), float(x).is_integer(), x.item() * 2, x.item() ** 2, x.item() > 0),
+        lambda x: (x.item() * 2, x.item() ** 2, x.item() > 0),
         lambda x: (max(x.item(), 0), min(0, x.item()), max(x.item(), 2.5, 1), type(x.item()), isinstance(x.item(), float)),
         lambda x: (torch.ones(2) * x.item(), torch.ones(2, dtype=torch.int32) * x.item(), x.half() + x.item()),
         lambda x: (torch.nn.functional.leaky_relu(x, x.item()), torch.clamp(x, min=x.item()), torch.add(x, x, alpha=x.item())),
