@@ -18,9 +18,7 @@ from stillgraph.deploy.torch_export import export
 from stillgraph.passes import pipeline
 from stillgraph.passes.regions import (
     WHILE,
-    Loop,
     all_regions,
-    controls,
     copied_module,
     outputs,
     placeholders,

@@ -13,7 +13,6 @@ from torch.export import Dim, ExportedProgram
 
 from stillgraph.core.diagnostics import refuse
 
-
 _LOGGERS = (
     "torch.export", "torch._export", "torch.fx.experimental.symbolic_shapes", "torch.onnx", "onnxscript", "onnx_ir",
 )

@@ -175,7 +175,8 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
     if type(module).__call__ is not torch.nn.Module.__call__:
         return call_function(capture, type(module).__call__, (module, *args), kwargs)  # type: ignore[arg-type]
     forward = module.forward
-    if _is_torch_function(forward) and not isinstance(module, _TORCH_CONTAINERS):
+    hooked = module._forward_hooks or module._forward_pre_hooks
+    if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):
         return module(*args, **kwargs)
     if _has_backward_hooks(module):
         return module(*args, **kwargs)

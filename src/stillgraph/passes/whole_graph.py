@@ -9,10 +9,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
+from stillgraph.passes.growing import grows
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
 from stillgraph.passes.regions import Loop, all_regions, controls, outputs, placeholders, set_outputs
-from stillgraph.passes.growing import grows
 from stillgraph.passes.values import kind_of, value_of
 from stillgraph.program.operations import Unbound
 from stillgraph.program.program import Program

@@ -129,6 +129,11 @@ def bound(value: Any) -> Any:
     return value
 
 
+def is_integer(number: Any) -> bool:
+    """``number.is_integer()``."""
+    return bool(float(number).is_integer())
+
+
 def invoke(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a Python function whose result differs at every call."""
     return function(*args, **kwargs)

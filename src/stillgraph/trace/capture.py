@@ -20,7 +20,7 @@ from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards, writes_in_place
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
-from stillgraph.trace.journal import AttributePlace, CellPlace, GlobalPlace, Journal
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
 from stillgraph.trace.modules import ModuleTables
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
@@ -149,13 +149,19 @@ class _Attempt:
                     written = list(self.journal.written(0).values())
                     effects = results.effects(written, self.outer_cells)
                     graph = self.session.root.finish(results.outputs)
-                    self.journal.rollback(0)  # guards are about the world as it was
+                    self.journal.rollback(0, self._outlives)  # guards are about the world as it was
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
                     return self._program(name, template, effects, graph)
         finally:
-            self.journal.rollback(0)
+            self.journal.rollback(0, self._outlives)
             tables.restore()
+
+    def _outlives(self, place: Place) -> bool:
+        """Whether a place was there before the capture; what the capture made may keep what was written to it."""
+        if not isinstance(place, (AttributePlace, ContentsPlace)):
+            return True
+        return isinstance(place.target, torch.nn.Module) or self.finder.holds(place.target)
 
     def _require_aliases(self, graph: fx.GraphModule) -> None:
         """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""

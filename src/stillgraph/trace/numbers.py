@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
+from stillgraph.program.operations import is_integer
+
 
 class NumberRecorder(Protocol):
     """What a staged number asks of the recorder it belongs to."""
@@ -68,7 +70,7 @@ class StagedNumber:
 
     def is_integer(self) -> Any:
         """As `float.is_integer`."""
-        return self.recorder.number_operation(float.is_integer, (self,))
+        return self.recorder.number_operation(is_integer, (self,))
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

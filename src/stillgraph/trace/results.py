@@ -73,6 +73,8 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
+        if type(value) in (set, frozenset):
+            return Container(type(value), None, tuple(self.template(item) for item in value))
         parts = split(value)
         if parts is None and not self._is_own_instance(value):
             if isinstance(value, Iterator) or _holds_staged(value):

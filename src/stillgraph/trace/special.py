@@ -6,6 +6,7 @@ the recorder is made of: how a call is spelled as a node, and how sequences of r
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import is_integer
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain, staged
 from stillgraph.trace.symbolic import is_fake
@@ -334,7 +336,7 @@ def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(data, torch.Tensor):
         return recorder.record(func, args, kwargs)
     if isinstance(data, (tuple, list)) and _holds_staged(data):
-        return _stack(data, kwargs)
+        return _stack(recorder, data, kwargs)
     if is_number(data) and isinstance(data, StagedNumber):
         return _scalar(recorder, data, kwargs)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
@@ -359,24 +361,29 @@ def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
     return recorder.bind(fake, recorder.emit("call_function", torch.tensor, (number,), kwargs))
 
 
-def _stack(data: Any, kwargs: dict[str, Any]) -> Any:
+def _stack(recorder: Recorder, data: Any, kwargs: dict[str, Any]) -> Any:
     """Nested lists with staged elements, as ``torch.tensor`` would read them: values only, no gradient."""
-    rows = [
-        _stack(item, {})
-        if isinstance(item, (tuple, list))
-        else item.detach().reshape(())
-        if isinstance(item, torch.Tensor)
-        else torch.tensor(item)
-        for item in data
-    ]
+
+    def do(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return recorder.record(function, args, options)
+
+    rows = [_element(recorder, item) for item in data]
     dtype = kwargs.get("dtype")
-    widest = rows[0].dtype
-    for row in rows[1:]:
-        widest = torch.promote_types(widest, row.dtype)
-    stacked = torch.stack([row.to(dtype or widest) for row in rows])
-    device = kwargs.get("device")
-    stacked = stacked if device is None else stacked.to(device)
-    return stacked.requires_grad_() if kwargs.get("requires_grad") else stacked
+    if dtype is None:
+        dtype = functools.reduce(torch.promote_types, (recorder.to_fake(row).dtype for row in rows))
+    stacked = do(torch.stack, [do(_T.to, row, dtype) for row in rows])
+    if kwargs.get("device") is not None:
+        stacked = do(_T.to, stacked, kwargs["device"])
+    return do(_T.requires_grad_, stacked) if kwargs.get("requires_grad") else stacked
+
+
+def _element(recorder: Recorder, item: Any) -> Any:
+    """One element of a nested list as a tensor."""
+    if isinstance(item, (tuple, list)):
+        return _stack(recorder, item, {})
+    if isinstance(item, torch.Tensor):
+        return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
+    return _scalar(recorder, item, {}) if isinstance(item, StagedNumber) else recorder.record(torch.tensor, (item,), {})
 
 
 def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
@@ -440,7 +447,7 @@ _TO_FLOAT = frozenset({float, operator.truediv})
 _TO_BOOL = frozenset(
     {
         bool,
-        float.is_integer,
+        is_integer,
         operator.not_,
         operator.is_,
         operator.contains,
