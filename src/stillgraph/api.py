@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
 import torch
@@ -16,7 +16,6 @@ import torch
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.archive import save_program
 from stillgraph.operators.calls import call
-from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import InputSpec
@@ -39,22 +38,15 @@ Specs = Sequence[InputSpec | None]
 
 # ---- the source front end
 def _plain_callee(value: Any) -> bool:
-    """Whether a call of ``value`` needs no operator: torch's own functions."""
-    try:
-        if value in MEANINGS:
-            return False
-    except TypeError:
-        return False
-    module = getattr(value, "__module__", None) or ""
-    code = getattr(value, "__code__", None)
-    if isinstance(value, type):
-        return False
-    if code is not None:
-        return is_torch(code.co_filename) and module.startswith(("torch.nn.functional", "torch.functional"))
-    return callable(value) and (
-        module.startswith("torch")
-        or (type(value).__name__ == "builtin_function_or_method" and module in ("torch", "torch._C", "torch._C._nn"))
-    )
+    """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
+    if isinstance(value, FunctionType):
+        return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
+    return isinstance(value, BuiltinFunctionType) and _is_torch_builtin(value)
+
+
+def _is_torch_builtin(value: Any) -> bool:
+    module = value.__module__ or getattr(type(value.__self__), "__module__", "")
+    return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
 
 
 def _rewrite(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...]]:

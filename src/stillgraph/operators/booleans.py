@@ -58,7 +58,10 @@ def not_(value: Any) -> Any:
 def is_none(value: Any) -> Any:
     """``value is None``; a variable condition for a place that is ``None`` on some path."""
     capture = session()
-    if capture is not None and not isinstance(value, Unjoined) and may_be_none(value):
+    if capture is not None and isinstance(value, Unjoined):
+        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
+        return select(capture, flag, lambda: is_none(left), lambda: is_none(right))
+    if capture is not None and may_be_none(value):
         return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (value, None), {}))
     return value is None
 

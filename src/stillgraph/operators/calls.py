@@ -16,6 +16,8 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.booleans import is_none
+from stillgraph.operators.branches import if_exp
 from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
@@ -217,21 +219,23 @@ def _has_backward_hooks(module: torch.nn.Module) -> bool:
 def _pre_hooks(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
     for key, hook in list(module._forward_pre_hooks.items()):
         if key in module._forward_pre_hooks_with_kwargs:
-            changed = call(hook, module, args, kwargs)
-            if changed is not None:
-                args, kwargs = changed
+            args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
         else:
-            changed = call(hook, module, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
+            changed = _unless_none(call(hook, module, args), args)
+            args = changed if isinstance(changed, tuple) else (changed,)
     return args, kwargs
+
+
+def _unless_none(changed: Any, otherwise: Any) -> Any:
+    """What a hook returned, or what there was before if it returned None, be that known now or only in the run."""
+    return if_exp(is_none(changed), lambda: otherwise, lambda: changed)
 
 
 def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
     for key, hook in list(module._forward_hooks.items()):
         with_kwargs = key in module._forward_hooks_with_kwargs
         changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
-        result = result if changed is None else changed
+        result = _unless_none(changed, result)
     return result
 
 

@@ -17,6 +17,7 @@ from stillgraph.operators.branches import if_exp, select
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.frames import here
+from stillgraph.trace.join import Unjoined, refuse_join
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
@@ -205,11 +206,23 @@ def _until(iterable: Any, stop_at: bool) -> Any:
     return go_on()
 
 
-def isinstance_(value: Any, kinds: Any) -> bool:
+def isinstance_(value: Any, kinds: Any) -> Any:
     """``isinstance``: a staged number is an instance of its Python type, not of ours."""
+    if isinstance(value, Unjoined):
+        raise refuse_join(value.__dict__["place"], value.__dict__["failure"])
+    if _is_uncertain(value):
+        capture = _capture()
+        return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
     if isinstance(value, StagedNumber):
         return issubclass(kind_of(value), kinds) or _symbolic_kind(value, kinds)
     return isinstance(value, kinds)
+
+
+def _is_uncertain(value: Any) -> bool:
+    """Whether only the run knows what kind of value it is: a tensor, a number or None."""
+    if not _staged(value):
+        return False
+    return bool(getattr(value, "stillgraph_optional", False) or getattr(value, "stillgraph_may_be_number", False))
 
 
 def _symbolic_kind(value: Any, kinds: Any) -> bool:
@@ -219,6 +232,10 @@ def _symbolic_kind(value: Any, kinds: Any) -> bool:
 
 def type_(*args: Any) -> Any:
     """``type``."""
+    if len(args) == 1 and isinstance(args[0], Unjoined):
+        raise refuse_join(args[0].__dict__["place"], args[0].__dict__["failure"])
+    if len(args) == 1 and _is_uncertain(args[0]):
+        raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here())
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
     if len(args) == 1 and is_fake(args[0]):

@@ -67,7 +67,7 @@ def _result(template: Template, values: list[Any]) -> str:
             return type_text(values[index])
         case Container(type=kind, children=children):
             inner = ", ".join(_result(child, values) for child in children)
-            return {tuple: f"({inner})", list: f"[{inner}]"}.get(kind, f"{kind.__name__}({inner})")
+            return f"({inner})" if kind is tuple else f"[{inner}]" if kind is list else f"{kind.__name__}({inner})"
         case Instance(type=kind, attributes=attributes):
             return f"{kind.__name__}({', '.join(f'{n}: {_result(t, values)}' for n, t in attributes)})"
         case Choice(left=left, right=right):

@@ -198,9 +198,8 @@ class Joiner:
         if isinstance(value, Unjoined):
             state = value.__dict__
             children = (state["flag"], state["left"], state["right"])
-            return Parts(
-                Unjoined, None, ("", "", ""), children, lambda new: Unjoined(*new, state["place"], state["failure"])
-            )
+            where, why = state["place"], state["failure"]
+            return Parts(Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why))
         return self.views[side](value)
 
     def _take_flag(self, place: str) -> int:

@@ -57,8 +57,8 @@ class AttributePlace:
     def set(self, value: Any) -> None:
         own = getattr(self.target, "__dict__", None)
         if value is not MISSING:
-            raw = isinstance(own, dict) and not isinstance(self.target, (type, torch.nn.Module))
-            if raw and not hasattr(getattr(type(self.target), self.name, None), "__set__"):
+            described = hasattr(getattr(type(self.target), self.name, None), "__set__")
+            if isinstance(own, dict) and not described and not isinstance(self.target, (type, torch.nn.Module)):
                 own[self.name] = value  # undoing must not run a __setattr__ of the user's
             else:
                 setattr(self.target, self.name, value)

@@ -115,7 +115,7 @@ class Symbolic:
     @staticmethod
     def excludes_only_zero_or_one(expression: Any) -> bool:
         """Whether a condition says no more than that a size is neither 0 nor 1."""
-        import sympy
+        import sympy  # type: ignore[import-untyped]  # it ships no types; only here, for it is slow to import
 
         return isinstance(expression, sympy.Ne) and expression.rhs in (0, 1) and expression.lhs.is_Symbol
 

@@ -26,5 +26,5 @@ class StagedText:
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG302", "the text of an f-string with staged values is used", location=here())
 
-    __str__ = __len__ = __add__ = __radd__ = __eq__ = __contains__ = __format__ = _refuse  # type: ignore[assignment]
-    __hash__ = _refuse  # type: ignore[assignment]
+    __str__ = __len__ = __add__ = __radd__ = __eq__ = __contains__ = __format__ = _refuse
+    __hash__ = _refuse

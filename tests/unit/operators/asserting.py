@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def with_message(x: Tensor) -> Tensor:
-    assert x.sum() > 0, f"sum is {x.sum().item():.1f}"
+    assert x.sum() > 0, f"sum is {x.sum().item():.1f} of {x.shape}"
     assert (x < 20).all()
     return x
 

@@ -111,7 +111,7 @@ def returns_nothing_on_one_path(x: Tensor) -> Tensor | None:
 
 def falls_off_the_end(x: Tensor) -> Any:
     if x.sum() > 0:
-        return x
+        return x  # noqa: RET503 - what it is about
 
 
 def numbers(x: Tensor) -> tuple[Any, ...]:
@@ -140,6 +140,14 @@ def containers(x: Tensor) -> Any:
 
 def texts(x: Tensor) -> str:
     return "pos" if x.sum() > 0 else "neg"
+
+
+def three_unlike_returns(x: Tensor) -> Any:
+    if x.sum() > 10:
+        return "big"
+    if x.sum() > 0:
+        return x, 1
+    return [x]
 
 
 def unlike_returns(x: Tensor) -> Any:
@@ -191,7 +199,7 @@ def matched(x: Tensor) -> int:
     "function",
     [
         both_arms, no_else, elif_chain, nested, early_return, returns_nothing_on_one_path, falls_off_the_end, numbers,
-        promotion, containers, texts, unlike_returns, argument_itself, swapped, ternaries, different_sizes,
+        promotion, containers, texts, unlike_returns, three_unlike_returns, argument_itself, swapped, ternaries, different_sizes,
         same_join_twice, matched,
     ],
 )

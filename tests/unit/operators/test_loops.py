@@ -85,7 +85,7 @@ def while_else(x: Tensor) -> tuple[Tensor, int]:
 
 def two_conditions(x: Tensor) -> tuple[Tensor, int]:
     n = 0
-    while x.sum() > 1 and n < 2 or n < 1:
+    while (x.sum() > 1 and n < 2) or n < 1:
         x = x / 2
         n += 1
     return x, n
@@ -257,7 +257,7 @@ def nested_loops(x: Tensor) -> tuple[int, int]:
 
 
 def return_from_two_loops(x: Tensor) -> tuple[Any, int]:
-    for i in range(2):
+    for i in (0, 1):
         for v in x:
             if v * i > 1:
                 return v, i

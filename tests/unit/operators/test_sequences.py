@@ -89,7 +89,7 @@ def test_in_a_capture(function: Any) -> None:
 
 
 def scalar(x: Tensor) -> list[Tensor]:
-    return [v for v in x.sum()]
+    return [v + 1 for v in x.sum()]
 
 
 def test_a_scalar_cannot_be_iterated() -> None:
@@ -99,7 +99,7 @@ def test_a_scalar_cannot_be_iterated() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda n: [i for i in range(n)],
+        lambda n: [i + 1 for i in range(n)],
         lambda n: list(range(n)),
         lambda n: sorted(range(n)),
         lambda n: [i for i in range(5) if i < n],

@@ -61,9 +61,18 @@ def test_plain_globals() -> None:
 @pytest.mark.parametrize(
     ("symbol", "left", "right", "result"),
     [
-        ("+", [1], [2], [1, 2]), ("-", 3, 1, 2), ("*", [0], 2, [0, 0]), ("/", 3, 2, 1.5), ("//", 7, 2, 3), ("%", 7, 4, 3),
-        ("**", 2, 3, 8), ("&", {1, 2}, {2}, {2}), ("|", {"a": 1}, {"b": 2}, {"a": 1, "b": 2}), ("^", 5, 1, 4),
-        ("<<", 1, 3, 8), (">>", 8, 3, 1),
+        ("+", [1], [2], [1, 2]),
+        ("-", 3, 1, 2),
+        ("*", [0], 2, [0, 0]),
+        ("/", 3, 2, 1.5),
+        ("//", 7, 2, 3),
+        ("%", 7, 4, 3),
+        ("**", 2, 3, 8),
+        ("&", {1, 2}, {2}, {2}),
+        ("|", {"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
+        ("^", 5, 1, 4),
+        ("<<", 1, 3, 8),
+        (">>", 8, 3, 1),
     ],
 )
 def test_plain_in_place(symbol: str, left: Any, right: Any, result: Any) -> None:
@@ -110,7 +119,8 @@ def other_containers(x: Tensor) -> Any:
     counts["a"] += 1
     numbers = {1, 2}
     numbers.add(3)
-    return list(queue), dict(counts), len(numbers), 3 in numbers, x
+    numbers |= {9}
+    return list(queue), dict(counts), numbers, x
 
 
 def written_in_arms(x: Tensor) -> Any:

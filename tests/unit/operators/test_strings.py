@@ -28,9 +28,9 @@ def test_plain_print(capsys: pytest.CaptureFixture[str]) -> None:
 def test_plain_assert() -> None:
     assert_(1)
     assert_([1], lambda: pytest.fail("the message is not needed"))
-    with pytest.raises(AssertionError, match="^$"):
+    with pytest.raises(AssertionError, match=r"^$"):
         assert_(0)
-    with pytest.raises(AssertionError, match="^why$"):
+    with pytest.raises(AssertionError, match=r"^why$"):
         assert_([], lambda: "why")
 
 

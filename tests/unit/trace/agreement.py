@@ -102,9 +102,8 @@ def state(target: Any) -> dict[str, Any]:
     if isinstance(target, nn.Module):
         own = {k: v for k, v in vars(target).items() if not k.startswith("_") and k != "forward"}
         return {"attributes": own, "tensors": dict(target.state_dict())}
-    cells = zip(getattr(target, "__code__", None).co_freevars, target.__closure__ or ()) if hasattr(
-        target, "__code__"
-    ) else ()
+    code = getattr(target, "__code__", None)
+    cells = () if code is None else zip(code.co_freevars, target.__closure__ or ())
     return {name: cell.cell_contents for name, cell in cells if not callable(cell.cell_contents)}
 
 
@@ -125,8 +124,7 @@ def program_of(function: Any, *args: Any, **options: Any) -> Program:
 def nodes(module: Program | fx.GraphModule) -> Iterator[fx.Node]:
     """Every node of a program, those of its inner regions included."""
     graph = module.graph if isinstance(module, Program) else module
-    for node in graph.graph.nodes:
-        yield node
+    yield from graph.graph.nodes
     for child in graph.children():
         if isinstance(child, fx.GraphModule):
             yield from nodes(child)
