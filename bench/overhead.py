@@ -121,7 +121,7 @@ def main(rounds: int, json_file: Path | None) -> None:
     torch.set_num_threads(1)
     console = Console()
     table = Table(title=f"Microseconds of a warm call beyond its bare graph, median of {rounds} rounds")
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for column in ("eager call", "bare graph", *CONTENDERS, "ratio"):
         table.add_column(column, justify="right")
     results: dict[str, dict[str, list[float]]] = {}

@@ -37,7 +37,7 @@ from bench._timing import machine, write_json
 from tests.cases.case import Case, all_cases
 from tests.cases.harness import Outcome, input_specs, most_programs, observe, program_count
 
-RIGHT, SEVERAL, REFUSED, WRONG = "captured whole & right", "right, several programs", "refused", "silently wrong"
+RIGHT, SEVERAL, REFUSED, WRONG = "whole & right", "several programs", "refused", "silently wrong"
 VERDICTS = (RIGHT, SEVERAL, REFUSED, WRONG)
 SECONDS = 60
 

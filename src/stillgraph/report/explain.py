@@ -56,7 +56,7 @@ class Explanation:
         lines.append("  inputs: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
         lines.append(f"  guards: {len(self.program.guards)}; effects: {len(self.program.effects)}")
         lines += [f"    {effect}" for effect in self.program.effects]
-        return "\n".join(lines)
+        return "\n".join([*lines, "", str(self.program)])
 
 
 def explain(program: Program, seconds: float = 0.0) -> Explanation:

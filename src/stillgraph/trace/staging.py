@@ -16,6 +16,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair, refuse_join
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
 
@@ -176,10 +177,19 @@ def identifier(place: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) else "value"
 
 
+def plain_output(value: Any) -> Any:
+    """A staged value as the graph keeps it: a number must not keep its recorder, and with it the user's objects."""
+    if not isinstance(value, StagedNumber):
+        return value
+    number = plain(value)
+    number.stillgraph_optional = getattr(value, "stillgraph_optional", ())
+    return number
+
+
 def bind_outputs(recorder: Recorder, node: fx.Node, types: Sequence[Type], places: Sequence[str]) -> list[Any]:
     """Fresh staged values for the outputs of a branch or loop node."""
     values = [recorder.instantiate(type_) for type_ in types]
-    node.meta["val"] = tuple(values)
+    node.meta["val"] = tuple(map(plain_output, values))
     for index, value in enumerate(values):
         part = recorder.region.graph.create_node(
             "call_function", operator.getitem, (node, index), name=identifier(places[index])
