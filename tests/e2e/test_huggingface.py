@@ -18,15 +18,16 @@ from tests.e2e.huggingface_models import MODELS, Model
 _SEEDS = (1, 2)
 
 
-def _models(*, all_slow: bool) -> list[Any]:
+def _models(*, training: bool) -> list[Any]:
     def marks(model: Model) -> list[pytest.MarkDecorator]:
-        slow = [] if model.quick and not all_slow else [pytest.mark.slow]
-        return slow if model.pending is None else [*slow, pytest.mark.xfail(reason=model.pending, strict=True)]
+        slow = [] if model.quick and not training else [pytest.mark.slow]
+        pending = model.pending or (model.pending_training if training else None)
+        return slow if pending is None else [*slow, pytest.mark.xfail(reason=pending, strict=True)]
 
     return [pytest.param(model, id=name, marks=marks(model)) for name, model in MODELS.items()]
 
 
-@pytest.mark.parametrize("model", _models(all_slow=False))
+@pytest.mark.parametrize("model", _models(training=False))
 @torch.no_grad()
 def test_forward_is_one_program_with_eagers_results(model: Model) -> None:
     eager = model.build()
@@ -39,7 +40,7 @@ def test_forward_is_one_program_with_eagers_results(model: Model) -> None:
     assert static.forward.cache_info().programs == 1
 
 
-@pytest.mark.parametrize("model", _models(all_slow=True))
+@pytest.mark.parametrize("model", _models(training=True))
 def test_a_training_step_is_one_program_with_eagers_gradients(model: Model) -> None:
     eager = model.build().train()
     static = sg.to_static(model.build().train(), backend="eager")

@@ -3,6 +3,7 @@
 The format follows from the suffix. A file appears only when it is whole and gives what the program gives: it is written
 beside its final place, read back, run on the example inputs, compared with the program, and then moved.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -20,8 +21,14 @@ Writer = Callable[[Program, str, tuple[Any, ...], dict[str, Any], "tuple[str, ..
 
 
 def save_program(
-    program: Program, path: str | os.PathLike[str], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None,
-    format: str | None = None, *, parameters: Sequence[str] = (), has_receiver: bool = False,
+    program: Program,
+    path: str | os.PathLike[str],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    format: str | None = None,
+    *,
+    parameters: Sequence[str] = (),
+    has_receiver: bool = False,
 ) -> None:
     """Save a program.
 

@@ -3,6 +3,7 @@
 ONNX's loops may carry tensors that grow, so a decoding loop that appends to its tokens is exported as it stands. What a
 call writes into Python state or buffers is not part of an ONNX file; an exception of the program makes the run fail.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.exported_program import Packed, check_result, pack
+from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
@@ -28,7 +30,7 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
     Raises:
         ExportError: ONNX cannot express the program, or the file differs from it.
     """
-    check_result(program)
+    program = one_structure(program)
     lowered = gate_outputs(hide_growth(pipeline.run(program)))
     packed = pack(program, lowered, args, kwargs)
     exported = export(packed.module, packed.examples, packed.dynamic)
@@ -43,13 +45,14 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
 
     table = {
         **onnx_operators.TABLE,
-        torch.ops.higher_order.cond: flow.cond, torch.ops.higher_order.while_loop: flow.while_loop,
+        torch.ops.higher_order.cond: flow.cond,
+        torch.ops.higher_order.while_loop: flow.while_loop,
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
     }
     try:
         with quiet(), torch.no_grad():
-            made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, optimize=True)
+            made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table)
             assert made is not None, "torch.onnx.export gives a program unless it writes a file"
             flow.forget_shapes(made.model)
             made.save(path, external_data=False)

@@ -3,6 +3,7 @@
 torch's own translation leaves calls of functions in the bodies, which it then fails to inline where control flow is
 nested. These write the regions' nodes into the bodies at once.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -10,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnxscript import opset18 as op
+from onnxscript import opset18
 from torch.onnx._internal.exporter import _core  # the tracer that records what a translation writes
 
+op: Any = opset18  # its stubs know no values under translation
 _numbers = itertools.count()
 
 
@@ -71,8 +73,14 @@ def instantiate(region: Any, given: Sequence[Any]) -> tuple[list[Any], list[Any]
 def _copy(node: Any, values: dict[Any, Any], suffix: str) -> Any:
     attributes = [_copy_attribute(a, values, suffix) for a in node.attributes.values()]
     copy = ir.Node(
-        node.domain, node.op_type, [values.get(i, i) if i is not None else None for i in node.inputs], attributes,
-        overload=node.overload, num_outputs=len(node.outputs), version=node.version, name=f"{node.name}{suffix}",
+        node.domain,
+        node.op_type,
+        [values.get(i, i) if i is not None else None for i in node.inputs],
+        attributes,
+        overload=node.overload,
+        num_outputs=len(node.outputs),
+        version=node.version,
+        name=f"{node.name}{suffix}",
     )
     for old, new in zip(node.outputs, copy.outputs):
         new.name, new.type, new.shape, new.const_value = f"{old.name}{suffix}", old.type, old.shape, old.const_value
@@ -133,5 +141,8 @@ def forget_shapes(model: ir.Model) -> None:
         taken = set(graph.inputs) if graph is model.graph else set()
         for value in [*graph.inputs, *graph.outputs, *(o for node in graph for o in node.outputs)]:
             if value not in taken and value.shape is not None and not value.shape.is_static():
-                value.shape = ir.Shape([d if isinstance(d, int) else None for d in value.shape]) \
-                    if value in set(model.graph.outputs) else None
+                value.shape = (
+                    ir.Shape([d if isinstance(d, int) else None for d in value.shape])
+                    if value in set(model.graph.outputs)
+                    else None
+                )

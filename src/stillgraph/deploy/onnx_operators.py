@@ -1,11 +1,13 @@
 """Operators that `torch.onnx` lacks, or translates in a way that overflows where PyTorch does not."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from onnxscript import FLOAT
-from onnxscript import opset18 as op
+from onnxscript import FLOAT, opset18
+
+op: Any = opset18  # its stubs know no values under translation
 
 
 def log_sigmoid(x: FLOAT) -> Any:
@@ -22,6 +24,20 @@ def median(x: FLOAT) -> Any:
     return op.Squeeze(op.Gather(ordered, middle))
 
 
+def matmul(left: FLOAT, right: FLOAT) -> Any:
+    """A product with a vector on the right, as one with a column.
+
+    onnxruntime fuses a transposition into the product, and is wrong about vectors then (1.31 does).
+    """
+    if right.shape is None or len(right.shape) != 1:
+        return op.MatMul(left, right)
+    column = op.Unsqueeze(right, op.Constant(value_ints=[1]))
+    return op.Squeeze(op.MatMul(left, column), op.Constant(value_ints=[-1]))
+
+
 TABLE: dict[Any, Any] = {
-    torch.ops.aten.log_sigmoid.default: log_sigmoid, torch.ops.aten.median.default: median,
+    torch.ops.aten.log_sigmoid.default: log_sigmoid,
+    torch.ops.aten.matmul.default: matmul,
+    torch.ops.aten.mv.default: matmul,
+    torch.ops.aten.median.default: median,
 }

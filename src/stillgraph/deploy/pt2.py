@@ -1,4 +1,5 @@
 """`.pt2`: torch's archive of an exported program, with the structure of arguments and result beside it as JSON."""
+
 from __future__ import annotations
 
 import json
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.deploy.exported_program import to_exported_program
+from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
 from stillgraph.deploy.torch_export import quiet
@@ -23,7 +25,11 @@ _KINDS = {"bool": bool, "int": int, "float": float}
 
 
 def write_pt2(
-    program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any], parameters: tuple[str, ...],
+    program: Program,
+    path: Path,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    parameters: tuple[str, ...],
     receiver: int,
 ) -> None:
     """Write a program and check what was written.
@@ -31,13 +37,19 @@ def write_pt2(
     Raises:
         ExportError: `torch.export` cannot express the program, or the file differs from it.
     """
+    program = one_structure(program)
     exported = to_exported_program(program, args, kwargs)
     structure = {
-        "version": 1, "name": program.name, "receiver": receiver, "parameters": list(parameters),
+        "version": 1,
+        "name": program.name,
+        "receiver": receiver,
+        "parameters": list(parameters),
         "inputs": [encode_source(taken.source) for taken in exported.signature.taken],
+        "arguments": [*range(receiver, len(args)), *kwargs],
         "constants": _constants(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
-        "result": encode_result(program.result), "notes": list(exported.notes),
+        "result": encode_result(program.result),
+        "notes": list(exported.notes),
     }
     with quiet():
         torch.export.save(exported.program, path, extra_files={_STRUCTURE: json.dumps(structure)})
@@ -89,6 +101,7 @@ class LoadedProgram:
         self.notes: tuple[str, ...] = tuple(structure["notes"])
         self._receiver: int = structure["receiver"]
         self._parameters: Sequence[str] = structure["parameters"]
+        self._arguments: list[int | str] = structure["arguments"]
         self._inputs = [decode_source(data) for data in structure["inputs"]]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
@@ -117,11 +130,21 @@ class LoadedProgram:
         """Arguments where the example call had them; the receiver's place is empty."""
         placed = [None] * self._receiver + list(args)
         kwargs = dict(kwargs)
-        positions = {s.key for s in map(_root, [*self._inputs, *(c.source for c in self._constants)])}
         for position, name in enumerate(self._parameters, self._receiver):
-            if position in positions and position == len(placed) and name in kwargs:
+            if position == len(placed) and position in self._arguments and name in kwargs:
                 placed.append(kwargs.pop(name))
+            elif position < len(placed) and position not in self._arguments and name in self._arguments:
+                kwargs[name] = placed[position]
+        unknown = [key for key in [*range(self._receiver, len(placed)), *kwargs] if key not in self._arguments]
+        if unknown and not self._names(unknown) <= set(kwargs):
+            shown = ", ".join(sorted(self._names(unknown)))
+            raise TypeError(f"{self.name} was saved without the argument {shown}: it has its default value")
         return tuple(placed), kwargs
+
+    def _names(self, keys: list[int | str]) -> set[str]:
+        """Arguments by name, where it is known."""
+        known = dict(enumerate(self._parameters, self._receiver))
+        return {key if isinstance(key, str) else known.get(key, f"number {key + 1 - self._receiver}") for key in keys}
 
     def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
@@ -133,9 +156,3 @@ class LoadedProgram:
 
     def __repr__(self) -> str:
         return f"<loaded program {self.name}>"
-
-
-def _root(source: Any) -> Any:
-    while hasattr(source, "base"):
-        source = source.base
-    return source

@@ -1,4 +1,5 @@
 """What goes into an artefact: which tensors of the call it takes, and which it brings along under which names."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -108,4 +109,3 @@ def _plain_name(source: Source, taken: set[str]) -> str:
 def values_of(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The tensors of a call that an artefact takes."""
     return [read_source(taken.source, args, kwargs) for taken in signature.taken]
-

@@ -1,15 +1,16 @@
-"""The structure of arguments and results as JSON: what an artefact needs beside its tensors to be called like the original.
+"""The structure of arguments and results as JSON: with it an artefact is called like the original.
 
 Reading it runs no code: classes are only looked up among modules that are loaded already, and are built in no other
 way than namedtuples, dataclasses and pytree nodes are. A class that is not there becomes a plain tuple or dict.
 """
+
 from __future__ import annotations
 
 import dataclasses
 import functools
 import itertools
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -83,7 +84,7 @@ def _encode(template: Template, numbers: Iterator[int]) -> Json:
             return {"constant": value}
         case Container(type=kind, context=context, children=children):
             parts = [_encode(child, numbers) for child in children]
-            keys = _keys(kind, context, len(parts))
+            keys = _keys(kind, context)
             return {"container": _class_name(kind), "keys": keys, "children": parts}
         case Instance(type=kind, attributes=attributes):
             parts = [_encode(value, numbers) for _, value in attributes]
@@ -95,13 +96,12 @@ def _encode(template: Template, numbers: Iterator[int]) -> Json:
     return {"opaque": str(template)}
 
 
-def _keys(kind: type, context: Any, count: int) -> list[Json] | None:
+def _keys(kind: type, context: Any) -> list[Json] | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return list(kind._fields)
     if issubclass(kind, dict) or kind is OrderedDict:
-        keys = context[1] if isinstance(context, (list, tuple)) and len(context) == 2 and isinstance(
-            context[1], list) and not len(context) == count else context
-        keys = list(keys)
+        # a defaultdict's context is its factory and the keys
+        keys = list(context[1] if issubclass(kind, defaultdict) else context)
         if not all(is_atom(key) for key in keys):
             raise refuse("SG402", f"the result is a dict with keys that a file cannot hold: {keys}")
         return keys
@@ -140,7 +140,10 @@ def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: 
 
 
 _PLAIN: dict[str, Callable[[list[Any]], Any]] = {
-    "builtins:tuple": tuple, "builtins:list": list, "builtins:set": set, "builtins:frozenset": frozenset,
+    "builtins:tuple": tuple,
+    "builtins:list": list,
+    "builtins:set": set,
+    "builtins:frozenset": frozenset,
 }
 
 
@@ -172,7 +175,7 @@ def _instance(data: Json, children: list[Any]) -> Any:
     values = dict(zip(data["keys"], children))
     if kind is None or not dataclasses.is_dataclass(kind):
         return values
-    fresh = object.__new__(kind)
+    fresh: Any = object.__new__(kind)  # type: ignore[arg-type]  # a class, as _loaded_class saw
     fresh.__dict__.update(values)
     return fresh
 

@@ -1,4 +1,5 @@
 """The adapter to `torch.export`: what may change between releases of torch is used here alone."""
+
 from __future__ import annotations
 
 import contextlib
@@ -14,7 +15,12 @@ from torch.export import Dim, ExportedProgram
 from stillgraph.core.diagnostics import refuse
 
 _LOGGERS = (
-    "torch.export", "torch._export", "torch.fx.experimental.symbolic_shapes", "torch.onnx", "onnxscript", "onnx_ir",
+    "torch.export",
+    "torch._export",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch.onnx",
+    "onnxscript",
+    "onnx_ir",
 )
 
 

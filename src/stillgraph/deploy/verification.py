@@ -1,4 +1,5 @@
 """Does an artefact give what the program gives?"""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,17 +14,22 @@ from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.purity import is_random
 from stillgraph.passes.regions import all_regions
 from stillgraph.passes.values import dtype_of
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Output
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import read_source
-from stillgraph.runtime.native import _ambient, entered, lower
+from stillgraph.runtime.native import entered, lower
 
 _SEED = 20240229
 
 
 def check_artefact(
-    program: Program, run: Callable[[], Sequence[torch.Tensor]], args: tuple[Any, ...], kwargs: dict[str, Any],
-    *, same_generator: bool = True,
+    program: Program,
+    run: Callable[[], Sequence[torch.Tensor]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    same_generator: bool = True,
 ) -> None:
     """Compare an artefact with the program on the example call.
 
@@ -52,9 +58,11 @@ def check_artefact(
 
 def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
     inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
-    ambient = _ambient(program)
     driver = lower(program, None)
-    with entered(ambient) if ambient is not None else contextlib.nullcontext():
+    with contextlib.ExitStack() as modes:
+        for guard in program.guards:
+            if isinstance(guard, ModeGuard):
+                modes.enter_context(entered(guard.context))
         given = driver.run(*inputs)
     return [given[leaf.index] if isinstance(leaf, Output) else leaf.value for leaf in leaves_of(program.result)]
 
@@ -81,16 +89,13 @@ def _compare(index: int, want: Any, got: torch.Tensor, random: bool) -> None:
     if not isinstance(want, torch.Tensor):
         want = torch.tensor(want, dtype=dtype_of(type(want)))
     want = want.detach()
+    rtol, atol = (1e-4, 1e-5) if want.dtype == torch.float32 else (None, None)  # None: torch's own for the dtype
     try:
         if random:
             same = want.dtype == got.dtype and want.shape == got.shape
             assert same, f"{want.dtype}{list(want.shape)} and {got.dtype}{list(got.shape)}"
         else:
-            torch.testing.assert_close(got.detach(), want, equal_nan=True, **_tolerance(want.dtype))
+            torch.testing.assert_close(got.detach(), want, equal_nan=True, rtol=rtol, atol=atol)
     except AssertionError as error:
         text = " ".join(str(error).split())
         raise refuse("SG403", f"output {index} of the artefact differs from the program's: {text}") from error
-
-
-def _tolerance(dtype: torch.dtype) -> dict[str, float]:
-    return {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {}

@@ -10,7 +10,7 @@ import inspect
 import random
 import time
 from collections.abc import Callable
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
 from stillgraph.program.operations import invoke
-from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.session import Session, session
 
@@ -71,6 +71,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return _call_method(capture, function, args, kwargs)
     if isinstance(function, BuiltinMethodType):
         return _call_builtin(function, args, kwargs)
+    if isinstance(function, MethodDescriptorType):
+        note_all(args)
+        return function(*args, **kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if isinstance(function, torch.nn.Module):
@@ -105,6 +108,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     if capture.wants_conversion(function):
         function = capture.convert(function)
+    elif is_standard_library(function.__code__.co_filename):
+        note_all(args)
     for name in assigned_outer_variables(function.__code__):
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
         capture.journal.note(CellPlace(cell, name))
@@ -170,7 +175,23 @@ def _call_builtin(method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
+    elif not isinstance(receiver, CONTAINERS):
+        note_all(args)
+        _refuse_hidden_state(method)
     return method(*args, **kwargs)
+
+
+def note_all(args: tuple[Any, ...]) -> None:
+    """To be called before code that is not rewritten gets containers which it might change in place."""
+    for argument in args:
+        note_contents(argument)
+
+
+def _refuse_hidden_state(function: Any) -> None:
+    """Refuse random numbers of numpy's: their generator would not advance with each call."""
+    owner = type(getattr(function, "__self__", None)).__module__ or ""
+    if owner.startswith("numpy.random"):
+        raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())
 
 
 def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -327,7 +348,10 @@ _OTHERS: dict[Any, Callable[..., Any]] = {
     torch.nn.Parameter: _parameter,
     torch.Generator: _generator,
     next: _next,
-    **{f: _at_run_time(f, float) for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter)},
+    **{
+        f: _at_run_time(f, float)
+        for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
+    },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr,
     delattr: del_attr,

@@ -23,7 +23,7 @@ def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
         length = sequence.length()
         if not isinstance(length, int):
             raise refuse("SG206", "a comprehension whose length only the run knows", location=here())
-        iterable = (sequence.at(i) for i in range(length))
+        iterable = sequence.begin()
     result = []
     for item in iterable:
         if test is not None:

@@ -189,6 +189,8 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
     sequence = as_sequence(iterable)
     if sequence is None:
         return _unroll(context, iter(iterable), body)
+    if sequence.cursor is not None:  # an iterator that was advanced before
+        return _unroll(context, sequence.cursor, body)
     length = sequence.length()
     if not isinstance(length, int):
         if not sequence.stageable:
@@ -205,16 +207,19 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
             return staged  # type: ignore[no-any-return]
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
-    for index in range(length):
-        exit = body(sequence.at(index))
+    items = sequence.begin()
+    for item in items:
+        exit = body(item)
         if _undecided(exit):
             if attempt:
                 staged = _try_stage_for(context, sequence, length, body, start)
                 if not isinstance(staged, _Unstageable):
+                    sequence.spend()
                     return staged  # type: ignore[no-any-return]
-                return _unroll(context, (sequence.at(i) for i in range(length)), body)
-            remaining = (sequence.at(i) for i in range(index + 1, length))
-            return _nested(context, exit, functools.partial(_unroll, context, remaining, body))
+                sequence.rewind()
+                items = sequence.begin()
+                return _unroll(context, items, body)
+            return _nested(context, exit, functools.partial(_unroll, context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None

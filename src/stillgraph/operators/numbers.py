@@ -83,6 +83,9 @@ def len_(value: Any) -> Any:
 
 def range_(*bounds: Any) -> Any:
     """``range``; tensors with one element count as whole numbers."""
+    for bound in bounds:
+        if isinstance(bound, torch.Tensor) and (bound.dtype.is_floating_point or bound.dtype.is_complex):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
     whole = [int_(b) if isinstance(b, torch.Tensor) else b for b in bounds]
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
@@ -137,9 +140,9 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
     def extreme(*values: Any, key: Any = None, **default: Any) -> Any:
         items = list(values[0]) if len(values) == 1 else list(values)
         if not any(_staged(v) for v in items) and key is None:
-            return function(*values, **default)
+            return function(items, **default)
         if not items:
-            return function(*values, key=key, **default)
+            return function(items, key=key, **default)
         if key is None and all(is_number(v) for v in items) and len({kind_of(v) for v in items}) == 1:
             return _fold_numbers(function, items)
         from stillgraph.operators.calls import call
@@ -222,7 +225,8 @@ def _is_uncertain(value: Any) -> bool:
     """Whether only the run knows what kind of value it is: a tensor, a number or None."""
     if not _staged(value):
         return False
-    return bool(getattr(value, "stillgraph_optional", False) or getattr(value, "stillgraph_may_be_number", False))
+    marks = ("stillgraph_optional", "stillgraph_may_be_number", "stillgraph_mixed")
+    return any(getattr(value, mark, False) for mark in marks)
 
 
 def _symbolic_kind(value: Any, kinds: Any) -> bool:
@@ -274,11 +278,15 @@ def format_value(value: Any, spec: str = "") -> Any:
     return StagedText("{:" + spec + "}", (value,)) if _staged(value) else format(value, spec)
 
 
+_WHOLE_MATH = frozenset({math.gcd, math.lcm, math.isqrt, math.comb, math.perm, math.factorial})
+
+
 def math_(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `math` on numbers that may be staged."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        numbers = tuple(float_(a) if isinstance(a, torch.Tensor) else a for a in args)
+        convert = int_ if function in _WHOLE_MATH else float_
+        numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in args)
         if any(isinstance(n, StagedNumber) for n in numbers):
             if kwargs:
                 raise refuse("SG301", f"math.{function.__name__} with keywords on a staged number", location=here())

@@ -31,17 +31,56 @@ class Sequence(Protocol):
 
 
 class _Iterable:
-    """Sequences of ours are iterators to user code, as what ``enumerate`` and ``zip`` return."""
+    """What the sequences share: iteration by index.
+
+    ``cursor`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: None at
+    its beginning. Ranges and rows begin anew each time.
+    """
+
+    once = False  # whether it is an iterator
+    cursor: Iterator[Any] | None = None
+
+    def begin(self) -> Iterator[Any]:
+        """Run over the elements; an iterator goes on where it was left."""
+        if self.cursor is not None:
+            return self.cursor
+        items = self._elements()
+        if self.once:
+            self.cursor = items
+        return items
+
+    def rewind(self) -> None:
+        """Back to the beginning, with the capture."""
+        self.cursor = None
+
+    def spend(self) -> None:
+        """A staged loop ran over this: how far an iterator got, only the run knows."""
+        if self.once:
+            self.cursor = _spent()
+
+    def _elements(self) -> Iterator[Any]:
+        index = 0
+        while True:
+            length = self.length()  # type: ignore[attr-defined]  # asked anew: a list may grow meanwhile
+            if not isinstance(length, int):
+                raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
+            if index >= length:
+                return
+            yield self.at(index)  # type: ignore[attr-defined]
+            index += 1
 
     def __iter__(self) -> Iterator[Any]:
-        length = self.length()  # type: ignore[attr-defined]
-        if not isinstance(length, int):
-            raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
-        return (self.at(i) for i in range(length))  # type: ignore[attr-defined]
+        return self.begin()
 
     def __next__(self) -> Any:
-        iterator = self.__dict__.setdefault("_iterator", iter(self))
-        return next(iterator)
+        if not self.once:
+            raise TypeError(f"'{type(self).__name__.lower()}' object is not an iterator")
+        return next(self.begin())
+
+
+def _spent() -> Iterator[Any]:
+    raise refuse("SG206", "an iterator is used again that a staged loop has advanced", location=here())
+    yield
 
 
 @dataclass(eq=False)
@@ -118,6 +157,8 @@ class Listed(_Iterable):
 class Enumerated(_Iterable):
     """``enumerate(inner, start)``."""
 
+    once = True
+
     inner: Any
     start: Any = 0
 
@@ -136,6 +177,8 @@ class Enumerated(_Iterable):
 @dataclass(eq=False)
 class Zipped(_Iterable):
     """``zip(*inner)``."""
+
+    once = True
 
     inner: tuple[Any, ...]
 
@@ -157,6 +200,8 @@ class Zipped(_Iterable):
 @dataclass(eq=False)
 class Reversed(_Iterable):
     """``reversed(inner)``."""
+
+    once = True
 
     inner: Any
 

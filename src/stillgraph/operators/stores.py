@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import operator
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -37,6 +37,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, torch.Tensor):
         setattr(target, name, value)
         return
+    if isinstance(target, (type, ModuleType)):
+        raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
     place = AttributePlace(target, name)
     _promote(capture, place, value)
     capture.journal.note(place)

@@ -1,4 +1,5 @@
 """Results that share memory with what went in: the targets' branches and loops want results of their own."""
+
 from __future__ import annotations
 
 from typing import Any

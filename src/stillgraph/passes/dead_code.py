@@ -1,4 +1,5 @@
 """Dead code: operations whose results nobody uses."""
+
 from __future__ import annotations
 
 import torch
@@ -33,5 +34,6 @@ def _is_pure(module: fx.GraphModule, node: fx.Node) -> bool:
         return is_pure(node)
     return all(
         inner.op in ("placeholder", "output") or _is_pure(region, inner)
-        for region in control.regions for inner in region.graph.nodes
+        for region in control.regions
+        for inner in region.graph.nodes
     )

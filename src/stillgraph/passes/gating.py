@@ -1,5 +1,8 @@
 """Assertions where a target has none: the outputs are read through an index that is out of bounds when one fails."""
+
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import fx
@@ -43,8 +46,8 @@ def gate_outputs(program: Program) -> Program:
     return fresh
 
 
-def _node(graph: fx.Graph, target: object, args: tuple[object, ...], kwargs: dict[str, object], value: object) -> fx.Node:
+def _node(graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> fx.Node:
     op = "call_method" if isinstance(target, str) else "call_function"
-    node = graph.create_node(op, target, args, kwargs)  # type: ignore[arg-type]
+    node = graph.create_node(op, target, args, kwargs)
     node.meta["val"] = value
     return node

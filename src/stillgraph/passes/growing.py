@@ -1,8 +1,9 @@
 """Loops that carry a tensor whose shape changes: the sizes in question are hidden from torch's shape inference.
 
-torch's ``while_loop`` wants what it carries to keep its shape. Two operators of our own make it look so: both copy their
-input when they run, but `forget_sizes` claims unknown sizes, and `take_sizes_of` those of another tensor.
+torch's ``while_loop`` wants what it carries to keep its shape. Two operators of our own make it look so: both copy
+their input when they run, but `forget_sizes` claims unknown sizes, and `take_sizes_of` those of another tensor.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -66,7 +67,8 @@ def _changing(loop: Loop) -> list[list[int]]:
     """For each carried value the dimensions that change."""
     return [
         [d for d, (a, b) in enumerate(zip(value_of(entry).shape, carried.shape)) if expression(a) != expression(b)]
-        if isinstance(carried, torch.Tensor) else []
+        if isinstance(carried, torch.Tensor)
+        else []
         for entry, carried in zip(loop.entries, (p.meta["val"] for p in placeholders(loop.body)))
     ]
 
@@ -88,7 +90,7 @@ def _loop(loop: Loop) -> None:
         if result is not None:
             with loop.node.graph.inserting_after(result):
                 behind = _operation(loop.node.graph, forget_sizes, (result, dims), result)
-            result.replace_all_uses_with(behind, delete_user_cb=lambda user, behind=behind: user is not behind)
+            result.replace_all_uses_with(behind, delete_user_cb=behind.__ne__)
         graph = loop.body.graph
         with graph.inserting_before(graph.output_node()):
             left = _operation(graph, take_sizes_of, (outputs(loop.body)[index], inside[index]), inside[index])

@@ -1,4 +1,5 @@
 """Indexing with numbers that only the run knows, without making sizes of them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def split_index(index: Any, dims: int, number: Any) -> Split | None:
     used = sum(1 for part in parts if part is not None and part is not ...)
     if any(part is ... for part in parts):
         at = next(i for i, part in enumerate(parts) if part is ...)
-        parts[at:at + 1] = [_ALL] * (dims - used)
+        parts[at : at + 1] = [_ALL] * (dims - used)
     basic: list[Any] = []
     places = []
     dim = 0

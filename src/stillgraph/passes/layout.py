@@ -1,4 +1,5 @@
 """Results of branches with a size that only the run knows: torch's ``cond`` joins their strides only where it leads."""
+
 from __future__ import annotations
 
 import torch
@@ -42,7 +43,7 @@ def _branch(branch: Branch) -> None:
         with branch.node.graph.inserting_after(result):
             back = branch.node.graph.call_method("movedim", (result, 0, dim))
         back.meta.update(result.meta, val=value)
-        result.replace_all_uses_with(back, delete_user_cb=lambda user, back=back: user is not back)
+        result.replace_all_uses_with(back, delete_user_cb=back.__ne__)
         with value.fake_mode:
             result.meta["val"] = value.movedim(dim, 0).contiguous()
 
@@ -51,7 +52,7 @@ def _unknown_dimension(value: object) -> int | None:
     """The only dimension of unknown size, if it is not the first."""
     if not isinstance(value, torch.Tensor):
         return None
-    unknown = [d for d, size in enumerate(value.shape) if isinstance(size, torch.SymInt) and free_unbacked_symbols(size)]
+    unknown = [d for d, s in enumerate(value.shape) if isinstance(s, torch.SymInt) and free_unbacked_symbols(s)]
     return unknown[0] if len(unknown) == 1 and unknown[0] > 0 else None
 
 

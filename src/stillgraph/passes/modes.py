@@ -1,4 +1,5 @@
 """torch's modes: an export computes no gradients, and what autocast does must be part of the graph."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,7 +30,7 @@ def settle_modes(program: Program) -> Program:
     for module in all_regions(fresh.graph):
         for node in list(module.graph.nodes):
             if node.op == "call_method" and name_of(node) in _GRAD_ONLY:
-                node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+                node.replace_all_uses_with(node.all_input_nodes[0])
                 module.graph.erase_node(node)
             elif _under_autocast(node):
                 _inline(node)
@@ -72,11 +73,11 @@ def _inline(node: fx.Node) -> None:
             if inner.op == "call_function":
                 made[inner] = node.graph.node_copy(inner, lambda n: made[n])
                 made[inner].meta.update({k: node.meta[k] for k in ("location",) if k in node.meta})
-    result = fx.map_arg(traced.graph.output_node().args[0], lambda n: made[n])
+    result: Any = fx.map_arg(traced.graph.output_node().args[0], lambda n: made[n])
     if isinstance(result, fx.Node):
         node.replace_all_uses_with(result)
     else:  # several results: each is taken out by its own node
         for user in list(node.users):
-            user.replace_all_uses_with(result[user.args[1]])
+            user.replace_all_uses_with(result[user.args[1]])  # a getitem
             node.graph.erase_node(user)
     node.graph.erase_node(node)

@@ -1,4 +1,5 @@
 """Writes in place inside branches and loops become results, written back outside."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -55,20 +56,21 @@ class _Mutation:
             inner = [placeholders(arm)[index] for arm in branch.arms]
             writes = [_is_written(arm, node) for arm, node in zip(branch.arms, inner)]
             if any(writes):
-                given = [self._on_copy(n) if written else n for n, written in zip(inner, writes)]
-                result = branch.add_output(*given, self.fakes.like(operand.meta["val"]))
+                left, right = (self._on_copy(n) if written else n for n, written in zip(inner, writes))
+                result = branch.add_output(left, right, self.fakes.like(operand.meta["val"]))
                 _write_back(branch.node, operand, result)
 
     def _loop(self, loop: Loop) -> None:
         for region in loop.regions:
-            for carried in placeholders(region)[:len(loop.entries)]:
+            for carried in placeholders(region)[: len(loop.entries)]:
                 if _is_written(region, carried):
                     self._on_copy(carried)
         for index in reversed(range(len(loop.operands))):
             inner = [placeholders(region)[len(loop.entries) + index] for region in loop.regions]
             if _is_written(loop.test, inner[0]):
-                raise refuse("SG402", "the test of a loop writes to a tensor in place",
-                             location=loop.node.meta.get("location"))
+                raise refuse(
+                    "SG402", "the test of a loop writes to a tensor in place", location=loop.node.meta.get("location")
+                )
             if _is_written(loop.body, inner[1]):
                 self._carry(loop, index, inner)
 
@@ -103,13 +105,17 @@ def _is_written(module: fx.GraphModule, placeholder: fx.Node) -> bool:
         return False
     views = [p for p in placeholders(module) if storage_of(p.meta["val"]) == memory and p.users]
     if len(views) > 1:
-        raise refuse("SG402", f"'{placeholder.name}' is written in place where another view of its memory is used too",
-                     location=writers[0].meta.get("location"))
+        raise refuse(
+            "SG402",
+            f"'{placeholder.name}' is written in place where another view of its memory is used too",
+            location=writers[0].meta.get("location"),
+        )
     if not placeholder.users:
         return False
     if any(name_of(w) == "setattr" for w in writers):
-        raise refuse("SG402", "an attribute of a tensor is set in a branch or loop",
-                     location=writers[0].meta.get("location"))
+        raise refuse(
+            "SG402", "an attribute of a tensor is set in a branch or loop", location=writers[0].meta.get("location")
+        )
     return True
 
 
@@ -122,4 +128,3 @@ def writes(program: Program) -> bool:
     """Whether a program's top level writes to one of its inputs in place."""
     inputs = {storage_of(n.meta["val"]) for n in placeholders(program.graph)} - {None}
     return bool(inputs & written_storages(program.graph))
-

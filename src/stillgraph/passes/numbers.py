@@ -1,4 +1,5 @@
 """Numbers that only the run knows become 0-d tensors, or sizes where torch wants sizes."""
+
 from __future__ import annotations
 
 import operator
@@ -37,7 +38,9 @@ def lower_numbers(program: Program) -> Program:
     fakes = Fakes(program.graph)
     written = {
         storage_of(w.meta["val"])
-        for module in all_regions(program.graph) for node in module.graph.nodes for w in written_arguments(node)
+        for module in all_regions(program.graph)
+        for node in module.graph.nodes
+        for w in written_arguments(node)
     }
     root = _Region(program.graph, fakes, written)
     return replace(program, graph=root.translate([None] * len(placeholders(program.graph)), None))
@@ -173,6 +176,8 @@ class _Region:
         if is_result(node):
             source = self.made[node.args[0]]  # type: ignore[index]
             return self._leaf(kind, self.emit(operator.getitem, source, node.args[1], kind=kind))
+        if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
+            return self._leaf(kind, self._chosen(node, kind))
         of_tensors = [a for a in node.all_input_nodes if not isinstance(self.made[a], Number)]
         if not of_tensors:
             return self._arithmetic(node, kind)
@@ -229,6 +234,8 @@ class _Region:
     # ---- operations that give tensors
     def _tensor_operation(self, node: fx.Node) -> Any:
         numbers = [a for a in node.all_input_nodes if isinstance(self.made[a], Number)]
+        if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
+            return self._chosen(node, None)
         if numbers:
             name = name_of(node)
             if name in FROM_NUMBER:
@@ -252,12 +259,8 @@ class _Region:
             return as_operand(self, made, tensors) if isinstance(made, Number) else made
 
         positions = PROMOTING[name_of(node)]
-        args = tuple(
-            fx.map_arg(a, as_tensor if i in positions else self._symbol_of) for i, a in enumerate(node.args)
-        )
-        kwargs = {
-            k: fx.map_arg(a, as_tensor if k in positions else self._symbol_of) for k, a in node.kwargs.items()
-        }
+        args = tuple(fx.map_arg(a, as_tensor if i in positions else self._symbol_of) for i, a in enumerate(node.args))
+        kwargs = {k: fx.map_arg(a, as_tensor if k in positions else self._symbol_of) for k, a in node.kwargs.items()}
         fresh = self.graph.create_node(node.op, node.target, args, kwargs, node.name)
         fresh.meta.update(node.meta)
         return fresh
@@ -277,11 +280,24 @@ class _Region:
         given = node.args[2]
         made = self.made[given] if isinstance(given, fx.Node) else given
         if not isinstance(made, fx.Node):
-            made = as_operand(self, made, [value]) if isinstance(made, Number) else self.emit(
-                torch.full, (), made, dtype=value.dtype, device=value.device, value=value.new_empty(()))
+            made = (
+                as_operand(self, made, [value])
+                if isinstance(made, Number)
+                else self.emit(torch.full, (), made, dtype=value.dtype, device=value.device, value=value.new_empty(()))
+            )
         if value_of(made).dtype != value.dtype:
             made = self.emit("to", made, value.dtype, value=value_of(made).to(value.dtype))
         return self.emit(indexing.PUT, tensor, split.indices, made, value=value)
+
+    def _chosen(self, node: fx.Node, kind: type | None) -> fx.Node:
+        """An element of a list at a place that only the run knows."""
+        items = [self._as(item, kind) for item in node.args[0]]  # type: ignore[union-attr]
+        with self.fakes.mode:
+            rows = torch.stack([value_of(item) for item in items])
+        stacked = self.emit(torch.stack, items, value=rows)
+        index = self.made[node.args[1]]  # type: ignore[index]
+        value = self.fakes.scalar(kind) if kind is not None else node.meta["val"]
+        return self.emit(indexing.GET, stacked, [index.tensor if isinstance(index, Number) else index], value=value)
 
     def _index_tensor(self, node: fx.Node) -> fx.Node | None:
         """The 0-d tensor of an index that selects: torch would ask for the value of one, and make a size of it."""
@@ -350,6 +366,22 @@ class _Region:
         return made if tensor.dtype == torch.bool else self.emit("to", made, torch.bool, kind=bool)
 
 
-_SYMBOLIC: dict[Any, Any] = {max: torch.sym_max, min: torch.sym_min, operator.not_: torch.sym_not, int: torch.sym_int,
-                             float: torch.sym_float}
-_ON_SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, max, min})
+_SYMBOLIC: dict[Any, Any] = {
+    max: torch.sym_max,
+    min: torch.sym_min,
+    operator.not_: torch.sym_not,
+    int: torch.sym_int,
+    float: torch.sym_float,
+}
+_ON_SIZES = frozenset(
+    {
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.floordiv,
+        operator.mod,
+        operator.neg,
+        max,
+        min,
+    }
+)

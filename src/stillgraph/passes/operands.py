@@ -1,4 +1,5 @@
 """What branches and loops are handed: each value once, and only what they use."""
+
 from __future__ import annotations
 
 from torch import fx

@@ -1,4 +1,5 @@
 """Places that may hold ``None`` or nothing: a value of the joined type, and a flag that says it is not there."""
+
 from __future__ import annotations
 
 import operator
@@ -91,8 +92,8 @@ class _Optionals:
         for index, value in enumerate(values):
             sides = [outputs(arm)[index] for arm in branch.arms]
             if is_optional(value):
-                flags = [self._flag(side) for side in sides]
-                flag = branch.add_output(*flags, self.fakes.number(bool))
+                left, right = (self._flag(side) for side in sides)
+                flag = branch.add_output(left, right, self.fakes.number(bool))
                 if index in known:
                     self.flags[known[index]] = flag
         for arm in branch.arms:

@@ -1,4 +1,5 @@
 """The passes of the whole-graph lowering, in order. Each takes a valid program and leaves one of the same meaning."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """Printing: a saved program has nowhere to print to."""
+
 from __future__ import annotations
 
 from stillgraph.passes.regions import all_regions, copied

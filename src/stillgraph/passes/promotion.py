@@ -1,4 +1,5 @@
 """Operations that take a 0-d tensor where they take a number, and how eager PyTorch promotes the two."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,10 +11,46 @@ from stillgraph.passes.values import kind_of, value_of
 
 _BOTH = frozenset({0, 1, "other", "input"})
 _ARITHMETIC = (
-    "add", "sub", "mul", "truediv", "div", "true_divide", "divide", "floordiv", "floor_divide", "mod", "remainder", "fmod",
-    "pow", "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "rsub", "multiply", "subtract", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "less", "greater", "less_equal", "greater_equal", "not_equal", "float_power",
-    "__and__", "__or__", "__xor__", "__rsub__", "__radd__", "__rmul__",
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "div",
+    "true_divide",
+    "divide",
+    "floordiv",
+    "floor_divide",
+    "mod",
+    "remainder",
+    "fmod",
+    "pow",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "and_",
+    "or_",
+    "xor",
+    "rsub",
+    "multiply",
+    "subtract",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "less",
+    "greater",
+    "less_equal",
+    "greater_equal",
+    "not_equal",
+    "float_power",
+    "__and__",
+    "__or__",
+    "__xor__",
+    "__rsub__",
+    "__radd__",
+    "__rmul__",
 )
 # Per operation, the places where a 0-d tensor means the same as a number.
 PROMOTING: dict[str, frozenset[Any]] = {
@@ -21,8 +58,12 @@ PROMOTING: dict[str, frozenset[Any]] = {
     **{f"{name}_": _BOTH for name in _ARITHMETIC if not name.endswith("_")},
     **{f"i{name}": _BOTH for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")},
     "where": frozenset({1, 2, "input", "other", "self"}),
-    "masked_fill": frozenset({2, "value"}), "masked_fill_": frozenset({2, "value"}), "fill_": frozenset({1, "value"}),
-    "lerp": frozenset({2, "weight"}), "lerp_": frozenset({2, "weight"}), "index_fill": frozenset({3, "value"}),
+    "masked_fill": frozenset({2, "value"}),
+    "masked_fill_": frozenset({2, "value"}),
+    "fill_": frozenset({1, "value"}),
+    "lerp": frozenset({2, "weight"}),
+    "lerp_": frozenset({2, "weight"}),
+    "index_fill": frozenset({3, "value"}),
     "setitem": frozenset({2}),
 }
 
@@ -115,8 +156,16 @@ def _minimum(name: str) -> Any:
 
 
 FROM_NUMBER: dict[str, Any] = {
-    "tensor": _scalar, "as_tensor": _scalar, "scalar_tensor": _scalar, "asarray": _scalar, "full": _filled,
-    "full_like": _filled, "new_full": _filled, "clamp": _clamped, "clip": _clamped, "clamp_min": _minimum("min"),
+    "tensor": _scalar,
+    "as_tensor": _scalar,
+    "scalar_tensor": _scalar,
+    "asarray": _scalar,
+    "full": _filled,
+    "full_like": _filled,
+    "new_full": _filled,
+    "clamp": _clamped,
+    "clip": _clamped,
+    "clamp_min": _minimum("min"),
     "clamp_max": _minimum("max"),
 }
 
@@ -152,5 +201,9 @@ def _nonzero(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
 
 
 TRUTHS: dict[str, Any] = {
-    "equal": _equal, "allclose": _close, "__contains__": _contains, "contains": _contains, "is_nonzero": _nonzero,
+    "equal": _equal,
+    "allclose": _close,
+    "__contains__": _contains,
+    "contains": _contains,
+    "is_nonzero": _nonzero,
 }

@@ -1,4 +1,5 @@
 """What passes know of single operations: which arguments they write, whether they draw random numbers."""
+
 from __future__ import annotations
 
 import operator
@@ -10,21 +11,68 @@ from torch import fx
 from stillgraph.program import operations
 from stillgraph.program.operations import EFFECTFUL
 
-_IN_PLACE_OPERATORS = frozenset({
-    operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul, operator.itruediv,
-    operator.ifloordiv, operator.imod, operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor,
-    operator.ilshift, operator.irshift, setattr,
-})
+_IN_PLACE_OPERATORS = frozenset(
+    {
+        operator.setitem,
+        operator.delitem,
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.itruediv,
+        operator.ifloordiv,
+        operator.imod,
+        operator.ipow,
+        operator.imatmul,
+        operator.iand,
+        operator.ior,
+        operator.ixor,
+        operator.ilshift,
+        operator.irshift,
+        setattr,
+    }
+)
 _RUNNING_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
-_RANDOM = frozenset({
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_",
-    "multinomial", "normal", "normal_", "uniform_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_",
-    "poisson", "rrelu", "gumbel_softmax", "fractional_max_pool2d",
-})
-_WITH_TRAINING = frozenset({
-    "dropout", "dropout_", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d",
-    "feature_dropout", "scaled_dot_product_attention", "multi_head_attention_forward", "rrelu",
-})
+_RANDOM = frozenset(
+    {
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "bernoulli",
+        "bernoulli_",
+        "multinomial",
+        "normal",
+        "normal_",
+        "uniform_",
+        "random_",
+        "exponential_",
+        "geometric_",
+        "cauchy_",
+        "log_normal_",
+        "poisson",
+        "rrelu",
+        "gumbel_softmax",
+        "fractional_max_pool2d",
+    }
+)
+_WITH_TRAINING = frozenset(
+    {
+        "dropout",
+        "dropout_",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "feature_dropout",
+        "scaled_dot_product_attention",
+        "multi_head_attention_forward",
+        "rrelu",
+    }
+)
 OWN = frozenset(value for value in vars(operations).values() if callable(value))
 
 

@@ -1,4 +1,5 @@
 """Exceptions: a raise deep inside becomes the number of its site, handed out and asserted to be none at the top."""
+
 from __future__ import annotations
 
 import operator
@@ -50,10 +51,7 @@ class _Raising:
         failed: fx.Node | int | None = None
         for node in list(module.graph.nodes):
             before = len(self.texts)
-            if node.target in _SITES:
-                site = self._site(node)
-            else:
-                site = self._control(control_of(module, node), failed)
+            site = self._site(node) if node.target in _SITES else self._control(control_of(module, node), failed)
             if site is None:
                 continue
             anchor = site if isinstance(site, fx.Node) else node

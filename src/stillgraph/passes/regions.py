@@ -1,4 +1,5 @@
 """Surgery on regions: copies of a program's graph, and its branches and loops as objects one can add values to."""
+
 from __future__ import annotations
 
 import copy
@@ -104,7 +105,7 @@ class Branch:
         for arm in self.arms:
             arm.graph.erase_node(placeholders(arm)[index])
         operands = self.operands
-        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1:]))
+        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1 :]))
 
     def add_output(self, left: Any, right: Any, value: Any) -> fx.Node:
         """Hand one more value out of the arms.
@@ -169,7 +170,7 @@ class Loop:
         for region in self.regions:
             region.graph.erase_node(placeholders(region)[len(self.entries) + index])
         operands = self.operands
-        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1:]))
+        self.node.args = (*self.node.args[:3], (*operands[:index], *operands[index + 1 :]))
 
     def carry(self, entry: Any, name: str, value: Any) -> tuple[fx.Node, fx.Node, fx.Node]:
         """Carry one more value; the body hands it on unchanged until `set_output`.

@@ -1,4 +1,5 @@
 """What passes ask of a node's ``meta["val"]``: tensor or number, of which kind, sharing memory with what."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -76,7 +77,8 @@ class Fakes:
         environment = self.mode.shape_env
         assert environment is not None, "the mode of a capture has symbols"
         make = {
-            int: environment.create_unbacked_symint, float: environment.create_unbacked_symfloat,
+            int: environment.create_unbacked_symint,
+            float: environment.create_unbacked_symfloat,
             bool: environment.create_unbacked_symbool,
         }
         return make[kind]()

@@ -1,4 +1,5 @@
 """The whole-graph lowering for running: one functional graph that a compiler takes in one piece, for inference."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ def lower_whole(program: Program) -> Whole | None:
     set_outputs(module, kept)
     numbers = tuple(
         (index, node.meta["val"].dtype)
-        for index, (node, given) in enumerate(zip(placeholders(module), program.inputs)) if kind_of(given.value)
+        for index, (node, given) in enumerate(zip(placeholders(module), program.inputs))
+        if kind_of(given.value)
     )
     unwrap_tests(module)
     return Whole(module, numbers, results)
@@ -90,7 +92,8 @@ def _asks_for_values(program: Program) -> bool:
     """Whether a graph reads values out of tensors, or stops when one is missing."""
     return any(
         node.target in ("item", torch._assert_async) or isinstance(value_of(node), Unbound)
-        for module in all_regions(program.graph) for node in module.graph.nodes
+        for module in all_regions(program.graph)
+        for node in module.graph.nodes
     )
 
 

@@ -1,4 +1,5 @@
 """The thread-wide modes under which an operation runs: grad, inference and autocast."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

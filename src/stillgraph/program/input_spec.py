@@ -1,4 +1,5 @@
 """`InputSpec`: what is known of an argument before the call."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

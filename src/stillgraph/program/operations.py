@@ -19,6 +19,9 @@ class Unbound:
     def _raise(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnboundLocalError(f"cannot access local variable '{self.name}' where it is not associated with a value")
 
+    def __getattr__(self, name: str) -> NoReturn:
+        self._raise()
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
         for value in torch.utils._pytree.tree_leaves((args, kwargs)):

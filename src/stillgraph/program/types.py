@@ -42,9 +42,10 @@ class TensorType:
 
 @dataclass(frozen=True)
 class NumberType:
-    """A Python number of ``kind`` ``bool``, ``int`` or ``float``."""
+    """A Python number of ``kind`` ``bool``, ``int`` or ``float``; ``mixed`` where that depends on the path."""
 
     kind: type
+    mixed: bool = False
     may_be_none: bool = False
     may_be_unbound: bool = False
 
@@ -91,7 +92,7 @@ def join_types(left: Type, right: Type) -> Type:
     """
     if isinstance(left, NumberType) and isinstance(right, NumberType):
         kind = max(left.kind, right.kind, key=_KIND_ORDER.index)
-        joined: Type = NumberType(kind)
+        joined: Type = NumberType(kind, left.mixed or right.mixed or left.kind is not right.kind)
     elif isinstance(left, TensorType) and isinstance(right, TensorType):
         joined = _join_tensors(left, right)
     elif isinstance(left, TensorType) and isinstance(right, NumberType):

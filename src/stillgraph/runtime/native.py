@@ -258,7 +258,8 @@ class _Block:
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             return f"float('{value}')"
         if value is None or value is ... or isinstance(value, (bool, int, float, str, bytes, complex)):
-            return repr(value) if value is not ... else "..."
+            text = "..." if value is ... else repr(value)
+            return f"({text})" if text.startswith("-") else text
         return self.writer.object(
             str(value).replace("torch.", "").replace(":", "_")
             if str(value).isidentifier() or (str(value).startswith("torch.") and str(value)[6:].isidentifier())

@@ -119,6 +119,7 @@ class _Attempt:
         self.inputs = Inputs(self.finder, symbolic_dims, knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
         self.outer_cells: dict[int, str] = {}
+        self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
         self.session = Session(
             self._convert, front_end.is_converted, front_end.skipped, self.finder, self.inputs.lift, knowledge, options
@@ -149,6 +150,7 @@ class _Attempt:
                     written = list(self.journal.written(0).values())
                     effects = results.effects(written, self.outer_cells)
                     graph = self.session.root.finish(results.outputs)
+                    self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
@@ -235,7 +237,7 @@ class _Attempt:
         guards = [
             mode_guard(),
             *self.inputs.guards,
-            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied).collect(),
+            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
         ]
         return Program(

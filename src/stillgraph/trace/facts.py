@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dis
+import enum
 import functools
 import itertools
 import sys
@@ -16,7 +18,6 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
-    Argument,
     Attribute,
     Cell,
     ConstantGuard,
@@ -37,8 +38,9 @@ from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 
-_PRIMITIVES = (int, float, str, bool, type(None), torch.dtype, torch.device)
-_LONGEST = 64  # of the containers whose contents are guarded one by one
+_PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_LONGEST = 4096  # of the containers whose contents are guarded one by one
 
 
 def mode_guard() -> ModeGuard:
@@ -80,6 +82,7 @@ class WorldGuards:
         finder: the objects that the call reaches.
         functions: those that were rewritten.
         inputs: keys of the places whose numbers are inputs of the program; they are not guarded.
+        written: keys of the places that the program writes.
         relied: places whose old value is part of the program's effects.
     """
 
@@ -87,6 +90,7 @@ class WorldGuards:
     functions: list[FunctionType]
     inputs: set[Any]
     relied: set[tuple[int, str]]
+    written: set[Any]
     guards: dict[Any, Guard] = field(default_factory=dict)
 
     def collect(self) -> list[Guard]:
@@ -111,7 +115,7 @@ class WorldGuards:
             if not isinstance(source, Item) and source.name not in names and not source.name.startswith("__"):
                 return False
             source = source.base
-        return not isinstance(source, Argument) or source.key == 0
+        return True
 
     # ---- modules
     def _module(self, module: torch.nn.Module, source: Source) -> None:
@@ -125,7 +129,11 @@ class WorldGuards:
         for name, value in module.__dict__.items():
             relied = (id(module), name) in self.relied
             if (name in names or relied) and name != "training" and ("attribute", id(module), name) not in self.inputs:
-                self._value(Slot(source, "__dict__", name), value)
+                self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
+        for table in ("_parameters", "_buffers"):
+            for name, value in module.__dict__[table].items():
+                if value is None and name in names:
+                    self._add(ConstantGuard(Slot(source, table, name), None))
         self._class_attributes(module, source, names)
 
     def _class_attributes(self, value: Any, source: Source, names: frozenset[str] | set[str]) -> None:
@@ -168,12 +176,13 @@ class WorldGuards:
             for name, item in state.items():
                 read = name in names or (id(value), name) in self.relied
                 if read and ("attribute", id(value), name) not in self.inputs:
-                    self._value(Attribute(source, name), item)
+                    self._value(Attribute(source, name), item, ("attribute", id(value), name))
+            self._class_attributes(value, source, names)
 
-    def _value(self, source: Source, value: Any) -> None:
-        if isinstance(value, _PRIMITIVES):
+    def _value(self, source: Source, value: Any, key: Any = None) -> None:
+        if isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum):
             self._add(ConstantGuard(source, value))
-        elif isinstance(value, FunctionType) or (callable(value) and type(value).__name__.startswith("builtin")):
+        elif key not in self.written and not isinstance(value, (*_CONTAINERS, torch.Tensor, torch.nn.Module)):
             self._add(IdentityGuard(source, value))
 
     def _add(self, guard: Any) -> None:
@@ -204,7 +213,14 @@ def _is_in_place(node: fx.Node) -> bool:
 
 def compares_objects(function: FunctionType) -> bool:
     """Whether a function compares with ``is``, other than with a constant."""
-    instructions = list(dis.get_instructions(function.__code__))
+    return _compares_objects(function.__code__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _compares_objects(code: CodeType) -> bool:
+    instructions = list(dis.get_instructions(code))
+    if any(_compares_objects(inner) for inner in code.co_consts if isinstance(inner, CodeType)):
+        return True
     return any(
         after.opname == "IS_OP" and not before.opname.startswith("LOAD_CONST")
         for before, after in itertools.pairwise(instructions)
@@ -212,9 +228,7 @@ def compares_objects(function: FunctionType) -> bool:
 
 
 def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
-    """What torch's own code relied on about symbolic sizes, but for the sizes 0 and 1.
-
-    Those two only matter to torch's shape inference (broadcasting, contiguity): the program runs the same operations.
+    """What torch's own code relied on about symbolic sizes.
 
     Raises:
         CaptureError: a dimension declared symbolic had to be one number.
@@ -227,8 +241,6 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
     guards: list[Guard] = []
     for guard in env.guards:
         names = sorted(str(s) for s in guard.expr.free_symbols)
-        if recorder.symbolic.excludes_only_zero_or_one(guard.expr):
-            continue
         if names and all(name in inputs.symbols for name in names):
             sizes = tuple((name, *inputs.symbols[name]) for name in names)
             guards.append(SizeGuard(recorder.symbolic.python_text(guard.expr), sizes))

@@ -92,7 +92,8 @@ class Inputs:
         if same and self.aliases_matter:
             return recorder.fake_of(value)
         name = self._name(source)
-        dims = self.symbolic_dims(source, value)
+        # Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
+        dims = tuple(s and size > 1 for s, size in zip(self.symbolic_dims(source, value), value.shape, strict=True))
         if any(dims):
             fake = recorder.symbolic.fake_dynamic(value, dims, name)
             recorder.fakes[id(value)] = (value, fake)

@@ -199,7 +199,9 @@ class Joiner:
             state = value.__dict__
             children = (state["flag"], state["left"], state["right"])
             where, why = state["place"], state["failure"]
-            return Parts(Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why))
+            return Parts(
+                Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
+            )
         return self.views[side](value)
 
     def _take_flag(self, place: str) -> int:

@@ -163,9 +163,12 @@ def replace_contents(container: Any, contents: Any) -> None:
     """Make ``container`` hold just ``contents``, in place."""
     if isinstance(container, list):
         list.__setitem__(container, slice(None), contents)
-    elif isinstance(container, dict):
-        dict.clear(container)
-        dict.update(container, contents)
+    elif type(container) is dict:
+        container.clear()
+        container.update(contents)
+    elif isinstance(container, collections.Counter):
+        container.clear()
+        dict.update(container, contents)  # Counter.update would add
     else:
         container.clear()
         (container.extend if isinstance(container, collections.deque) else container.update)(contents)

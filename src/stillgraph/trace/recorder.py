@@ -123,7 +123,7 @@ class Recorder(TorchFunctionMode):
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
         special.refuse_relayout(self, func, args)
-        return self.bind(result, self.emit(*special.as_node(func, args), kwargs))
+        return self.bind(result, self.emit(*special.as_node(func, args, kwargs), kwargs))
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
@@ -272,12 +272,13 @@ class Recorder(TorchFunctionMode):
             with torch._C.DisableTorchFunction():
                 fake = self.fake_of(value) if not is_fake(value) else value
                 return TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
-        return NumberType(kind_of(value), *optional)
+        return NumberType(kind_of(value), getattr(value, "stillgraph_mixed", False), *optional)
 
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)
+            value.stillgraph_mixed = type_.mixed
         else:
             shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
             value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CellType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -26,15 +28,28 @@ from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, Content
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
+
+_INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
 
 
 def _holds_staged(value: Any) -> bool:
-    """Whether a function closes over something staged."""
-    if not isinstance(value, FunctionType):
-        return False
-    cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]
-    return any(isinstance(c, (torch.Tensor, StagedNumber)) for c in [*cells, *(value.__defaults__ or ())])
+    """Whether something staged can be reached from an object that would be handed out as it is."""
+    seen: set[int] = set()
+    queue = [value]
+    while queue and len(seen) < 1000:
+        item = queue.pop()
+        if isinstance(item, StagedNumber) or is_fake(item):
+            return True
+        if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, FunctionType):
+            queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+        else:
+            queue += gc.get_referents(item)
+    return False
 
 
 @dataclass
@@ -77,7 +92,7 @@ class Results:
             return Container(type(value), None, tuple(self.template(item) for item in value))
         parts = split(value)
         if parts is None and not self._is_own_instance(value):
-            if isinstance(value, Iterator) or _holds_staged(value):
+            if isinstance(value, (Iterator, torch.nn.Module)) or _holds_staged(value):
                 raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
             return Constant(value)
         if id(value) in self._shared:
@@ -93,7 +108,7 @@ class Results:
         state = getattr(value, "__dict__", None)
         if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
             return False
-        return any(isinstance(v, (torch.Tensor, StagedNumber)) or split(v) is not None for v in state.values())
+        return not isinstance(value, BaseException) and not inspect.isbuiltin(value)
 
     def _output(self, value: Any) -> Output:
         index = self._indices.get(id(value))

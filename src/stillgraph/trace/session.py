@@ -75,13 +75,23 @@ class Session(Recorder):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
-        flags = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, StagedBool)]
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        if any(getattr(v, "stillgraph_mixed", False) for v in leaves if isinstance(v, StagedNumber)):
+            self._refuse_mixed(leaves)
+        flags = [v for v in leaves if isinstance(v, StagedBool)]
         if not flags:
             return super().record(func, args, kwargs)
         try:
             return super().record(func, args, kwargs)
         except TypeError:
             return self._record_both(func, args, kwargs, flags[0])
+
+    def _refuse_mixed(self, leaves: list[Any]) -> None:
+        """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
+        for value in leaves:
+            if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
+                message = "a number that is of another kind on each path meets a tensor of whole numbers"
+                raise refuse("SG202", message, location=here())
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:

@@ -44,6 +44,8 @@ class Finder:
             return
         self._functions.add(id(function.__code__))
         self._push_cells(function)
+        if function.__defaults__ and any(not isinstance(d, _ATOMS) for d in function.__defaults__):
+            self._push(function.__defaults__, Attribute(Held(function.__name__, function), "__defaults__"))
         module = function.__module__ or ""
         namespace = function.__globals__
         if getattr(sys.modules.get(module), "__dict__", None) is namespace:

@@ -72,13 +72,13 @@ _REFLECTED: dict[Any, Callable[..., Any]] = {
 }
 
 
-def as_node(func: Any, args: tuple[Any, ...]) -> tuple[str, Any, tuple[Any, ...]]:
+def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:
     """``(op, target, args)`` of the fx node for a torch call."""
     if func in _REFLECTED and len(args) == 2:
         return "call_function", _REFLECTED[func], (args[1], args[0])
     if func in _OPERATORS:
         return "call_function", _OPERATORS[func], args
-    if func in _BINARY_METHODS and len(args) == 2:
+    if func in _BINARY_METHODS and len(args) == 2 and not kwargs:
         return "call_function", _BINARY_METHODS[func], args
     name = getattr(func, "__name__", "")
     if getattr(_T, name, None) is func:
@@ -315,7 +315,7 @@ def _demand(what: str) -> Callable[..., Any]:
 def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A torch function that gives a Python bool."""
     recorder.to_fake(args)
-    return recorder.fresh_result(bool, recorder.emit(*as_node(func, args), kwargs))
+    return recorder.fresh_result(bool, recorder.emit(*as_node(func, args, kwargs), kwargs))
 
 
 def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -443,6 +443,7 @@ _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, op
 _SYMBOLIC = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg})
 _BITWISE = frozenset({operator.and_, operator.or_, operator.xor})
 _TO_INT = frozenset({int, math.trunc, math.floor, math.ceil, len, operator.index})
+_WHOLE_MATH = frozenset({math.gcd, math.lcm, math.isqrt, math.comb, math.perm, math.factorial})
 _TO_FLOAT = frozenset({float, operator.truediv})
 _TO_BOOL = frozenset(
     {
@@ -479,6 +480,10 @@ def _result_kind(function: Callable[..., Any], kinds: list[type], args: tuple[An
         return bool
     if function in _TO_INT or (function is round and len(args) == 1):
         return int
+    if function in _WHOLE_MATH:
+        return int
+    if function in (math.frexp, math.modf):
+        raise refuse("SG301", f"math.{function.__name__} of a staged number", location=here())
     if function in _TO_FLOAT or getattr(function, "__module__", "") == "math":
         return float
     if function in _BITWISE and all(kind is bool for kind in kinds):

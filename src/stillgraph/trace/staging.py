@@ -15,7 +15,7 @@ from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair, refuse_join
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
@@ -114,7 +114,10 @@ def _close_branch(
     if left.diverged and right.diverged:
         raise Diverged
     for place, before, build in builds:
-        if isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes):
+        one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
+        if one_sided and (before is MISSING) and not (left.diverged or right.diverged):
+            raise refuse_join(str(place), JoinFailure("SG204", "an attribute is made on one path only"))
+        if one_sided and isinstance(place, AttributePlace):
             recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
         if value is not before:

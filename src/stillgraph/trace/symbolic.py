@@ -25,8 +25,6 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 
-_HINT = 7  # stands for a size that was declared symbolic and is 0 or 1 in the example
-
 __all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_false", "known_true"]
 
 DATA_DEPENDENT = (
@@ -73,9 +71,6 @@ class Symbolic:
         """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
         from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
 
-        hint = [_HINT if s and size < 2 else size for s, size in zip(symbolic, tensor.shape, strict=True)]
-        if hint != list(tensor.shape):  # as examples 0 and 1 would pass for constants
-            tensor = torch.empty(hint, dtype=tensor.dtype, device=tensor.device).requires_grad_(tensor.requires_grad)
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
         context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
         return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
@@ -111,13 +106,6 @@ class Symbolic:
         from torch.utils._sympy.printers import PythonPrinter
 
         return str(PythonPrinter().doprint(expression))
-
-    @staticmethod
-    def excludes_only_zero_or_one(expression: Any) -> bool:
-        """Whether a condition says no more than that a size is neither 0 nor 1."""
-        import sympy  # type: ignore[import-untyped]  # it ships no types; only here, for it is slow to import
-
-        return isinstance(expression, sympy.Ne) and expression.rhs in (0, 1) and expression.lhs.is_Symbol
 
     @property
     def mark(self) -> int:

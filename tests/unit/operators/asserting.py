@@ -1,4 +1,5 @@
 """Functions with `assert`, outside the test files, whose assertions pytest rewrites."""
+
 from __future__ import annotations
 
 from torch import Tensor

@@ -111,7 +111,7 @@ def returns_nothing_on_one_path(x: Tensor) -> Tensor | None:
 
 def falls_off_the_end(x: Tensor) -> Any:
     if x.sum() > 0:
-        return x  # noqa: RET503 - what it is about
+        return x
 
 
 def numbers(x: Tensor) -> tuple[Any, ...]:
@@ -198,9 +198,25 @@ def matched(x: Tensor) -> int:
 @pytest.mark.parametrize(
     "function",
     [
-        both_arms, no_else, elif_chain, nested, early_return, returns_nothing_on_one_path, falls_off_the_end, numbers,
-        promotion, containers, texts, unlike_returns, three_unlike_returns, argument_itself, swapped, ternaries, different_sizes,
-        same_join_twice, matched,
+        both_arms,
+        no_else,
+        elif_chain,
+        nested,
+        early_return,
+        returns_nothing_on_one_path,
+        falls_off_the_end,
+        numbers,
+        promotion,
+        containers,
+        texts,
+        unlike_returns,
+        three_unlike_returns,
+        argument_itself,
+        swapped,
+        ternaries,
+        different_sizes,
+        same_join_twice,
+        matched,
     ],
 )
 def test_staged_values(function: Any) -> None:

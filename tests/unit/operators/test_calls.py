@@ -170,7 +170,15 @@ def generators(x: Tensor) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        functions, partials, lambdas, objects, higher_order, recursion, nested_functions, generators, decorated,
+        functions,
+        partials,
+        lambdas,
+        objects,
+        higher_order,
+        recursion,
+        nested_functions,
+        generators,
+        decorated,
         without_grad,
     ],
 )

@@ -266,9 +266,7 @@ def sets_what_it_read(self: Any, x: Tensor) -> Any:
     return x + self.steps
 
 
-@pytest.mark.parametrize(
-    "step", [counts, counts_in_an_arm, counts_in_a_loop, changes_buffers, sets_what_it_read]
-)
+@pytest.mark.parametrize("step", [counts, counts_in_an_arm, counts_in_a_loop, changes_buffers, sets_what_it_read])
 def test_modules_keep_their_state(step: Any) -> None:
     agree_fresh(module(step), P, N, P, N)
 

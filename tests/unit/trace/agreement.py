@@ -1,4 +1,5 @@
 """A static function against its original: every call must do the same, whatever can be seen of it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -86,8 +87,13 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, An
     if given and outputs:
         torch.autograd.backward(outputs, [torch.ones_like(tensor) for tensor in outputs])
     return {
-        "value": value, "error": error, "printed": printed.getvalue(), "arguments": args, "grad mode": mode,
-        "gradients": [tensor.grad for tensor in given], "random numbers": noise,
+        "value": value,
+        "error": error,
+        "printed": printed.getvalue(),
+        "arguments": args,
+        "grad mode": mode,
+        "gradients": [tensor.grad for tensor in given],
+        "random numbers": noise,
         "arguments returned": [any(out is tensor for tensor in tensors_in(args)) for out in tensors_in(value)],
     }
 

@@ -1,0 +1,214 @@
+"""Packing a lowered program as a module that owns its weights, ready for an exporter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.deploy.signature import Signature, path_of, place_key, signature_of, values_of, written_place
+from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
+from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
+from stillgraph.passes.whole_graph import unwrap_tests
+from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Attribute, Source
+from stillgraph.program.outputs import Constant, Output
+from stillgraph.program.program import Program
+from stillgraph.runtime.guard_codegen import read_source
+
+
+@dataclass
+class Packed:
+    """A lowered program as a module that owns its weights, with what its export needs."""
+
+    module: fx.GraphModule
+    signature: Signature
+    examples: tuple[torch.Tensor, ...]
+    dynamic: list[set[int]]
+    kinds: tuple[type | None, ...]
+    notes: tuple[str, ...]
+
+
+def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Packed:
+    """Make the weights attributes, keep every tensor of the call a parameter, and write buffers back.
+
+    Args:
+        program: as captured.
+        lowered: the same with tensors alone.
+        args, kwargs: the example call.
+    """
+    signature = signature_of(program)
+    module = copied_module(lowered.graph)
+    kinds = tuple(kind_of(value_of(value)) for value in outputs(program.graph))
+    packer = _Packer(module, signature, args, kwargs, outputs(module))
+    packer.bring_tensors(program)
+    packer.take_arguments()
+    packer.write_effects(program.effects)
+    leaves = leaves_of(program.result)
+    set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
+    unwrap_tests(module)
+    module.graph.lint()
+    given = zip(values_of(signature, args, kwargs), signature.taken)
+    return Packed(
+        module,
+        signature,
+        tuple(_example(tensor, taken.dynamic) for tensor, taken in given),
+        [set(taken.dynamic) for taken in signature.taken],
+        tuple(_kind(leaf, kinds) for leaf in leaves),
+        tuple(packer.notes),
+    )
+
+
+def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | None:
+    return kinds[leaf.index] if isinstance(leaf, Output) else kind_of(leaf.value)
+
+
+def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:
+    """An example whose open dimensions are neither 0 nor 1, which torch would take for constants."""
+    tensor = tensor.detach()
+    if all(tensor.shape[dim] > 1 for dim in dynamic):
+        return tensor
+    shape = [max(size, 2) if dim in dynamic else size for dim, size in enumerate(tensor.shape)]
+    return torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
+
+
+@dataclass
+class _Packer:
+    module: fx.GraphModule
+    signature: Signature
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    values: list[Any]  # the outputs of the graph
+    notes: list[str] = field(default_factory=list)
+    _places: dict[Any, fx.Node] = field(default_factory=dict)  # where a tensor is kept -> its node
+    _inputs: dict[Source, fx.Node] = field(default_factory=dict)
+
+    def bring_tensors(self, program: Program) -> None:
+        """Make attributes of the inputs that no caller passes."""
+        known = {brought.source: brought for brought in self.signature.brought}
+        self._inputs = {given.source: node for given, node in zip(program.inputs, placeholders(self.module))}
+        for source, node in self._inputs.items():
+            brought = known.get(source)
+            if brought is None:
+                continue
+            value = read_source(brought.source, self.args, self.kwargs)
+            place = self._register(brought.path, brought.kind, value)
+            with self.module.graph.inserting_before(_first_operation(self.module)):
+                read = self.module.graph.get_attr(place)
+            read.meta.update(node.meta)
+            node.replace_all_uses_with(read)
+            self.values = [read if value is node else value for value in self.values]
+            self.module.graph.erase_node(node)
+            self._places[place_key(source)] = read
+
+    def _register(self, path: str, kind: str, value: Any) -> str:
+        *parents, name = path.split(".")
+        owner: torch.nn.Module = self.module
+        for part in parents:
+            if not isinstance(getattr(owner, part, None), torch.nn.Module):
+                owner.add_module(part, torch.nn.Module())
+            owner = getattr(owner, part)
+        while hasattr(owner, name) and name not in owner._buffers and name not in owner._parameters:
+            name += "_"
+        if kind == "parameter" and isinstance(value, torch.nn.Parameter):
+            # without gradients: torch's while_loop differentiates wrongly where a loop runs no iteration
+            owner.register_parameter(name, torch.nn.Parameter(value.detach().clone(), requires_grad=False))
+        else:
+            tensor = value.detach().clone() if isinstance(value, torch.Tensor) else _number_tensor(value)
+            owner.register_buffer(name, tensor, persistent=kind in ("buffer", "state"))
+        return ".".join([*parents, name])
+
+    def write_effects(self, effects: tuple[Effect, ...]) -> None:
+        """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
+        for effect in effects:
+            if not self._write(effect):
+                self.notes.append(f"the artefact does not carry out: {effect}")
+
+    def _write(self, effect: Effect) -> bool:
+        written = written_place(effect)
+        value = getattr(effect, "value", None)
+        if written is None or not isinstance(value, (Output, Constant)):
+            return False
+        output = self.leaf(value)
+        place = self._places.get(place_key(written)) or self._new_place(written, output)
+        if place is None:
+            return False
+        new, old = output.meta["val"], place.meta["val"]
+        if not isinstance(old, torch.Tensor) or old.dtype != new.dtype or list(old.shape) != list(new.shape):
+            return False
+        self._keep_returned(place)
+        graph = self.module.graph
+        with graph.inserting_before(graph.output_node()):
+            graph.call_method("copy_", (place, output))
+        return True
+
+    def _new_place(self, written: Source, output: fx.Node) -> fx.Node | None:
+        """A buffer that is written but not read."""
+        path = path_of(written)
+        if path is None or not isinstance(written, Attribute):
+            return None
+        owner = read_source(written.base, self.args, self.kwargs)
+        value = getattr(owner, written.name, None)
+        if not isinstance(value, torch.Tensor):
+            return None
+        name = self._register(path, "buffer" if written.name in getattr(owner, "_buffers", ()) else "tensor", value)
+        with self.module.graph.inserting_before(_first_operation(self.module)):
+            read = self.module.graph.get_attr(name)
+        with output.meta["val"].fake_mode:
+            read.meta["val"] = torch.empty(value.shape, dtype=value.dtype, device=value.device)
+        self._places[place_key(written)] = read
+        return read
+
+    def _keep_returned(self, place: fx.Node) -> None:
+        """What is returned of a buffer is what it held before it is written."""
+        graph = self.module.graph
+        memory = storage_of(place.meta["val"])
+        kept = []
+        for value in self.values:
+            if isinstance(value, fx.Node) and storage_of(value.meta["val"]) == memory:
+                with graph.inserting_before(graph.output_node()):
+                    clone = graph.call_method("clone", (value,))
+                clone.meta.update(value.meta)
+                value = clone
+            kept.append(value)
+        self.values = kept
+
+    def take_arguments(self) -> None:
+        """Placeholders for exactly the tensors of the call, in its order."""
+        graph = self.module.graph
+        anchor = _first_operation(self.module)
+        for taken in self.signature.taken:
+            old = self._inputs.get(taken.source)
+            with graph.inserting_before(anchor):
+                fresh = graph.placeholder(taken.name)
+            if old is not None:
+                fresh.meta.update(old.meta)
+                old.replace_all_uses_with(fresh)
+                self.values = [fresh if value is old else value for value in self.values]
+                graph.erase_node(old)
+                fresh.name = fresh.target = taken.name
+
+    def leaf(self, leaf: Output | Constant) -> Any:
+        """A leaf of the result as an output of the module."""
+        if isinstance(leaf, Output):
+            value = self.values[leaf.index]
+            return value if isinstance(value, fx.Node) else self._constant(value)
+        return self._constant(leaf.value)
+
+    def _constant(self, value: Any) -> fx.Node:
+        graph, dtype = self.module.graph, dtype_of(type(value))
+        with graph.inserting_before(graph.output_node()):
+            node = graph.call_function(torch.full, ((), value), {"dtype": dtype})
+        node.meta["val"] = Fakes(self.module).tensor((), dtype)
+        return node
+
+
+def _first_operation(module: fx.GraphModule) -> fx.Node:
+    return next(node for node in module.graph.nodes if node.op != "placeholder")
+
+
+def _number_tensor(value: bool | int | float) -> torch.Tensor:
+    return torch.tensor(value, dtype=dtype_of(type(value)))

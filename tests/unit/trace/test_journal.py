@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from stillgraph.trace.journal import (
+    MISSING,
+    AttributePlace,
+    CellPlace,
+    ContentsPlace,
+    GlobalPlace,
+    Journal,
+    Place,
+    copy_contents,
+    replace_contents,
+)
+
+
+class Plain:
+    pass
+
+
+class Slotted:
+    __slots__ = ("name",)
+
+
+def module() -> nn.Module:
+    made = nn.Linear(2, 2)
+    made.register_buffer("buffer", torch.zeros(1))
+    return made
+
+
+def cell() -> Any:
+    return types.CellType()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        AttributePlace(Plain(), "name"),
+        AttributePlace(Slotted(), "name"),
+        AttributePlace(nn.Module(), "name"),
+        GlobalPlace({}, "name"),
+        CellPlace(cell(), "name"),
+    ],
+)
+def test_a_place_is_written_and_emptied(place: Place) -> None:
+    assert place.get() is MISSING
+    place.set(1)
+    assert place.get() == 1
+    place.set(None)
+    assert place.get() is None
+    place.set(MISSING)
+    assert place.get() is MISSING
+    place.set(MISSING)
+    assert place.get() is MISSING
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("weight", nn.Parameter(torch.ones(2, 2))), ("buffer", torch.ones(1)), ("inner", nn.ReLU()), ("plain", 3)],
+)
+def test_every_table_of_a_module(name: str, value: object) -> None:
+    target = module()
+    before = dict(target.state_dict())
+    place, journal = AttributePlace(target, name), Journal()
+    journal.write(place, value)
+    assert place.get() is value
+    journal.rollback(0)
+    assert list(target.state_dict()) == list(before)
+    assert getattr(target, name, None) is not value
+
+
+def test_places_are_told_apart() -> None:
+    first, second = Plain(), Plain()
+    keys = {
+        AttributePlace(first, "a").key,
+        AttributePlace(first, "b").key,
+        AttributePlace(second, "a").key,
+        ContentsPlace([]).key,
+        GlobalPlace({}, "a").key,
+        CellPlace(cell(), "a").key,
+    }
+    assert len(keys) == 6
+    assert AttributePlace(first, "a").key == AttributePlace(first, "a").key
+
+
+@pytest.mark.parametrize(
+    ("container", "other"),
+    [
+        ([1, 2], [3]),
+        ({"a": 1}, {"b": 2, "c": 3}),
+        ({1, 2}, {3}),
+        (collections.deque([1, 2], maxlen=2), [3]),
+    ],
+)
+def test_contents_are_replaced_in_place(container: Any, other: Any) -> None:
+    before = copy_contents(container)
+    assert before is not container
+    kind = type(container)
+    replace_contents(container, other)
+    assert copy_contents(container) == other
+    replace_contents(container, before)
+    assert copy_contents(container) == before
+    assert type(container) is kind
+
+
+def test_writes_are_undone_latest_first() -> None:
+    target, journal = Plain(), Journal()
+    place = AttributePlace(target, "n")
+    for n in range(3):
+        journal.write(place, n)
+    mark = journal.mark
+    journal.write(place, 10)
+    journal.write(AttributePlace(target, "other"), 1)
+    assert {write.place.name: write.before for write in journal.written(mark).values()} == {"n": 2, "other": MISSING}
+    journal.rollback(mark)
+    assert vars(target) == {"n": 2}
+    journal.rollback(0)
+    assert vars(target) == {}
+    assert journal.mark == 0
+
+
+def test_what_held_before_the_first_write_counts() -> None:
+    target, journal = Plain(), Journal()
+    place = AttributePlace(target, "n")
+    place.set("first")
+    journal.write(place, "second")
+    journal.write(place, "third")
+    (write,) = journal.written(0).values()
+    assert write.before == "first"
+
+
+def test_some_writes_can_be_kept() -> None:
+    mine, theirs, journal = Plain(), Plain(), Journal()
+    journal.write(AttributePlace(mine, "n"), 1)
+    journal.write(AttributePlace(theirs, "n"), 2)
+    journal.rollback(0, lambda place: place.target is theirs)  # type: ignore[attr-defined]
+    assert vars(mine) == {"n": 1}
+    assert vars(theirs) == {}
+
+
+def test_noted_and_then_changed_by_hand() -> None:
+    values, journal = [1, 2], Journal()
+    journal.note(ContentsPlace(values))
+    values.append(3)
+    values[0] = 7
+    journal.rollback(0)
+    assert values == [1, 2]
