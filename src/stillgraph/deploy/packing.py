@@ -198,7 +198,7 @@ class _Packer:
             return value if isinstance(value, fx.Node) else self._constant(value)
         return self._constant(leaf.value)
 
-    def _constant(self, value: Any) -> fx.Node:
+    def _constant(self, value: Any) -> Any:
         graph, dtype = self.module.graph, dtype_of(type(value))
         with graph.inserting_before(graph.output_node()):
             node = graph.call_function(torch.full, ((), value), {"dtype": dtype})

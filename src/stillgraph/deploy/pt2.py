@@ -12,7 +12,7 @@ import torch
 
 from stillgraph.deploy.exported_program import to_exported_program
 from stillgraph.deploy.one_structure import one_structure
-from stillgraph.deploy.signature import values_of
+from stillgraph.deploy.signature import is_argument, objects_of, values_of
 from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
 from stillgraph.deploy.torch_export import quiet
 from stillgraph.deploy.verification import check_artefact
@@ -61,8 +61,9 @@ def write_pt2(
 def _constants(program: Program) -> list[Any]:
     """The Python values among the arguments that the program was made for."""
     found = []
+    objects = objects_of(program)
     for guard in program.guards:
-        if isinstance(guard, ConstantGuard):
+        if isinstance(guard, ConstantGuard) and is_argument(guard.source, objects):
             source = encode_source(guard.source)
             if source is not None and is_atom(guard.value):
                 found.append([source, guard.value])

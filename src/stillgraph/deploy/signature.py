@@ -43,10 +43,10 @@ class Signature:
 def signature_of(program: Program) -> Signature:
     """The signature of a program as an artefact: unused tensors of the call stay part of it."""
     names = {i.source: i for i in program.inputs}
-    objects = {guard.source for guard in program.guards if isinstance(guard, IdentityGuard)}
+    objects = objects_of(program)
     taken = []
     for guard in program.guards:
-        if isinstance(guard, TensorGuard) and _is_argument(guard.source, objects):
+        if isinstance(guard, TensorGuard) and is_argument(guard.source, objects):
             known = names.get(guard.source)
             name = known.name if known is not None else _plain_name(guard.source, {i.name for i in program.inputs})
             dims = frozenset(d for d, size in enumerate(guard.shape) if size is None)
@@ -61,8 +61,13 @@ def _brought(given: Input) -> Brought:
     return Brought(given.name, path if path else given.name, given.kind, given.source)
 
 
-def _is_argument(source: Source, objects: set[Source]) -> bool:
-    """Whether a source lies in the call's arguments, and not in a module or another object among them."""
+def objects_of(program: Program) -> set[Source]:
+    """The arguments that are modules or other objects."""
+    return {guard.source for guard in program.guards if isinstance(guard, IdentityGuard)}
+
+
+def is_argument(source: Source, objects: set[Source]) -> bool:
+    """Whether a source lies in the call's arguments, and not in one of the objects among them."""
     while isinstance(source, (Item, Attribute)):
         if source in objects:
             return False

@@ -106,7 +106,7 @@ class Shifted(Scale):
 
 
 def functions(x: Tensor) -> Any:
-    return if_positive(x), if_positive(x, 2.0), if_positive(x, minus=3.0), if_positive(*(x,), **dict(k=4.0))
+    return if_positive(x), if_positive(x, 2.0), if_positive(x, minus=3.0), if_positive(*(x,), **dict(k=4.0))  # noqa: C408 - starred keywords are the point
 
 
 def partials(x: Tensor) -> Any:

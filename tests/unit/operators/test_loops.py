@@ -210,7 +210,7 @@ def over_rows(x: Tensor) -> Tensor:
 
 
 def for_else(x: Tensor) -> tuple[int, str]:
-    for i, v in enumerate(x):
+    for i, v in enumerate(x):  # noqa: B007 - as users write it
         if v > 2:
             break
     else:
@@ -220,7 +220,7 @@ def for_else(x: Tensor) -> tuple[int, str]:
 
 def together(x: Tensor) -> tuple[Tensor, int]:
     out = x[0] * 0
-    for i, (a, b) in enumerate(zip(x, x + 1)):
+    for i, (a, b) in enumerate(zip(x, x + 1)):  # noqa: B007 - as users write it
         out = out + a * b
     for v in reversed(x):
         out = out * 2 + v
