@@ -92,6 +92,11 @@ def median_difference(values: list[float], base: list[float]) -> float:
     return statistics.median(value - below for value, below in zip(values, base, strict=True))
 
 
+def median_ratio(values: list[float], base: list[float]) -> float:
+    """The median of the ratios round by round."""
+    return statistics.median(value / below for value, below in zip(values, base, strict=True))
+
+
 def machine() -> dict[str, Any]:
     """What the figures were taken on."""
     return {

@@ -21,7 +21,7 @@ from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadM
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a script, beside ``python -m bench.capture``
 
 import stillgraph as sg
-from bench._timing import Prepare, interleave, machine, median, write_json
+from bench._timing import Prepare, interleave, machine, median, median_ratio, write_json
 
 LAYERS = 12
 OURS, DYNAMO = "stillgraph", "torch.compile"
@@ -111,9 +111,9 @@ def main(rounds: int, json_file: Path | None) -> None:
 
 
 def _add_rows(table: Table, subject: str, seconds: dict[str, list[float]]) -> None:
-    base = median(seconds[DYNAMO])
     for name, samples in seconds.items():
-        table.add_row(subject, name, f"{median(samples):.3f}", f"{median(samples) / base:.2f}")
+        ratio = median_ratio(samples, seconds[DYNAMO])
+        table.add_row(subject, name, f"{median(samples):.3f}", f"{ratio:.2f}")
         subject = ""
     table.add_section()
 

@@ -7,12 +7,14 @@ import inspect
 import os
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.archive import save_program
 from stillgraph.operators.calls import call
@@ -158,11 +160,22 @@ def _symbolic_dims(
         if spec is None or index is None or not 0 <= index - shift < len(spec):
             return (False,) * tensor.dim()
         declared = spec[index - shift]
-        if declared is None or len(declared.shape) != tensor.dim():
+        if declared is None:
             return (False,) * tensor.dim()
+        _check_fits(declared, source, tensor)
         return tuple(d is None for d in declared.shape)
 
     return dims
+
+
+def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor) -> None:
+    """Refuse an argument that is not what its `InputSpec` says."""
+    sizes = zip(declared.shape, tensor.shape, strict=False)
+    fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
+    if fits and declared.dtype == tensor.dtype:
+        return
+    given = InputSpec.from_tensor(tensor)
+    raise refuse("SG501", f"{source} is {given}, but input_spec declares {declared}")
 
 
 def _parameters(function: Any) -> list[str]:
@@ -173,8 +186,9 @@ def _parameters(function: Any) -> list[str]:
 
 
 def _has_receiver(function: Any) -> bool:
-    names = _parameters(function)
-    return bool(names) and names[0] == "self"
+    """Whether a plain function stands in a class body: its first argument is then the receiver."""
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    return bool(owner) and not owner.endswith("<locals>")
 
 
 @overload
@@ -356,7 +370,10 @@ def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
         OSError: the file cannot be read.
         ValueError: it is no file that `save` wrote.
     """
-    return load_program(path)
+    try:
+        return load_program(path)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a .pt2 file that save wrote") from error
 
 
 def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:

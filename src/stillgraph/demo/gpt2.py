@@ -57,7 +57,7 @@ def run(out: Path) -> Outcome:
         decoder = GreedyDecoder(model, _choose_eos(model, prompts), _MAX_LENGTH)
         expected = [decoder(prompt) for prompt in prompts]
         program, seconds = timed_capture(lambda: sg.export(decoder, (prompts[0],)))
-        file = out / "gpt2-decoder.onnx"
+        file = out / "gpt2.onnx"
         sg.save(decoder, file, args=(prompts[0],))
         static = sg.to_static(decoder, backend="eager")
         found = [static(prompt) for prompt in prompts]
@@ -74,7 +74,7 @@ def run(out: Path) -> Outcome:
         capture_seconds=seconds,
         difference=max(largest_difference(expected, found), largest_difference(expected, exported)),
         tolerance=0.0,
-        files=(file, write_listing(program, out / "gpt2-decoder.txt")),
+        files=(file, write_listing(program, out / "gpt2.txt")),
         remarks=(f"{len(prompts)} prompts", f"lengths {', '.join(map(str, lengths))}", "same tokens in onnxruntime"),
         faults=() if len(lengths) > 1 else ("all prompts stop at the same length",),
     )

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.deploy.signature import Signature, path_of, place_key, signature_of, values_of, written_place
+from stillgraph.deploy.signature import Brought, Signature, path_of, place_key, signature_of, values_of, written_place
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
 from stillgraph.passes.whole_graph import unwrap_tests
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Attribute, Source
+from stillgraph.program.guards import Attribute, Slot, Source
 from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import read_source
@@ -95,7 +95,7 @@ class _Packer:
             if brought is None:
                 continue
             value = read_source(brought.source, self.args, self.kwargs)
-            place = self._register(brought.path, brought.kind, value)
+            place = self._register(brought.path, value, self._is_persistent(brought))
             with self.module.graph.inserting_before(_first_operation(self.module)):
                 read = self.module.graph.get_attr(place)
             read.meta.update(node.meta)
@@ -104,7 +104,15 @@ class _Packer:
             self.module.graph.erase_node(node)
             self._places[place_key(source)] = read
 
-    def _register(self, path: str, kind: str, value: Any) -> str:
+    def _is_persistent(self, brought: Brought) -> bool:
+        """Whether a tensor is part of the ``state_dict`` of the user's module, or is state of the call."""
+        source = brought.source
+        if brought.kind != "buffer" or not isinstance(source, Slot):
+            return brought.kind == "state"
+        owner: torch.nn.Module = read_source(source.base, self.args, self.kwargs)
+        return source.name not in owner._non_persistent_buffers_set
+
+    def _register(self, path: str, value: Any, persistent: bool) -> str:
         *parents, name = path.split(".")
         owner: torch.nn.Module = self.module
         for part in parents:
@@ -113,12 +121,12 @@ class _Packer:
             owner = getattr(owner, part)
         while hasattr(owner, name) and name not in owner._buffers and name not in owner._parameters:
             name += "_"
-        if kind == "parameter" and isinstance(value, torch.nn.Parameter):
+        if isinstance(value, torch.nn.Parameter):
             # without gradients: torch's while_loop differentiates wrongly where a loop runs no iteration
             owner.register_parameter(name, torch.nn.Parameter(value.detach().clone(), requires_grad=False))
         else:
             tensor = value.detach().clone() if isinstance(value, torch.Tensor) else _number_tensor(value)
-            owner.register_buffer(name, tensor, persistent=kind in ("buffer", "state"))
+            owner.register_buffer(name, tensor, persistent=persistent)
         return ".".join([*parents, name])
 
     def write_effects(self, effects: tuple[Effect, ...]) -> None:
@@ -154,7 +162,7 @@ class _Packer:
         value = getattr(owner, written.name, None)
         if not isinstance(value, torch.Tensor):
             return None
-        name = self._register(path, "buffer" if written.name in getattr(owner, "_buffers", ()) else "tensor", value)
+        name = self._register(path, value, written.name in getattr(owner, "_buffers", ()))
         with self.module.graph.inserting_before(_first_operation(self.module)):
             read = self.module.graph.get_attr(name)
         with output.meta["val"].fake_mode:
@@ -207,7 +215,8 @@ class _Packer:
 
 
 def _first_operation(module: fx.GraphModule) -> fx.Node:
-    return next(node for node in module.graph.nodes if node.op != "placeholder")
+    first: fx.Node = next(node for node in module.graph.nodes if node.op != "placeholder")
+    return first
 
 
 def _number_tensor(value: bool | int | float) -> torch.Tensor:

@@ -86,6 +86,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     method = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
+    _refuse_hidden_state(function)
     return function(*args, **kwargs)
 
 
@@ -189,8 +190,8 @@ def note_all(args: tuple[Any, ...]) -> None:
 
 def _refuse_hidden_state(function: Any) -> None:
     """Refuse random numbers of numpy's: their generator would not advance with each call."""
-    owner = type(getattr(function, "__self__", None)).__module__ or ""
-    if owner.startswith("numpy.random"):
+    owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
+    if any((owner or "").startswith("numpy.random") for owner in owners):
         raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())
 
 
@@ -331,8 +332,8 @@ def _parameter(*args: Any, **kwargs: Any) -> Any:
     return capture.record(torch.nn.Parameter, args, kwargs)
 
 
-def _generator(*args: Any) -> Any:
-    raise refuse("SG305", "a random generator is made inside the function; make it outside", location=here())
+def _generator(*args: Any, **kwargs: Any) -> Any:
+    raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
 
 
 def _seed(seed: Any) -> torch.Generator:
@@ -346,7 +347,9 @@ def _seed(seed: Any) -> torch.Generator:
 _OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
     torch.nn.Parameter: _parameter,
-    torch.Generator: _generator,
+    **dict.fromkeys(
+        (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
+    ),
     next: _next,
     **{
         f: _at_run_time(f, float)

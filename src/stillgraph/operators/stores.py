@@ -39,6 +39,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, (type, ModuleType)):
         raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
+    if id(target) in capture.origins:
+        raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
     place = AttributePlace(target, name)
     _promote(capture, place, value)
     capture.journal.note(place)
@@ -85,7 +87,7 @@ def note_contents(target: Any) -> None:
     if capture is not None and isinstance(target, CONTAINERS):
         if id(target) in capture.origins:
             kind = type(target).__name__
-            raise refuse("SG305", f"a {kind} is changed that is the caller's own on one path only", location=here())
+            raise refuse("SG305", f"a {kind} is changed that is another one on each path", location=here())
         capture.journal.note(ContentsPlace(target))
 
 

@@ -19,9 +19,11 @@ from typing import Any
 from torch import fx
 
 from stillgraph.program.effects import Effect
+from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, Source
 from stillgraph.program.outputs import Template
 from stillgraph.program.printer import render
+from stillgraph.program.verify import verify
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,34 @@ class Program:
     guards: tuple[Guard, ...]
     constants: tuple[Any, ...] = ()
     notes: tuple[Any, ...] = field(default=())
+
+    @property
+    def parameters(self) -> tuple[Input, ...]:
+        """The inputs that are parameters of modules."""
+        return tuple(i for i in self.inputs if i.kind == "parameter")
+
+    @property
+    def regions(self) -> tuple[fx.GraphModule, ...]:
+        """The straight-line graphs: the top level, and the bodies of branches and loops."""
+        return tuple(regions(self.graph))
+
+    @property
+    def source_map(self) -> dict[str, Any]:
+        """The user's line (a `core.location.Location`) for each ``"region/node"``, regions numbered in order."""
+        return {
+            f"{number}/{node.name}": node.meta["location"]
+            for number, region in enumerate(self.regions)
+            for node in region.graph.nodes
+            if node.meta.get("location") is not None
+        }
+
+    def verify(self) -> None:
+        """Check that the program is well formed.
+
+        Raises:
+            InternalError: it is not.
+        """
+        verify(self)
 
     def __str__(self) -> str:
         return render(self)

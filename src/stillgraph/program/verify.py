@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -13,7 +13,9 @@ from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.operations import unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Output, Template
-from stillgraph.program.program import Program
+
+if TYPE_CHECKING:
+    from stillgraph.program.program import Program
 
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.passes import pipeline
+from stillgraph.program.graphs import writes_in_place
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
@@ -20,6 +22,7 @@ Run = Callable[..., Sequence[Any]]
 Compile = Callable[[fx.GraphModule, list[Any]], Run]
 
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+_RISKY = (operator.floordiv, operator.mod, operator.truediv, operator.pow, operator.lshift, operator.index, int, round)
 _KINDS = ((torch.SymBool, bool), (torch.SymInt, int), (torch.SymFloat, float))
 
 
@@ -52,8 +55,17 @@ def _is_worthwhile(program: Program) -> bool:
     nodes = [n for r in program.graph.modules() if isinstance(r, fx.GraphModule) for n in r.graph.nodes]
     if any(n.target in EFFECTFUL or n.target is unbound for n in nodes):
         return False
+    if writes_in_place(program.graph) or any(_may_raise(n) for n in nodes):
+        return False
     known = all(type(d) is int for i in program.inputs if isinstance(i.value, torch.Tensor) for d in i.value.shape)
     return known and any(n.target in _CONTROL for n in nodes)
+
+
+def _may_raise(node: fx.Node) -> bool:
+    """Whether an operation on numbers can raise in Python where one on tensors gives some value."""
+    if isinstance(node.meta.get("val"), torch.Tensor) or node.op != "call_function":
+        return False
+    return node.target in _RISKY or getattr(node.target, "__module__", "") in ("math", "stillgraph.program.operations")
 
 
 class _WholeGraph:
@@ -89,7 +101,9 @@ class _WholeGraph:
 
 
 def _as_tensor(value: Any) -> Any:
-    return value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
 def _number_kind(value: Any) -> type | None:

@@ -49,6 +49,10 @@ class Arm:
         written = self.writes.get(place.key)
         return before if written is None else written[1]
 
+    def is_older(self, value: Any) -> bool:
+        """Whether a mutable object was there before the arm."""
+        return self.older is not None and not isinstance(value, tuple) and self.older.holds(value)
+
     def view(self, value: Any) -> Parts | None:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
         contents = self.writes.get(("contents", id(value)))

@@ -13,11 +13,12 @@ from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
+from stillgraph.program.graphs import writes_in_place
 from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards, writes_in_place
+from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place

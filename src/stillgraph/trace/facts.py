@@ -13,7 +13,6 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 import torch
-from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
@@ -194,21 +193,6 @@ def _contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return ...
-
-
-def writes_in_place(module: fx.GraphModule) -> bool:
-    """Whether a program changes tensors in place."""
-    regions = [region for region in module.modules() if isinstance(region, fx.GraphModule)]
-    return any(_is_in_place(node) for region in regions for node in region.graph.nodes)
-
-
-def _is_in_place(node: fx.Node) -> bool:
-    if node.op not in ("call_function", "call_method"):
-        return False
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    private = name.endswith("__") or name in ("print_", "raise_", "assert_", "format_", "not_", "is_", "and_", "or_")
-    in_place = name.endswith("_") and not private
-    return in_place or name in ("setitem", "setattr") or "out" in node.kwargs or node.kwargs.get("inplace") is True
 
 
 def compares_objects(function: FunctionType) -> bool:

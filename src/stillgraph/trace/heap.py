@@ -70,7 +70,11 @@ class OlderObjects:
             target = place.target
         else:
             return True  # module-level names, and the places that loops keep to themselves
-        return id(target) in self._found or isinstance(target, torch.nn.Module) or self._recorder.is_outer(target)
+        return isinstance(target, torch.nn.Module) or self.holds(target)
+
+    def holds(self, target: Any) -> bool:
+        """Whether an object is older than the arm."""
+        return id(target) in self._found or self._recorder.is_outer(target)
 
 
 def _children(value: Any) -> list[Any]:

@@ -38,6 +38,12 @@ class Unjoined:
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
 
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        self._refuse()
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self._refuse()
+
     def __getattr__(self, name: str) -> NoReturn:
         raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
 
@@ -142,6 +148,7 @@ class Joiner:
     mark: int  # symbols made since are local to the paths
     pairs: list[Pair] = field(default_factory=list)
     allow_unjoined: bool = True
+    is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     _flag: int | None = None
 
@@ -183,7 +190,7 @@ class Joiner:
             )
         builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         rebuild = first.rebuild
-        if not (self.recorder.is_outer(left) or self.recorder.is_outer(right)):
+        if not (self.is_older(left) or self.is_older(right)):
             return lambda outs: rebuild([build(outs) for build in builds])
         flag = self._take_flag(place)
 

@@ -82,6 +82,8 @@ class Results:
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The caller's own object on the path that left it alone, else a fresh one."""
+        if self.finder.find(origin.left) is None and self.finder.find(origin.right) is None:
+            return self._fresh(origin.joined)
         sides = [self.finder.find(side) for side in (origin.left, origin.right)]
         left, right = (self._fresh(origin.joined) if source is None else Same(source) for source in sides)
         return Choice(self._output(origin.flag), left, right)

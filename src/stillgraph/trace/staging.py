@@ -98,7 +98,7 @@ def _close_branch(
     dropped: Sequence[Place],
     mark: int,
 ) -> Exit | None:
-    joiner = Joiner(recorder, mark, views=(left.view, right.view))
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view))
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.allow_unjoined = not isinstance(place, ContentsPlace)

@@ -1,0 +1,246 @@
+"""Each pass on the smallest program it is about."""
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.core.diagnostics import ExportError
+from stillgraph.passes import pipeline
+from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.dead_code import drop_dead_code
+from stillgraph.passes.gating import gate_outputs
+from stillgraph.passes.growing import grows, hide_growth
+from stillgraph.passes.layout import lead_with_unknown_sizes
+from stillgraph.passes.modes import settle_modes
+from stillgraph.passes.mutation import lift_mutation
+from stillgraph.passes.operands import tidy_operands
+from stillgraph.passes.optionals import split_optionals
+from stillgraph.passes.printing import drop_printing, prints
+from stillgraph.passes.raising import lower_raising, raises
+from stillgraph.passes.regions import Branch, Loop, all_regions, controls, outputs
+from stillgraph.program.operations import EFFECTFUL
+from stillgraph.program.verify import verify
+from tests.unit.passes.captured import run
+
+X, P = torch.tensor([1.0, 2.0]), torch.tensor(True)
+
+
+def targets(program: sg.Program) -> list[object]:
+    return [node.target for module in all_regions(program.graph) for node in module.graph.nodes]
+
+
+# ---- printing and dead code
+def printing(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        print("positive", x)
+    return x
+
+
+def test_printing_is_dropped() -> None:
+    program = sg.export(printing, (X,))
+    assert prints(program)
+    assert not prints(drop_printing(program))
+
+
+def test_what_nobody_uses_is_dropped() -> None:
+    program = drop_dead_code(drop_printing(sg.export(printing, (X,))))
+    assert [node.op for node in program.graph.graph.nodes] == ["placeholder", "output"]
+
+
+def test_random_numbers_nobody_uses_are_drawn_all_the_same() -> None:
+    def drawing(x: Tensor) -> Tensor:
+        torch.rand(2)
+        return x + torch.rand(2)
+
+    assert targets(drop_dead_code(sg.export(drawing, (X,)))).count(torch.rand) == 2
+
+
+# ---- exceptions
+def raising(x: Tensor) -> Tensor:
+    if x.sum() > 10:
+        raise ValueError("too large")
+    while x.sum() < 5:
+        x = x * 2
+        assert x.max() > 0, "not positive"
+    return x
+
+
+def test_an_exception_becomes_an_assertion_at_the_top() -> None:
+    program = sg.export(raising, (X,))
+    lowered = lower_raising(drop_printing(program))
+    verify(lowered)
+    assert raises(program)
+    assert not set(targets(lowered)) & EFFECTFUL
+    torch.testing.assert_close(run(lowered, (X,))[0], raising(X))
+    with pytest.raises(RuntimeError, match="ValueError: too large"):
+        run(lowered, (X * 9,))
+    with pytest.raises(RuntimeError, match="AssertionError: not positive"):
+        run(lowered, (-X,))
+
+
+def test_the_first_of_two_exceptions_wins() -> None:
+    def twice(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            if x.max() > 1:
+                raise ValueError("first")
+            if x.max() > 0:
+                raise KeyError("second")
+        return x
+
+    lowered = lower_raising(sg.export(twice, (X,)))
+    with pytest.raises(RuntimeError, match="first"):
+        run(lowered, (X,))
+    with pytest.raises(RuntimeError, match="second"):
+        run(lowered, (X / 2,))
+
+
+def test_gates_stand_for_assertions() -> None:
+    lowered = gate_outputs(pipeline.run(sg.export(raising, (X,))))
+    verify(lowered)
+    assert torch._assert_async not in targets(lowered)
+    torch.testing.assert_close(run(lowered, (X,))[0], raising(X))
+    with pytest.raises(IndexError):
+        run(lowered, (X * 9,))
+
+
+# ---- places that may be empty
+def test_none_becomes_a_flag() -> None:
+    def last(x: Tensor, p: Tensor) -> Tensor:
+        found = None
+        if p:
+            found = x * 2
+        return x if found is None else found
+
+    program = split_optionals(sg.export(last, (X, P)))
+    verify(program)
+    assert all(value is not None for module in all_regions(program.graph) for value in outputs(module))
+    torch.testing.assert_close(run(program, (X, P))[0], X * 2)
+    torch.testing.assert_close(run(program, (X, ~P))[0], X)
+
+
+def test_a_result_that_may_be_none_is_asserted_to_be_there() -> None:
+    def maybe(x: Tensor, p: Tensor) -> Tensor | None:
+        found = None
+        if p:
+            found = x * 2
+        return found
+
+    lowered = pipeline.run(sg.export(maybe, (X, P)))
+    torch.testing.assert_close(run(lowered, (X, P))[0], X * 2)
+    with pytest.raises(RuntimeError, match="None"):
+        run(lowered, (X, ~P))
+
+
+# ---- writes in place
+def test_writes_in_place_become_results() -> None:
+    def count(x: Tensor, p: Tensor) -> Tensor:
+        total = torch.zeros(2)
+        if p:
+            total.add_(x)
+        else:
+            total[1] = 7
+        for row in x:
+            total *= row
+        return total
+
+    program = lift_mutation(sg.export(count, (X, P)))
+    verify(program)
+    for module in all_regions(program.graph):
+        for control in controls(module):
+            assert control.regions  # what they write in place is their own copy
+    for p in (P, ~P):
+        torch.testing.assert_close(run(program, (X, p))[0], count(X, p))
+
+
+def test_two_views_of_one_memory_are_refused() -> None:
+    def views(x: Tensor, p: Tensor) -> Tensor:
+        base = x * 2
+        part = base[:1]
+        if p:
+            part += 1
+            base = base + part
+        return base
+
+    with pytest.raises(ExportError, match="another view of its memory"):
+        lift_mutation(sg.export(views, (X, P)))
+
+
+# ---- operands and results
+def test_results_do_not_share_memory_with_operands() -> None:
+    def same(x: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = x, x
+        if p:
+            a, b = x.view(2), x[:1]
+        return a, b
+
+    program = separate_aliases(sg.export(same, (X, P)))
+    for control in controls(program.graph):
+        assert isinstance(control, Branch)
+        for arm in control.arms:
+            assert all(node.target == "clone" for node in outputs(arm))
+    torch.testing.assert_close(run(program, (X, P)), [X, X[:1]])
+
+
+def test_operands_are_handed_over_once() -> None:
+    def counting(codes: Tensor, p: Tensor) -> Tensor:
+        code = codes[0]
+        if p:
+            return codes * code * int(code)
+        return codes
+
+    lowered = pipeline.run(sg.export(counting, (torch.tensor([3, 4]), P)))
+    for control in controls(lowered.graph):
+        assert len(set(control.operands)) == len(control.operands)
+    assert tidy_operands(lowered) is not lowered
+
+
+def test_an_unknown_size_leads() -> None:
+    def joined(x: Tensor, p: Tensor) -> Tensor:
+        if p:
+            y = torch.cat([x, x], dim=1)
+        else:
+            y = x
+        return y * 2
+
+    x = torch.ones(2, 3)
+    program = lead_with_unknown_sizes(sg.export(joined, (x, P)))
+    verify(program)
+    (control,) = controls(program.graph)
+    assert isinstance(control, Branch)
+    assert [node.meta["val"].shape[1] for arm in control.arms for node in outputs(arm)] == [2, 2]
+    torch.testing.assert_close(run(program, (x, P))[0], torch.full((2, 6), 2.0))
+
+
+# ---- growth
+def growing(x: Tensor, p: Tensor) -> tuple[Tensor, int]:
+    while x.sum() < 20:
+        x = torch.cat([x, x[-1:] + 1])
+    return x, x.shape[0]
+
+
+def test_growth_is_hidden_from_shape_inference() -> None:
+    program = sg.export(growing, (X, P))
+    hidden = hide_growth(pipeline.run(program))
+    verify(hidden)
+    assert grows(program)
+    assert not grows(hidden)
+    (control,) = controls(hidden.graph)
+    assert isinstance(control, Loop)
+    want = growing(X, P)
+    torch.testing.assert_close(run(hidden, (X, P)), [want[0], want[1]])
+
+
+# ---- modes
+def test_autocast_becomes_casts() -> None:
+    def mixed(x: Tensor, p: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        return y.float() + x
+
+    x = torch.randn(4, 4)
+    program = settle_modes(sg.export(mixed, (x, P)))
+    for node in program.graph.graph.nodes:
+        node.meta.pop("context", None)  # the graph alone says it
+    torch.testing.assert_close(run(program, (x, P))[0], mixed(x, P))
