@@ -27,7 +27,6 @@ STATIC: dict[str, str] = {
     "M09g_join_3u_4uu": _TAIL_SPLIT,
     "M09h_join_3u_34u": _TAIL_SPLIT,
     "adaptive_simpson": _RECURSION,
-    "clip_gradients": _IDENTITY,
     "entropy_or_normalise": _CAUGHT,
     "keep_positive_rows": _TENSOR_LIST,
     "loudness": _GENERATOR,

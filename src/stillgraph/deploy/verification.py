@@ -12,8 +12,8 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.purity import is_random
-from stillgraph.passes.regions import all_regions
-from stillgraph.passes.values import dtype_of
+from stillgraph.passes.regions import all_regions, outputs
+from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Output
 from stillgraph.program.program import Program
@@ -64,7 +64,18 @@ def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             if isinstance(guard, ModeGuard):
                 modes.enter_context(entered(guard.context))
         given = driver.run(*inputs)
-    return [given[leaf.index] if isinstance(leaf, Output) else leaf.value for leaf in leaves_of(program.result)]
+    declared = outputs(program.graph)
+    return [
+        _declared(given[leaf.index], value_of(declared[leaf.index])) if isinstance(leaf, Output) else leaf.value
+        for leaf in leaves_of(program.result)
+    ]
+
+
+def _declared(value: Any, declared: Any) -> Any:
+    """A number where other paths have a tensor: an artefact has a tensor on every path."""
+    if isinstance(declared, torch.Tensor) and not isinstance(value, torch.Tensor):
+        return torch.tensor(value, dtype=declared.dtype)
+    return value
 
 
 def _copy(value: Any) -> Any:

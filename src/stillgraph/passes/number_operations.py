@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.passes.values import dtype_of, wider
+from stillgraph.program.operations import is_integer
 
 Emit = Callable[..., Any]  # emit(target, *args, kind=..., **kwargs) -> node
 Operand = tuple[type, Any]  # the kind of a number, and its 0-d tensor or the constant itself
@@ -170,6 +171,7 @@ LOWERINGS: dict[Any, Lowering] = {
     min: _extreme(torch.minimum),
     round: _round,
     float.is_integer: _is_integer,
+    is_integer: _is_integer,
     math.isnan: _test_float(torch.isnan),
     math.isinf: _test_float(torch.isinf),
     math.isfinite: _test_float(torch.isfinite),

@@ -13,10 +13,11 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes import indexing
 from stillgraph.passes.number_operations import lower_number
-from stillgraph.passes.promotion import FROM_NUMBER, PROMOTING, TRUTHS, as_operand
+from stillgraph.passes.promotion import FROM_NUMBER, PROMOTING, TRUTHS, as_operand, joined
 from stillgraph.passes.purity import name_of, written_arguments
 from stillgraph.passes.regions import COND, WHILE, all_regions, attribute, is_result, outputs, placeholders
 from stillgraph.passes.values import Fakes, dtype_of, is_number, kind_of, storage_of, value_of
+from stillgraph.program import operations
 from stillgraph.program.program import Program
 
 
@@ -165,6 +166,9 @@ class _Region:
             self._cond(node, holder)
         elif node.target is WHILE:
             self._while(node, holder)
+        elif node.target is operations.invoke:
+            name = getattr(node.args[0], "__qualname__", str(node.args[0]))
+            raise refuse("SG402", f"the program calls {name} anew at every run", location=node.meta.get("location"))
         elif is_number(node.meta.get("val")):
             self.made[node] = self._number(node)
         else:
@@ -236,6 +240,8 @@ class _Region:
         numbers = [a for a in node.all_input_nodes if isinstance(self.made[a], Number)]
         if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
             return self._chosen(node, None)
+        if node.target is operations.as_tensor:
+            return joined(self, node)
         if numbers:
             name = name_of(node)
             if name in FROM_NUMBER:

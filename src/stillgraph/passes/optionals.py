@@ -20,7 +20,7 @@ from stillgraph.passes.regions import (
     set_outputs,
 )
 from stillgraph.passes.values import Fakes, is_optional, kind_of
-from stillgraph.program.operations import as_tensor, unbound
+from stillgraph.program.operations import as_tensor, bound, unbound
 from stillgraph.program.program import Program
 
 
@@ -64,6 +64,9 @@ class _Optionals:
                 self.flags[node] = self.flags[node.args[0]]
             elif node.target is unbound:
                 self.flags[node] = True
+            elif node.target is bound:
+                node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+                module.graph.erase_node(node)
 
     def _is_none(self, node: fx.Node) -> None:
         flag = self.flags.get(node.args[0], node.args[0] is None)  # type: ignore[arg-type]
@@ -77,9 +80,9 @@ class _Optionals:
         with graph.inserting_before(graph.output_node()):
             there = graph.call_function(operator.not_, (flag,))
             there.meta["val"] = self.fakes.number(bool)
-            truth = graph.call_function(as_tensor, (there, torch.bool, torch.device("cpu")))
+            truth = graph.call_function(torch.scalar_tensor, (there,), {"dtype": torch.bool})
             truth.meta["val"] = self.fakes.scalar(bool)
-            graph.call_function(torch._assert_async, (truth, "the result is None, which the artefact cannot return"))
+            graph.call_function(torch._assert_async, (truth, "the result is None or unbound, which an artefact cannot return"))
 
     # ---- branches
     def _branch(self, branch: Branch) -> None:

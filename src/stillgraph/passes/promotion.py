@@ -58,13 +58,24 @@ def _rank(dtype: torch.dtype) -> int:
 
 # ---- tensors made of a number
 def _scalar(region: Any, node: fx.Node) -> fx.Node | None:
-    """``torch.tensor(n)``, ``as_tensor(n)``, our own ``as_tensor(n, dtype, device)``."""
+    """``torch.tensor(n)``, ``torch.as_tensor(n)``, ``torch.scalar_tensor(n)``."""
     number = region.made.get(node.args[0]) if node.args and isinstance(node.args[0], fx.Node) else None
     if number is None or isinstance(number, fx.Node):
         return None
     value = node.meta["val"]
     moved = region.emit("to", number.tensor, device=value.device, dtype=value.dtype, value=value)
     return region.emit("clone", moved, value=value)  # type: ignore[no-any-return]
+
+
+def joined(region: Any, node: fx.Node) -> fx.Node:
+    """Our own ``as_tensor(n, dtype, device)``: where a number meets the tensor of another path."""
+    value = node.meta["val"]
+    given = region.made[node.args[0]] if isinstance(node.args[0], fx.Node) else node.args[0]
+    if isinstance(given, fx.Node):
+        return given
+    if kind_of(given) is not None:
+        return region.emit(torch.full, (), given, dtype=value.dtype, device=value.device, value=value)  # type: ignore[no-any-return]
+    return _scalar(region, node)  # type: ignore[return-value]  # given is a Number: there is a tensor
 
 
 def _filled(region: Any, node: fx.Node) -> fx.Node | None:

@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes
-from stillgraph.program.operations import as_tensor, assert_, raise_, raise_text
+from stillgraph.program.operations import assert_, raise_, raise_text
 from stillgraph.program.program import Program
 
 _SITES = frozenset({raise_, raise_text, assert_})
@@ -29,7 +29,7 @@ def lower_raising(program: Program) -> Program:
 
         if p:                            failed = if p: return 1
             raise ValueError("big")  →            else: return 0
-                                         torch._assert_async(as_tensor(failed != 1), "ValueError: big")
+                                         torch._assert_async(torch.scalar_tensor(failed != 1), "ValueError: big")
 
     A loop stops once an iteration failed, and does not start when something before it failed.
     """
@@ -119,13 +119,13 @@ class _Raising:
         for number in range(len(self.texts), before, -1):  # each is inserted in front of the others
             fine = _in(graph, anchor, operator.ne, (site, number), self.fakes.number(bool))
             with graph.inserting_after(fine):
-                flag = _in(graph, anchor, as_tensor, (fine, torch.bool, torch.device("cpu")), self.fakes.scalar(bool))
+                flag = _in(graph, anchor, torch.scalar_tensor, (fine,), self.fakes.scalar(bool), dtype=torch.bool)
             with graph.inserting_after(flag):
                 _in(graph, anchor, torch._assert_async, (flag, self.texts[number - 1]), None)
 
 
-def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
-    node = graph.call_function(target, args)
+def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], value: Any, **kwargs: Any) -> fx.Node:
+    node = graph.call_function(target, args, kwargs)
     node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=value)
     return node
 

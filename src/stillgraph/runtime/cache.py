@@ -107,7 +107,7 @@ class ProgramCache:
                 self._warned = True
             self._table = {**self._table, call.structure: (call, *self._table.get(call.structure, ()))}
         if warn:  # outside the lock: this reads the user's objects
-            warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=4)
+            warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -145,7 +145,7 @@ class StaticFunction(Generic[P, R]):
             warnings.warn(
                 f"{self._name} is captured anew at every call, for what it reads differs each time: {reason}",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return tuple(read_source(item.source, args, kwargs) for item in program.inputs)
 

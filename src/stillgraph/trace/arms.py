@@ -105,6 +105,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             if key in mine or key in arm.writes or outlives(write.place)
         }
     finally:
+        torch.set_grad_enabled(context.grad)
         # An object that the arm made keeps what was written to it: only the arm's own results can lead there.
         recorder.journal.rollback(mark, lambda p: p.key in mine or p.key in arm.writes or outlives(p))
 

@@ -13,6 +13,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
+from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
 from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
@@ -137,6 +138,7 @@ class _Attempt:
         Whatever happens, the user's objects are left as they were.
         """
         self.finder.complete()
+        context = current_context()
         tables = ModuleTables(list(self.finder.everything()))
         try:
             with torch._C.DisableTorchFunction():
@@ -153,10 +155,13 @@ class _Attempt:
                     graph = self.session.root.finish(results.outputs)
                     self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
+                    if current_context() != context:
+                        raise refuse("SG305", "the function leaves a torch mode switched")
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
                     return self._program(name, template, effects, graph)
         finally:
+            torch.set_grad_enabled(context.grad)
             self.journal.rollback(0, self._outlives)
             tables.restore()
 

@@ -175,7 +175,7 @@ class Recorder(TorchFunctionMode):
         if isinstance(value, (torch.Tensor, StagedNumber)):
             return self.region.node_of(value)
         if isinstance(value, torch.Size) and all(type(d) is int for d in value):
-            return value
+            return self.region.attribute("size", value)  # fx would make a plain tuple of it
         if isinstance(value, (tuple, list)):
             return (
                 type(value)(self.to_node(v) for v in value)

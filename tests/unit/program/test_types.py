@@ -77,9 +77,9 @@ def test_a_symbolic_dimension_is_equal_to_itself_alone() -> None:
     ("left", "right", "joined"),
     [
         (NumberType(int), NumberType(int), NumberType(int)),
-        (NumberType(bool), NumberType(int), NumberType(int)),
-        (NumberType(bool), NumberType(float), NumberType(float)),
-        (NumberType(int), NumberType(float, may_be_none=True), NumberType(float, may_be_none=True)),
+        (NumberType(bool), NumberType(int), NumberType(int, mixed=True)),
+        (NumberType(bool), NumberType(float), NumberType(float, mixed=True)),
+        (NumberType(int), NumberType(float, may_be_none=True), NumberType(float, mixed=True, may_be_none=True)),
         (NumberType(int), NumberType(int, may_be_unbound=True), NumberType(int, may_be_unbound=True)),
         (f32(2), f32(2), f32(2)),
         (f32(2, may_be_none=True), f32(3), f32(None, may_be_none=True)),

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from stillgraph.core.diagnostics import CaptureError
 from stillgraph.program.effects import SetAttribute
 from stillgraph.program.guards import (
     Argument,
@@ -100,16 +101,21 @@ def test_an_exception_of_the_program_passes_through_and_leaves_the_program_in_us
     assert function.cache_info().programs == 1
 
 
-def test_an_exception_of_the_capture_passes_through_and_nothing_is_kept() -> None:
+def test_what_the_capture_raises_the_original_must_raise_and_nothing_is_kept() -> None:
     def capture(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        raise LookupError("cannot capture")
+        raise LookupError("seen during capture")
 
-    function = static(double, capture)
+    def raises(x: Tensor) -> Tensor:
+        raise LookupError("the user's own")
+
     x = torch.ones(2)
     gone = weakref.ref(x)
-    with pytest.raises(LookupError, match="cannot capture"):
+    function = static(raises, capture)
+    with pytest.raises(LookupError, match="the user's own"):
         function(x)
     assert function.programs == ()
+    with pytest.raises(CaptureError, match="seen during capture, but eager PyTorch does not"):
+        static(double, capture)(x)
     del x
     gc.collect()
     assert gone() is None

@@ -42,7 +42,7 @@ def test_what_does_not_change_is_fixed(joiner: Joiner, value: Any) -> None:
 def test_a_number_that_changes_is_carried(joiner: Joiner, before: Any, after: Any, kind: type) -> None:
     state = widen(joiner, Fixed(before), after, "n")
     assert isinstance(state, Slot)
-    assert state.type == NumberType(kind)
+    assert state.type == NumberType(kind, mixed=type(before) is not type(after))
     assert state.entry == before
     assert widen(joiner, state, after, "n") is state
 
