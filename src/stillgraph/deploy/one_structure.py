@@ -10,10 +10,12 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.passes.regions import copied, outputs
+from stillgraph.passes.growing import expression
+from stillgraph.passes.regions import copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, value_of
+from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
 from stillgraph.program.operations import assert_
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Template
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Template
 from stillgraph.program.program import Program
 from stillgraph.program.types import show_shape
 
@@ -22,7 +24,7 @@ def one_structure(program: Program) -> Program:
     """The program with a result of one structure.
 
     Where one path returns ``None`` and another a value, the artefact gives the value, and fails on the path with
-    ``None``.
+    ``None``. Where both return the same structure of tensors, of which one is an argument, the tensors are chosen.
 
     Raises:
         ExportError: two paths return different structures, dtypes or numbers of dimensions.
@@ -62,10 +64,66 @@ class _Settle:
 
     def _choice(self, choice: Choice) -> Template:
         if _is_none(choice.left) == _is_none(choice.right):
-            raise refuse("SG401", _difference(self._program, choice), location=self._program.location)
+            merged = self._merged(choice.flag, choice.left, choice.right)
+            if merged is None:
+                raise refuse("SG401", _difference(self._program, choice), location=self._program.location)
+            return merged
         takes_left = _is_none(choice.right)
         self._require(outputs(self._program.graph)[choice.flag.index], takes_left)
         return self.template(choice.left if takes_left else choice.right)
+
+    def _merged(self, flag: Output, left: Template, right: Template) -> Template | None:
+        """One template for two of the same structure, each tensor chosen by the flag."""
+        left, right = self._opened(left), self._opened(right)
+        if isinstance(left, Output) and isinstance(right, Output):
+            return self._chosen(flag, left, right)
+        if not isinstance(left, Container) or not isinstance(right, Container):
+            return None
+        if left.type is not right.type or left.context != right.context or len(left.children) != len(right.children):
+            return None
+        children = [self._merged(flag, a, b) for a, b in zip(left.children, right.children)]
+        return None if None in children else replace(left, children=tuple(children))  # type: ignore[arg-type]
+
+    def _opened(self, template: Template) -> Template:
+        """An argument that is handed back, as the tensors in it."""
+        if not isinstance(template, Same):
+            return template
+        places = self._program.graph.graph.find_nodes(op="placeholder")
+        for given, place in zip(self._program.inputs, places):
+            if given.source == template.source:
+                return self._output(place)
+        for guard in self._program.guards:
+            if isinstance(guard, LengthGuard) and guard.source == template.source:
+                parts = tuple(self._opened(Same(Item(template.source, i))) for i in range(guard.length))
+                return Container(self._type_of(template.source), None, parts)
+        return template
+
+    def _type_of(self, source: Source) -> type:
+        guards = self._program.guards
+        return next((g.type for g in guards if isinstance(g, TypeGuard) and g.source == source), tuple)
+
+    def _output(self, node: fx.Node) -> Output:
+        values = outputs(self._program.graph)
+        set_outputs(self._program.graph, [*values, node])
+        return Output(len(values))
+
+    def _chosen(self, flag: Output, left: Output, right: Output) -> Output | None:
+        values = outputs(self._program.graph)
+        condition, first, second = (values[output.index] for output in (flag, left, right))
+        given, other = value_of(first), value_of(second)
+        if not isinstance(given, torch.Tensor) or not isinstance(other, torch.Tensor):
+            return None
+        if given.dtype != other.dtype or [*map(expression, given.shape)] != [*map(expression, other.shape)]:
+            return None
+        graph = self._program.graph.graph
+        with graph.inserting_before(graph.output_node()):
+            truth = graph.call_function(bool, (condition,))
+            truth.meta["val"] = self._fakes.number(bool)
+            mask = graph.call_function(torch.scalar_tensor, (truth,), {"dtype": torch.bool})
+            mask.meta["val"] = self._fakes.scalar(bool)
+            node = graph.call_function(torch.where, (mask, first, second))
+            node.meta["val"] = self._fakes.like(given)
+        return self._output(node)
 
     def _require(self, flag: Any, value: bool) -> None:
         """Let the program fail unless a flag has a value."""

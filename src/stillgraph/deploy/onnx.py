@@ -42,6 +42,7 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
 def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:
     from stillgraph.deploy import onnx_control_flow as flow
     from stillgraph.deploy import onnx_operators
+    from stillgraph.deploy.onnx_types import compute_in_float32
 
     table = {
         **onnx_operators.TABLE,
@@ -55,6 +56,7 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
             made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table)
             assert made is not None, "torch.onnx.export gives a program unless it writes a file"
             flow.forget_shapes(made.model)
+            compute_in_float32(made.model)
             made.save(path, external_data=False)
     except Exception as error:
         raise refuse("SG402", f"torch.onnx: {summary(_cause(error))}") from error

@@ -35,9 +35,22 @@ def matmul(left: FLOAT, right: FLOAT) -> Any:
     return op.Squeeze(op.MatMul(left, column), op.Constant(value_ints=[-1]))
 
 
+def distances(left: FLOAT, right: FLOAT, p: float = 2.0, mode: int | None = None) -> Any:
+    """``torch.cdist``."""
+    last = op.Constant(value_ints=[-1])
+    apart = op.Sub(op.Unsqueeze(left, op.Constant(value_ints=[-2])), op.Unsqueeze(right, op.Constant(value_ints=[-3])))
+    if p == 1:
+        return op.ReduceL1(apart, last, keepdims=0)
+    if p == 2:
+        return op.ReduceL2(apart, last, keepdims=0)
+    power = op.CastLike(op.Constant(value_float=p), left)
+    return op.Pow(op.ReduceSum(op.Pow(op.Abs(apart), power), last, keepdims=0), op.Reciprocal(power))
+
+
 TABLE: dict[Any, Any] = {
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,
+    torch.ops.aten._cdist_forward.default: distances,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.passes.regions import Loop, all_regions, controls, copied, outputs, placeholders, results
+from stillgraph.passes.regions import Loop, all_regions, controls, copied, outputs, placeholders, replace_uses, results
 from stillgraph.passes.values import value_of
 from stillgraph.program.program import Program
 
@@ -90,7 +90,7 @@ def _loop(loop: Loop) -> None:
         if result is not None:
             with loop.node.graph.inserting_after(result):
                 behind = _operation(loop.node.graph, forget_sizes, (result, dims), result)
-            result.replace_all_uses_with(behind, delete_user_cb=behind.__ne__)
+            replace_uses(result, behind)
         graph = loop.body.graph
         with graph.inserting_before(graph.output_node()):
             left = _operation(graph, take_sizes_of, (outputs(loop.body)[index], inside[index]), inside[index])

@@ -6,7 +6,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from stillgraph.passes.regions import Branch, all_regions, controls, copied, outputs, results, set_outputs
+from stillgraph.passes.regions import Branch, all_regions, controls, copied, outputs, replace_uses, results, set_outputs
 from stillgraph.program.program import Program
 
 
@@ -43,7 +43,7 @@ def _branch(branch: Branch) -> None:
         with branch.node.graph.inserting_after(result):
             back = branch.node.graph.call_method("movedim", (result, 0, dim))
         back.meta.update(result.meta, val=value)
-        result.replace_all_uses_with(back, delete_user_cb=back.__ne__)
+        replace_uses(result, back)
         with value.fake_mode:
             result.meta["val"] = value.movedim(dim, 0).contiguous()
 

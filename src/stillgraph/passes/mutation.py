@@ -8,7 +8,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.purity import name_of, written_arguments
-from stillgraph.passes.regions import Branch, Loop, call, control_of, copied, placeholders
+from stillgraph.passes.regions import Branch, Loop, call, control_of, copied, placeholders, replace_uses
 from stillgraph.passes.values import Fakes, storage_of
 from stillgraph.program.program import Program
 
@@ -91,7 +91,7 @@ class _Mutation:
         with graph.inserting_after(last):
             copy = graph.call_method("clone", (placeholder,))
         copy.meta.update(placeholder.meta)
-        placeholder.replace_all_uses_with(copy, delete_user_cb=lambda user: user is not copy)
+        replace_uses(placeholder, copy)
         return copy
 
 

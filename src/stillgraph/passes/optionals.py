@@ -23,6 +23,8 @@ from stillgraph.passes.values import Fakes, is_optional, kind_of
 from stillgraph.program.operations import as_tensor, bound, unbound
 from stillgraph.program.program import Program
 
+_MISSING = "the result is None or unbound, which an artefact cannot return"
+
 
 def split_optionals(program: Program) -> Program:
     """Replace every place that may be ``None`` or unbound by a value and a flag; what no path sets becomes zeros.
@@ -65,7 +67,7 @@ class _Optionals:
             elif node.target is unbound:
                 self.flags[node] = True
             elif node.target is bound:
-                node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+                node.replace_all_uses_with(node.all_input_nodes[0])
                 module.graph.erase_node(node)
 
     def _is_none(self, node: fx.Node) -> None:
@@ -82,7 +84,7 @@ class _Optionals:
             there.meta["val"] = self.fakes.number(bool)
             truth = graph.call_function(torch.scalar_tensor, (there,), {"dtype": torch.bool})
             truth.meta["val"] = self.fakes.scalar(bool)
-            graph.call_function(torch._assert_async, (truth, "the result is None or unbound, which an artefact cannot return"))
+            graph.call_function(torch._assert_async, (truth, _MISSING))
 
     # ---- branches
     def _branch(self, branch: Branch) -> None:

@@ -78,7 +78,10 @@ OWN = frozenset(value for value in vars(operations).values() if callable(value))
 
 def name_of(node: fx.Node) -> str:
     """The name of the function or method that a node calls."""
-    return str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
+    if node.op == "call_method":
+        return str(node.target)
+    name: str = getattr(node.target, "__name__", "")
+    return name.split(".")[0]  # an ATen operator's name has its overload behind a dot
 
 
 def written_arguments(node: fx.Node) -> list[fx.Node]:

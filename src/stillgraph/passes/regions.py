@@ -199,6 +199,11 @@ class Loop:
 Control = Branch | Loop
 
 
+def replace_uses(old: fx.Node, new: fx.Node) -> None:
+    """Let everything that uses ``old`` use ``new``, which is made of it."""
+    old.replace_all_uses_with(new, delete_user_cb=lambda user: user is not new)
+
+
 def add_result(node: fx.Node, value: Any) -> fx.Node:
     """The node of one more result of a branch or loop."""
     index = len(node.meta["val"])

@@ -6,6 +6,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.passes.whole_graph import lower_whole
+from stillgraph.runtime.guard_codegen import read_source
 from tests.unit.passes.captured import SAMPLES
 
 X = torch.tensor([1.0, 2.0])
@@ -52,7 +53,7 @@ def test_the_module_takes_and_gives_tensors(name: str) -> None:
     assert whole is not None
     with torch.no_grad():
         for call in sample.calls:
-            given = whole.module(*call)
+            given = whole.module(*(read_source(taken.source, call, {}) for taken in program.inputs))
             expected = sample.fresh()(*call)
             expected = expected if isinstance(expected, tuple) else (expected,)
             for result, want in zip(whole.results, expected, strict=True):
