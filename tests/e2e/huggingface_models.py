@@ -342,6 +342,7 @@ MODELS: Mapping[str, Model] = {
             hf.SwinConfig, image_size=IMAGE, patch_size=4, embed_dim=16, depths=[1, 2], num_heads=[2, 4], window_size=4
         ),
         image,
+        pending="the first call changes the window size, on which shapes depend: a second program",
     ),
     "segformer": Model(
         hf.SegformerForSemanticSegmentation,
@@ -353,6 +354,7 @@ MODELS: Mapping[str, Model] = {
             decoder_hidden_size=16,
         ),
         image,
+        pending="the library puts hooks on the modules at the first call, which a capture undoes",
     ),
     "wav2vec2": Model(hf.Wav2Vec2ForCTC, plain(hf.Wav2Vec2Config, **_SPEECH), waveform),
 }

@@ -79,7 +79,9 @@ class _Settle:
             return self._chosen(flag, left, right)
         if not isinstance(left, Container) or not isinstance(right, Container):
             return None
-        if left.type is not right.type or left.context != right.context or len(left.children) != len(right.children):
+        if left.type is not right.type or len(left.children) != len(right.children):
+            return None
+        if left.context != right.context and (left.context or right.context):  # a list has None or nothing
             return None
         children = [self._merged(flag, a, b) for a, b in zip(left.children, right.children)]
         return None if None in children else replace(left, children=tuple(children))  # type: ignore[arg-type]

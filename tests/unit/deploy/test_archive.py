@@ -1,115 +1,165 @@
-"""Saving and loading: what comes back is what the program gives, and nothing half-written is left behind."""
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.core.diagnostics import ExportError
+from stillgraph.deploy import archive
+from stillgraph.deploy.archive import load, save_program
+from stillgraph.deploy.verification import check_artefact
+
+X = torch.tensor([1.0, 2.0])
 
 
-def halve(x: Tensor, limit: Tensor) -> tuple[Tensor, int]:
-    steps = 0
-    while x.norm() > limit:
-        x = x / 2
-        steps += 1
-    return x, steps
+def doubled(x: Tensor) -> Tensor:
+    return x * 2 if x.sum() > 0 else x
 
 
-class EarlyExit(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
-
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        for block in self.blocks:
-            x = block(x)
-            if x.sum() > 0:
-                return {"out": x}
-        return {"out": -x}
+@pytest.fixture
+def program() -> sg.Program:
+    return sg.export(doubled, (X,))
 
 
-def unlike(x: Tensor) -> Any:
-    if x.sum() > 0:
-        return x, x + 1
-    return x
+def one_line(error: BaseException) -> str:
+    assert "\n" not in str(error)
+    return str(error)
 
 
-def test_a_loop_comes_back_with_its_python_number(tmp_path: Path) -> None:
-    path = tmp_path / "halve é.pt2"
-    limit = torch.tensor(1.0)
-    sg.save(halve, path, args=(torch.full((4,), 10.0), limit))
-    loaded = sg.load(path)
-    for scale in (1e3, 1.0, 1e-3):
-        x = torch.full((4,), scale)
-        value, steps = loaded(x, limit)
-        expected, count = halve(x, limit)
-        torch.testing.assert_close(value, expected)
-        assert (steps, type(steps)) == (count, int)
+@pytest.mark.parametrize("name", ["program", "program.txt", "program.pt3"])
+def test_an_unknown_suffix(program: sg.Program, name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is not one of \.pt2, \.onnx") as raised:
+        save_program(program, tmp_path / name, (X,))
+    assert repr(name) in one_line(raised.value)
 
 
-def test_a_module_comes_back_with_its_structure(tmp_path: Path) -> None:
-    module = EarlyExit().eval()
-    path = tmp_path / "exit.pt2"
-    sg.save(module, path, args=(torch.randn(2, 4),))
-    loaded = sg.load(path)
-    torch.manual_seed(1)
-    for _ in range(6):
-        x = torch.randn(2, 4)
-        torch.testing.assert_close(loaded(x), module(x))
+def test_a_format_given_by_name(program: sg.Program, tmp_path: Path) -> None:
+    save_program(program, tmp_path / "program.bin", (X,), format="pt2")
+    assert (tmp_path / "program.bin").exists()
+    with pytest.raises(ValueError, match="the format 'pkl'"):
+        save_program(program, tmp_path / "program.pt2", (X,), format="pkl")
 
 
-def test_onnx_has_a_real_loop(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    path = tmp_path / "halve.onnx"
-    limit = torch.tensor(1.0)
-    sg.save(halve, path, args=(torch.full((4,), 10.0), limit))
-    assert "Loop" in {node.op_type for node in onnx.load(path).graph.node}
-    run = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    names = [given.name for given in run.get_inputs()]
-    for scale in (1e3, 1.0, 1e-3):
-        x = torch.full((4,), scale)
-        value, steps = run.run(None, dict(zip(names, (x.numpy(), limit.numpy()), strict=True)))
-        expected, count = halve(x, limit)
-        torch.testing.assert_close(torch.from_numpy(value), expected)
-        assert int(steps) == count
+def test_a_folder_that_is_not_there(program: sg.Program, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no folder") as raised:
+        save_program(program, tmp_path / "none" / "program.pt2", (X,))
+    one_line(raised.value)
 
 
-def test_what_an_export_cannot_express_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(sg.ExportError, match="outputs differ in structure"):
-        sg.save(unlike, tmp_path / "unlike.pt2", args=(torch.ones(2),))
-    assert list(tmp_path.iterdir()) == []
+def test_a_folder_in_the_file_s_place(program: sg.Program, tmp_path: Path) -> None:
+    (tmp_path / "program.pt2").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save_program(program, tmp_path / "program.pt2", (X,))
 
 
-@pytest.mark.parametrize("name", ["halve.xyz", "halve"])
-def test_an_unknown_format_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="pt2"):
-        sg.save(halve, tmp_path / name, args=(torch.ones(2), torch.tensor(1.0)))
-    assert list(tmp_path.iterdir()) == []
+def test_a_folder_that_may_not_be_written(
+    program: sg.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests may be allowed everything
+    with pytest.raises(PermissionError, match="no permission") as raised:
+        save_program(program, tmp_path / "program.pt2", (X,))
+    one_line(raised.value)
 
 
-def test_a_missing_folder_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="nowhere"):
-        sg.save(halve, tmp_path / "nowhere" / "halve.pt2", args=(torch.ones(2), torch.tensor(1.0)))
+def test_onnx_without_its_packages(program: sg.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'stillgraph\[onnx\]'") as raised:
+        save_program(program, tmp_path / "program.onnx", (X,))
+    one_line(raised.value)
 
 
-def test_an_older_file_survives_a_failed_save(tmp_path: Path) -> None:
-    path = tmp_path / "kept.pt2"
-    path.write_bytes(b"older")
-    with pytest.raises(sg.ExportError):
-        sg.save(unlike, path, args=(torch.ones(2),))
-    assert path.read_bytes() == b"older"
+# ---- nothing half written
+class Interrupted(BaseException):
+    """Out of the reach of ``except Exception``."""
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "broken.pt2"
-    path.write_bytes(b"not a zip file")
-    with pytest.raises(ValueError, match="pt2"):
-        sg.load(path)
-    with pytest.raises(FileNotFoundError):
-        sg.load(tmp_path / "missing.pt2")
+@pytest.mark.parametrize("error", [RuntimeError("disk full"), Interrupted()])
+def test_a_save_that_fails_leaves_the_file_there_was(
+    program: sg.Program, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "program.pt2"
+    path.write_bytes(b"as it was")
+
+    def half_written(program: sg.Program, path: Path, *rest: Any) -> None:
+        path.write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr(archive, "write_pt2", half_written)
+    with pytest.raises(type(error)):
+        save_program(program, path, (X,))
+    assert [p.name for p in tmp_path.iterdir()] == ["program.pt2"]
+    assert path.read_bytes() == b"as it was"
+
+
+def test_a_file_is_replaced_and_has_the_usual_permissions(program: sg.Program, tmp_path: Path) -> None:
+    path = tmp_path / "program.pt2"
+    path.write_bytes(b"as it was")
+    save_program(program, path, (X,))
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    torch.testing.assert_close(load(path)(X), X * 2)
+
+
+def test_the_example_is_left_as_it_was(tmp_path: Path) -> None:
+    def overwriting(x: Tensor) -> Tensor:
+        x += 1
+        return x * 2
+
+    x = X.clone()
+    save_program(sg.export(overwriting, (x,)), tmp_path / "program.pt2", (x,))
+    assert torch.equal(x, X)
+
+
+# ---- verification
+@pytest.mark.parametrize(
+    ("outputs", "phrase"),
+    [
+        ([X * 2 + 0.1], "output 0 of the artefact differs"), ([X.double() * 2], "output 0"),
+        ([(X * 2)[:1]], "output 0"), (RuntimeError("broken"), "the artefact RuntimeError"),
+    ],
+)
+def test_an_artefact_that_differs(program: sg.Program, outputs: Any, phrase: str) -> None:
+    def run() -> Sequence[Tensor]:
+        if isinstance(outputs, Exception):
+            raise outputs
+        return outputs  # type: ignore[no-any-return]
+
+    with pytest.raises(ExportError, match=phrase) as raised:
+        check_artefact(program, run, (X,), {})
+    assert "SG403" in str(raised.value)
+
+
+def test_random_values_are_compared_where_the_generator_is_torch_s(tmp_path: Path) -> None:
+    def noisy(x: Tensor) -> Tensor:
+        return x + torch.rand(2) if x.sum() > 0 else x
+
+    program = sg.export(noisy, (X,))
+    before = torch.get_rng_state()
+    save_program(program, tmp_path / "noisy.pt2", (X,))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(5)
+    want = noisy(X)
+    torch.manual_seed(5)
+    torch.testing.assert_close(load(tmp_path / "noisy.pt2")(X), want)
+
+
+# ---- loading
+def test_what_cannot_be_loaded(program: sg.Program, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load(tmp_path / "none.pt2")
+    (tmp_path / "program.onnx").touch()
+    with pytest.raises(ValueError, match=r"onnxruntime\.InferenceSession"):
+        load(tmp_path / "program.onnx")
+    exported = torch.export.export(torch.nn.Linear(2, 2), (X,))
+    torch.export.save(exported, tmp_path / "foreign.pt2")
+    with pytest.raises(ValueError, match="not saved by stillgraph"):
+        load(tmp_path / "foreign.pt2")
+    (tmp_path / "broken.pt2").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="is no .pt2 archive"):
+        load(tmp_path / "broken.pt2")

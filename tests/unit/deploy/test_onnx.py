@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from stillgraph.deploy.onnx import run_onnx
+from tests.unit.deploy.saving import save
+from tests.unit.passes.captured import SAMPLES
+
+X, LIMIT = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(4.0)
+
+
+def leaves(value: Any) -> list[Tensor]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+    return [
+        part if isinstance(part, Tensor)
+        else torch.tensor(part, dtype={bool: torch.bool, int: torch.int64, float: torch.float64}[type(part)])
+        for part in parts
+    ]
+
+
+def operators(path: Path) -> set[str]:
+    found: set[str] = set()
+
+    def walk(graph: Any) -> None:
+        for node in graph.node:
+            found.add(node.op_type)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    walk(attribute.g)
+
+    walk(onnx.load(path).graph)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "Stateful"])
+def test_onnxruntime_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
+    sample = SAMPLES[name]
+    path = tmp_path / "program.onnx"
+    save(sample.fresh(), path, sample.calls[0])
+    onnx.checker.check_model(path, full_check=True)
+    for call in sample.calls:
+        torch.testing.assert_close(run_onnx(path, call), leaves(sample.fresh()(*call)))
+
+
+def test_control_flow_is_in_the_file(tmp_path: Path) -> None:
+    save(SAMPLES["branch_in_loop"].make(), tmp_path / "loop.onnx", (X, LIMIT))
+    assert {"If", "Loop"} <= operators(tmp_path / "loop.onnx")
+
+
+def test_a_loop_may_carry_a_tensor_that_grows(tmp_path: Path) -> None:
+    def grown(x: Tensor, step: Tensor) -> tuple[Tensor, int]:
+        while x.sum() < 20:
+            following = x[:, -1:] + step
+            if following.sum() > 7:
+                following = following * 2
+            x = torch.cat([x, following], dim=1)
+        return x, x.shape[1]
+
+    path = tmp_path / "grown.onnx"
+    save(grown, path, (torch.ones(2, 1), torch.tensor(1.0)))
+    for x in (torch.ones(2, 1), torch.zeros(2, 1), torch.full((2, 1), 50.0)):
+        torch.testing.assert_close(run_onnx(path, (x, torch.tensor(1.0))), leaves(grown(x, torch.tensor(1.0))))
+
+
+class Decoder(nn.Module):
+    """Greedy decoding until the end of text or a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(12, 8)
+        self.output = nn.Linear(8, 12)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        while ids.shape[1] < 10:
+            logits = self.output(self.embedding(ids).mean(dim=1) + self.embedding(ids[:, -1]))
+            token = logits.argmax(dim=-1, keepdim=True)
+            ids = torch.cat([ids, token], dim=1)
+            if (token == 3).all():
+                break
+        return ids
+
+
+def test_a_decoding_loop(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    decoder, path = Decoder(), tmp_path / "decoder.onnx"
+    prompts = [torch.randint(0, 12, (1, 3)) for _ in range(6)]
+    save(decoder, path, (prompts[0],))
+    for prompt in prompts:
+        assert torch.equal(run_onnx(path, [prompt])[0], decoder(prompt))
+
+
+def test_sizes_stay_open(tmp_path: Path) -> None:
+    def halved(x: Tensor) -> Tensor:
+        while x.sum() > x.shape[0]:
+            x = x / 2
+        return x
+
+    path = tmp_path / "open.onnx"
+    save(halved, path, (torch.ones(2, 3),), input_spec=[sg.InputSpec([None, 3])])
+    for rows in (1, 2, 7):
+        x = torch.full((rows, 3), 5.0)
+        torch.testing.assert_close(run_onnx(path, [x])[0], halved(x))
+
+
+def test_an_exception_of_the_program_makes_the_run_fail(tmp_path: Path) -> None:
+    def checked(x: Tensor) -> tuple[Tensor, int]:
+        if x.sum() > 10:
+            raise ValueError("too large")
+        return x * 2, 3
+
+    path = tmp_path / "checked.onnx"
+    save(checked, path, (X,))
+    torch.testing.assert_close(run_onnx(path, [X]), [X * 2, torch.tensor(3)])
+    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
+        run_onnx(path, [X * 9])
+
+
+def test_numbers_far_from_zero(tmp_path: Path) -> None:
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.binary_cross_entropy_with_logits(x, y)
+
+    path = tmp_path / "loss.onnx"
+    save(loss, path, (torch.tensor([-200.0, 0.5]), torch.tensor([1.0, 0.0])))
+    assert torch.isfinite(run_onnx(path, [torch.tensor([-300.0, 300.0]), torch.tensor([1.0, 0.0])])[0])
+
+
+def test_a_transposed_matrix_times_a_vector(tmp_path: Path) -> None:
+    def gradient(a: Tensor, x: Tensor) -> Tensor:
+        while x.norm() > 1:
+            x = a.T @ (a @ x) / 10
+        return x
+
+    path = tmp_path / "product.onnx"
+    a, x = torch.randn(5, 3), torch.randn(3) * 5
+    save(gradient, path, (a, x))
+    torch.testing.assert_close(run_onnx(path, [a, x])[0], gradient(a, x))
+
+
+def test_bfloat16_is_computed_in_float32(tmp_path: Path) -> None:
+    def mixed(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        return y.float()
+
+    path, x = tmp_path / "mixed.onnx", torch.randn(4, 4)
+    save(mixed, path, (x,))
+    torch.testing.assert_close(run_onnx(path, [x])[0], mixed(x), rtol=2e-2, atol=2e-2)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from stillgraph.core.diagnostics import ExportError
+from stillgraph.deploy.archive import load
+from stillgraph.deploy.exported_program import to_exported_program
+from tests.unit.deploy.saving import save
+from tests.unit.passes.captured import SAMPLES, Stateful
+
+X, LIMIT = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(4.0)
+Pair = namedtuple("Pair", "left right")
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_loaded_program_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
+    sample = SAMPLES[name]
+    save(sample.fresh(), tmp_path / "program.pt2", sample.calls[0])
+    loaded, original = load(tmp_path / "program.pt2"), sample.fresh()
+    with torch.no_grad():
+        for call in sample.calls:
+            want, got = original(*call), loaded(*call)
+            assert type(got) is type(want)
+            torch.testing.assert_close(got, want)
+
+
+def test_numbers_come_back_as_python_numbers(tmp_path: Path) -> None:
+    save(SAMPLES["numbers"].make(), tmp_path / "numbers.pt2", (X, LIMIT))
+    _, n, ratio, whole = load(tmp_path / "numbers.pt2")(X, LIMIT)
+    assert [type(n), type(ratio), type(whole)] == [int, float, bool]
+
+
+# ---- what is in the file
+def test_weights_keep_their_names_and_state_is_kept(tmp_path: Path) -> None:
+    module = Stateful()
+    save(module, tmp_path / "module.pt2", (X, LIMIT))
+    assert module.calls == 0
+    loaded = load(tmp_path / "module.pt2")
+    assert set(loaded.module.state_dict()) == {*module.state_dict(), "calls"}
+    for _ in range(3):
+        loaded(X, LIMIT)
+        module(X, LIMIT)
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(loaded.module.state_dict()[name], value)
+
+
+def test_torch_alone_reads_the_file(tmp_path: Path) -> None:
+    save(SAMPLES["branch_in_loop"].make(), tmp_path / "loop.pt2", (X, LIMIT))
+    program = torch.export.load(tmp_path / "loop.pt2")
+    outputs = program.module()(X, LIMIT)
+    assert all(isinstance(output, Tensor) for output in outputs)
+    targets = {node.target for node in program.graph.nodes}
+    assert torch.ops.higher_order.while_loop in targets
+    names = [spec.arg.name for spec in program.graph_signature.input_specs]
+    assert names == ["x", "limit"]
+
+
+def test_sizes_stay_open(tmp_path: Path) -> None:
+    def halved(x: Tensor) -> Tensor:
+        while x.sum() > x.shape[0]:
+            x = x / 2
+        return x
+
+    save(halved, tmp_path / "open.pt2", (torch.ones(1, 3),), input_spec=[sg.InputSpec([None, 3])])
+    loaded = load(tmp_path / "open.pt2")
+    for rows in (1, 2, 7):
+        x = torch.full((rows, 3), 5.0)
+        torch.testing.assert_close(loaded(x), halved(x))
+
+
+def test_growing_loops_say_what_they_need(tmp_path: Path) -> None:
+    def grown(x: Tensor) -> Tensor:
+        while x.sum() < 20:
+            x = torch.cat([x, x[-1:] + 1])
+        return x
+
+    save(grown, tmp_path / "grown.pt2", (X,))
+    loaded = load(tmp_path / "grown.pt2")
+    assert "stillgraph has to be imported" in "\n".join(loaded.notes)
+    for x in (X, X / 3, X * 9):
+        torch.testing.assert_close(loaded(x), grown(x))
+
+
+# ---- arguments and results
+def results(x: Tensor, kind: str = "dict") -> Any:
+    y = x + 1 if x.sum() > 0 else x - 1
+    made: dict[str, Any] = {
+        "dict": {"a": y, 3: [y, (1, "text", None)]}, "pair": Pair(y, 2.5), "point": Point(y, True),
+        "ordered": OrderedDict(first=y), "none": None, "number": 7, "twice": [y, y], "nan": (math.inf, y.sum().item()),
+    }
+    return made[kind]
+
+
+@pytest.mark.parametrize("kind", ["dict", "pair", "point", "ordered", "none", "number", "twice", "nan"])
+def test_the_structure_of_results(kind: str, tmp_path: Path) -> None:
+    save(results, tmp_path / "results.pt2", (X, kind))
+    loaded = load(tmp_path / "results.pt2")
+    for x in (X, -X):
+        want, got = results(x, kind), loaded(x, kind)
+        assert type(got) is type(want)
+        assert repr(got) == repr(want)
+
+
+def test_structured_arguments(tmp_path: Path) -> None:
+    def combined(pair: tuple[Tensor, Tensor], *, options: dict[str, Tensor]) -> Tensor:
+        left, right = pair
+        return left if options["p"] else right * options["scale"]
+
+    args, options = ((X, X),), {"scale": LIMIT, "p": torch.tensor(False)}
+    program = sg.export(combined, args, {"options": options})
+    exported = to_exported_program(program, args, {"options": options})
+    assert [taken.name for taken in exported.signature.taken] == ["pair_0", "pair_1", "options_scale", "options_p"]
+
+
+def test_tensors_that_the_program_does_not_use_stay_arguments(tmp_path: Path) -> None:
+    def ignoring(x: Tensor, unused: Tensor) -> Tensor:
+        return x * 2
+
+    save(ignoring, tmp_path / "unused.pt2", (X, LIMIT))
+    torch.testing.assert_close(load(tmp_path / "unused.pt2")(X, LIMIT), X * 2)
+
+
+def test_arguments_by_keyword_and_by_position(tmp_path: Path) -> None:
+    save(SAMPLES["branch"].make(), tmp_path / "branch.pt2", (X, LIMIT))
+    loaded = load(tmp_path / "branch.pt2")
+    torch.testing.assert_close(loaded(X, limit=LIMIT), loaded(X, LIMIT))
+    torch.testing.assert_close(loaded(x=X, limit=LIMIT), loaded(X, LIMIT))
+
+
+def test_a_call_the_program_was_not_made_for(tmp_path: Path) -> None:
+    save(results, tmp_path / "results.pt2", (X, "pair"))
+    loaded = load(tmp_path / "results.pt2")
+    with pytest.raises(ValueError, match="saved for .* = 'pair', not 'dict'"):
+        loaded(X, "dict")
+    with pytest.raises(TypeError, match="an argument is missing"):
+        loaded()
+    save(results, tmp_path / "results.pt2", (X,))
+    with pytest.raises(TypeError, match="without the argument kind"):
+        load(tmp_path / "results.pt2")(X, "pair")
+
+
+# ---- exceptions and refusals
+def test_an_exception_of_the_program_makes_the_artefact_fail(tmp_path: Path) -> None:
+    def checked(x: Tensor) -> Tensor:
+        if x.sum() > 10:
+            raise ValueError("too large")
+        return x * 2
+
+    save(checked, tmp_path / "checked.pt2", (X,))
+    loaded = load(tmp_path / "checked.pt2")
+    torch.testing.assert_close(loaded(X), X * 2)
+    with pytest.raises(RuntimeError, match="ValueError: too large"):
+        loaded(X * 9)
+
+
+def lengths(x: Tensor) -> Any:
+    if x.sum() > 0:
+        return x, x
+    return x
+
+
+def dtypes(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        return x
+    return x.long()
+
+
+def ranks(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        return x
+    return x.unsqueeze(0)
+
+
+@pytest.mark.parametrize(
+    ("function", "phrase"),
+    [(lengths, "outputs differ in structure"), (dtypes, "outputs differ in dtype"), (ranks, "Shape Join Failed")],
+)
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+def test_results_of_different_structure_are_refused(function: Any, phrase: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"program{suffix}"
+    with pytest.raises(ExportError, match=phrase):
+        save(function, path, (X,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_returns_none_makes_the_artefact_fail(tmp_path: Path) -> None:
+    def positive(x: Tensor) -> Any:
+        if x.sum() > 0:
+            return x, x * 2
+        return None
+
+    save(positive, tmp_path / "positive.pt2", (X,))
+    loaded = load(tmp_path / "positive.pt2")
+    torch.testing.assert_close(loaded(X), (X, X * 2))
+    with pytest.raises(RuntimeError, match="None"):
+        loaded(-X)
+
+
+# ---- what a loaded file may do
+def test_the_structure_is_plain_json(tmp_path: Path) -> None:
+    save(results, tmp_path / "point.pt2", (X, "point"))
+    extra = {"stillgraph.json": ""}
+    torch.export.load(tmp_path / "point.pt2", extra_files=extra)
+    structure = json.loads(extra["stillgraph.json"])
+    assert structure["version"] == 1
+    assert structure["result"]["instance"].endswith(":Point")
+
+
+def test_weights_take_no_gradient(tmp_path: Path) -> None:
+    save(nn.Linear(3, 3), tmp_path / "linear.pt2", (X,))
+    loaded = load(tmp_path / "linear.pt2")
+    assert not any(parameter.requires_grad for parameter in loaded.module.parameters())
+    assert not loaded(X).requires_grad
