@@ -122,7 +122,7 @@ def main(rounds: int, json_file: Path | None) -> None:
     console = Console()
     table = Table(title=f"Microseconds of a warm call beyond its bare graph, median of {rounds} rounds")
     table.add_column("what", no_wrap=True)
-    for column in ("eager call", "bare graph", *CONTENDERS, "ratio"):
+    for column in ("eager", "graph", *CONTENDERS, "ratio"):
         table.add_column(column, justify="right")
     results: dict[str, dict[str, list[float]]] = {}
     with torch.no_grad():

@@ -81,7 +81,7 @@ class _Settle:
             return None
         if left.type is not right.type or len(left.children) != len(right.children):
             return None
-        if left.context != right.context and (left.context or right.context):  # a list has None or nothing
+        if left.type not in (list, tuple) and left.context != right.context:
             return None
         children = [self._merged(flag, a, b) for a, b in zip(left.children, right.children)]
         return None if None in children else replace(left, children=tuple(children))  # type: ignore[arg-type]

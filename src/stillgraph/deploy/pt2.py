@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,10 @@ def load_pt2(path: Path) -> LoadedProgram:
     """Load a `.pt2`, one of ours or any other."""
     extra = {_STRUCTURE: ""}
     with quiet():
-        program = torch.export.load(path, extra_files=extra)
+        try:
+            program = torch.export.load(path, extra_files=extra)
+        except zipfile.BadZipFile:
+            raise ValueError(f"{path.name!r} is no .pt2 archive") from None
     module = program.module()
     if not extra[_STRUCTURE]:
         raise ValueError(f"{path.name!r} was not saved by stillgraph; open it with torch.export.load")

@@ -252,6 +252,11 @@ class _Region:
             made = self._indexed(node)
             if made is not None:
                 return made
+        if self._stores_number(node):
+            target, index, given = node.args
+            stored = self._stored(given, value_of(target))
+            args = fx.map_arg((target, index), self._symbol_of)
+            return self.emit(operator.setitem, *args, stored, value=None)
         if numbers and name_of(node) in PROMOTING:
             return self._promoted(node)
         return self._copy(node)
@@ -283,17 +288,21 @@ class _Region:
             tensor = self.emit(operator.getitem, tensor, split.basic, value=value)
         if node.target is operator.getitem:
             return self.emit(indexing.GET, tensor, split.indices, value=node.meta["val"])
-        given = node.args[2]
+        return self.emit(indexing.PUT, tensor, split.indices, self._stored(node.args[2], value), value=value)
+
+    def _stored(self, given: Any, target: torch.Tensor) -> fx.Node:
+        """What is stored into a tensor, as a tensor of its dtype: torch would make a constant of a number."""
         made = self.made[given] if isinstance(given, fx.Node) else given
-        if not isinstance(made, fx.Node):
-            made = (
-                as_operand(self, made, [value])
-                if isinstance(made, Number)
-                else self.emit(torch.full, (), made, dtype=value.dtype, device=value.device, value=value.new_empty(()))
-            )
-        if value_of(made).dtype != value.dtype:
-            made = self.emit("to", made, value.dtype, value=value_of(made).to(value.dtype))
-        return self.emit(indexing.PUT, tensor, split.indices, made, value=value)
+        if isinstance(made, Number):
+            made = as_operand(self, made, [target])
+        elif not isinstance(made, fx.Node):
+            made = self.emit(torch.full, (), made, dtype=target.dtype, device=target.device, value=target.new_empty(()))
+        if value_of(made).dtype != target.dtype:
+            made = self.emit("to", made, target.dtype, value=value_of(made).to(target.dtype))
+        return made
+
+    def _stores_number(self, node: fx.Node) -> bool:
+        return node.target is operator.setitem and is_number(value_of(node.args[2]))
 
     def _chosen(self, node: fx.Node, kind: type | None) -> fx.Node:
         """An element of a list at a place that only the run knows."""

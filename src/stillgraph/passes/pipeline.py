@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.modes import settle_modes
@@ -23,6 +24,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     lower_raising,
     drop_dead_code,
     split_optionals,
+    hoist_constants,
     lift_mutation,
     drop_dead_code,
     lower_numbers,

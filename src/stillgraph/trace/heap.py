@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import gc
 import sys
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -91,4 +90,16 @@ def _children(value: Any) -> list[Any]:
             return []
     if isinstance(value, MethodType):
         return [value.__self__, value.__func__]
-    return [v for v in gc.get_referents(value) if not isinstance(v, type)]
+    return _instance_state(value)
+
+
+def _instance_state(value: Any) -> list[Any]:
+    """What an instance of a user's class holds, in its ``__dict__`` or in slots."""
+    state = getattr(value, "__dict__", None)
+    held = list(state.values()) if isinstance(state, dict) else []
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                held.append(getattr(value, name, None))
+    return held
