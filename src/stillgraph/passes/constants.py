@@ -1,4 +1,4 @@
-"""Tensors made of constants inside branches and loops: `torch.export` has a place for constants at the top level only."""
+"""Tensors made of constants inside branches and loops: `torch.export` keeps constants at the top level only."""
 
 from __future__ import annotations
 

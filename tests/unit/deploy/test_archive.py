@@ -161,5 +161,5 @@ def test_what_cannot_be_loaded(program: sg.Program, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not saved by stillgraph"):
         load(tmp_path / "foreign.pt2")
     (tmp_path / "broken.pt2").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="is no .pt2 archive"):
+    with pytest.raises(ValueError, match=r"is no \.pt2 archive"):
         load(tmp_path / "broken.pt2")

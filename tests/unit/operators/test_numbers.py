@@ -56,6 +56,7 @@ def test_whole_numbers(function: Any) -> None:
         lambda x: (type(x.item()), isinstance(x.item(), float)),
         lambda x: (torch.ones(2) * x.item(), torch.ones(2, dtype=torch.int32) * x.item(), x.half() + x.item()),
         lambda x: (torch.clamp(x, min=x.item()), torch.add(x, x, alpha=x.item()), F.leaky_relu(x, x.item())),
+        lambda x: (x.item().is_integer(), float(x).is_integer(), type(x) is torch.Tensor),
         lambda x: 0.0 if x.item() > 0 else -0.0,
         lambda x: float("inf") if x.item() > 0 else float("nan"),
         lambda x: (1 if x > 0 else 1.0, True if x > 0 else 1),

@@ -147,6 +147,29 @@ def test_a_change_inside_a_closure_is_seen() -> None:
         assert torch.equal(static(P), P * 2 + value)
 
 
+def test_a_change_of_the_class_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scaled(nn.Module):
+        factor = 2
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.factor
+
+    static = sg.to_static(Scaled(), backend="eager")
+    assert torch.equal(static(P), P * 2)
+    monkeypatch.setattr(Scaled, "factor", 5)
+    assert torch.equal(static(P), P * 5)
+
+
+def test_a_default_that_a_call_changes_is_seen() -> None:
+    def counts(x: Tensor, seen: list[int] = []) -> Tensor:  # noqa: B006 - what it is about
+        seen.append(1)
+        return x * len(seen)
+
+    static = sg.to_static(counts, backend="eager")
+    for n in (1, 2, 3):
+        assert torch.equal(static(P), P * n)
+
+
 # ---- the call and the modes of the thread
 def chosen(x: Tensor, n: Any = 1, *, plus: Any = 0) -> Any:
     y = x * n if x.sum() > 0 else x
@@ -205,6 +228,20 @@ def test_modes_inside_the_call_end_with_it() -> None:
         return y.is_inference(), z.requires_grad, (x * 4).requires_grad, torch.is_grad_enabled()
 
     agree(inside, P.clone().requires_grad_(), N.clone().requires_grad_())
+
+
+def test_conditions_on_symbolic_sizes() -> None:
+    def by_size(x: Tensor) -> Any:
+        n = x.shape[0]
+        y = x + torch.ones(1)
+        if n > 2:
+            return y * 2
+        elif n == 1:
+            return y + 100
+        return (y, n / 2 if n else 0)
+
+    sizes = [torch.arange(float(n)) for n in (4, 3, 1, 0, 2, 1, 5)]
+    agree(by_size, *sizes, programs=4, input_spec=[sg.InputSpec([None])])
 
 
 def test_the_default_dtype() -> None:

@@ -97,6 +97,8 @@ def test_places_are_told_apart() -> None:
         ({"a": 1}, {"b": 2, "c": 3}),
         ({1, 2}, {3}),
         (collections.deque([1, 2], maxlen=2), [3]),
+        (collections.OrderedDict(a=1), {"b": 2}),
+        (collections.Counter("aab"), {"c": 1}),
     ],
 )
 def test_contents_are_replaced_in_place(container: Any, other: Any) -> None:

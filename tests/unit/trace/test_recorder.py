@@ -35,7 +35,7 @@ def spelled(function: Any, *args: Any) -> list[tuple[str, Any]]:
         (lambda x: torch.sin(x), "call_function", torch.sin),
         (lambda x: F.gelu(x), "call_function", F.gelu),
         (lambda x: F.layer_norm(x, (3,)), "call_function", F.layer_norm),
-        (lambda x: x.T, "call_function", getattr),
+        (lambda x: x[None].mT, "call_function", getattr),
         (lambda x: torch.ones(2), "call_function", torch.ones),
     ],
 )
@@ -108,6 +108,30 @@ def test_a_capture_ends_with_nothing_left_behind() -> None:
 def test_attributes_and_results_of_many_kinds(function: Any) -> None:
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     agree(function, x, -x)
+
+
+def test_attributes_that_are_set() -> None:
+    def sets(x: Tensor) -> Any:
+        y = x * 1
+        y.data = y.data * 2
+        y.requires_grad = True
+        return y * 3, y.requires_grad
+
+    def sets_the_arguments(x: Tensor) -> Tensor:
+        x.data = x * 2
+        return x
+
+    agree(sets, P, N)
+    agree(sets_the_arguments, P, N)
+
+
+def test_tensor_hooks() -> None:
+    def hooked(x: Tensor) -> Tensor:
+        y = x * 2
+        y.register_hook(lambda gradient: gradient * 10)
+        return y * 3
+
+    agree(hooked, P.clone().requires_grad_(), N.clone().requires_grad_())
 
 
 def test_random_operations_stay_random() -> None:

@@ -49,6 +49,18 @@ def objects(x: Tensor) -> Any:
     return h.n, inner.n
 
 
+class Slotted:
+    __slots__ = ("inner",)
+
+
+def held_by_slots(x: Tensor) -> Any:
+    s = Slotted()
+    s.inner = Holder(0)
+    if x.sum() > 0:
+        s.inner.n = 3
+    return s.inner.n
+
+
 def made_in_an_arm(x: Tensor) -> Any:
     if x.sum() > 0:
         h = Holder(1)
@@ -105,7 +117,9 @@ def tensors_in_place(x: Tensor) -> Any:
     return y, view, z
 
 
-@pytest.mark.parametrize("function", [local_variables, objects, made_in_an_arm, closures, nested, tensors_in_place])
+@pytest.mark.parametrize(
+    "function", [local_variables, objects, held_by_slots, made_in_an_arm, closures, nested, tensors_in_place]
+)
 def test_each_arm_starts_from_the_same_state(function: Any) -> None:
     agree(function, P, N, P * 5)
 

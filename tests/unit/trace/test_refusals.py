@@ -1,0 +1,156 @@
+"""What a program cannot do is refused by name, at the user's line, with nothing changed: never wrong in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from tests.unit.trace.agreement import P, refusal
+
+COUNT, RANDOM = itertools.count(), random.Random(1)
+
+
+def caught_division(x: Tensor) -> Any:
+    try:
+        return 10 // int(x.sum())
+    except ZeroDivisionError:
+        return -1
+
+
+def caught_index(x: Tensor) -> Any:
+    try:
+        return [1, 2][int(x.sum())]
+    except IndexError:
+        return -1
+
+
+def caught_root(x: Tensor) -> Any:
+    try:
+        return math.sqrt(x.sum().item())
+    except ValueError:
+        return -1
+
+
+def suppressed(x: Tensor) -> Any:
+    with contextlib.suppress(ValueError):
+        if x.sum() > 0:
+            raise ValueError("positive")
+    return x
+
+
+def asked_for_its_gradient(x: Tensor) -> int:
+    y = x if x.sum() > 0 else x + torch.ones(3, requires_grad=True)
+    return 1 if y.requires_grad else 2
+
+
+def append_in_an_arm(x: Tensor) -> Any:
+    values = [x]
+    if x.sum() > 0:
+        values.append(x)
+    return len(values)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda x: x + next(COUNT), "SG305"),
+        (lambda x: x * RANDOM.random(), "SG305"),
+        (lambda x: torch.rand(2, generator=torch.Generator().manual_seed(3)), "SG305"),
+        (lambda x: lambda: x, "SG306"),
+        (lambda x: iter([x]), "SG306"),
+        (lambda x: (v for v in x), "SG306"),
+        (lambda x: x.apply_(lambda v: v), "SG304"),
+        (lambda x: x.numpy().sum(), "SG301"),
+        (lambda x: torch.linspace(0, 1, int(x.sum())), "SG304"),
+        (lambda x: hash(x.sum().item()), "SG301"),
+        (lambda x: {x.sum().item(): 1}, "SG301"),
+        (lambda x: x.nothing if x.sum() < 0 else x, "SG209"),
+        (lambda x: int("a") if x.sum() < 0 else x, "SG209"),
+        (caught_division, "SG208"),
+        (caught_index, "SG208"),
+        (caught_root, "SG208"),
+        (suppressed, "SG208"),
+        (asked_for_its_gradient, "SG301"),
+        (append_in_an_arm, "SG203"),
+    ],
+)
+def test_refused_by_name(function: Any, code: str) -> None:
+    error = refusal(function, P)
+    assert error.reason.code == code
+    if code != "SG306":  # the value has left the function by then
+        assert error.location is not None
+        assert error.location.file == __file__
+        assert "^" in str(error)
+
+
+def test_nothing_of_the_outside_was_used_up() -> None:
+    count, numbers = itertools.count(), random.Random(5)
+    for function in (lambda x: x + next(count), lambda x: x * numbers.random()):
+        refusal(function, P)
+    assert next(count) == 0
+    assert numbers.random() == random.Random(5).random()
+
+
+class Registers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+
+def register_buffer(self: Any, x: Tensor) -> Tensor:
+    self.register_buffer("late", x * 2)
+    return x
+
+
+def add_module(self: Any, x: Tensor) -> Tensor:
+    self.add_module("late", nn.Identity())
+    return x
+
+
+def new_module(self: Any, x: Tensor) -> Tensor:
+    self.late = nn.Linear(2, 2)
+    return x
+
+
+def own_dict(self: Any, x: Tensor) -> Tensor:
+    self.__dict__["late"] = x
+    return x
+
+
+def buffers_dict(self: Any, x: Tensor) -> Tensor:
+    self._buffers["late"] = x
+    return x
+
+
+def evaluated(self: Any, x: Tensor) -> Tensor:
+    self.linear.eval()
+    return x
+
+
+@pytest.mark.parametrize(
+    "step", [register_buffer, add_module, new_module, own_dict, buffers_dict, evaluated], ids=lambda step: step.__name__
+)
+def test_changes_of_a_module_behind_the_captures_back(step: Any) -> None:
+    module = type("Module", (Registers,), {"forward": step})()
+    with pytest.raises(sg.CaptureError):
+        sg.to_static(module, backend="eager")(P)
+    assert not hasattr(module, "late")
+    assert list(module.state_dict()) == ["linear.weight", "linear.bias"]
+    assert module.linear.training
+
+
+def test_a_mode_left_switched() -> None:
+    def leaves_it(x: Tensor) -> Tensor:
+        torch.set_grad_enabled(False)
+        return x * 2
+
+    assert "mode" in str(refusal(leaves_it, P))
+    assert torch.is_grad_enabled()
