@@ -89,7 +89,8 @@ def a_single_output(program: sg.Program) -> sg.Program:
     [
         (fewer_inputs, "has 1 inputs, its graph 2 placeholders"), (no_such_output, "refers to output 7"),
         (no_such_output_in_an_effect, "refers to output 7"), (used_before_it_is_made, "no well-formed graph"),
-        (an_operation_without_value, "does not say what"), (an_arm_that_gives_less, "the false arm of .* gives 0 values"),
+        (an_operation_without_value, "does not say what"),
+        (an_arm_that_gives_less, "the false arm of .* gives 0 values"),
         (an_arm_that_takes_more, "the true arm of .* takes 4 values and is given 3"),
         (an_arm_that_is_not_there, "is no region"), (a_result_that_is_not_there, "takes result 5"),
         (a_single_output, "does not give a tuple"),
@@ -112,12 +113,12 @@ def test_what_is_wrong_with_a_loop() -> None:
     program = copied(SAMPLES["loop"].capture()[0])
     loop = _loop(program)
     set_outputs(loop.body, outputs(loop.body)[:1])
-    with pytest.raises(InternalError, match="the body of .* gives 1 values, not 2"):
+    with pytest.raises(InternalError, match=r"the body of .* gives 1 values, not 2"):
         verify(program)
     program = copied(SAMPLES["loop"].capture()[0])
     loop = _loop(program)
     set_outputs(loop.test, [*outputs(loop.test), True])
-    with pytest.raises(InternalError, match="the test of .* gives 2 values, not 1"):
+    with pytest.raises(InternalError, match=r"the test of .* gives 2 values, not 1"):
         verify(program)
 
 
