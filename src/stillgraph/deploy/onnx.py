@@ -6,6 +6,7 @@ call writes into Python state or buffers is not part of an ONNX file; an excepti
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
 from stillgraph.program.program import Program
 
+LOGGER = logging.getLogger("stillgraph.deploy")
+
 
 def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Write a program and check what was written.
@@ -34,9 +37,18 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
     lowered = gate_outputs(hide_growth(pipeline.run(program)))
     packed = pack(program, lowered, args, kwargs)
     exported = export(packed.module, packed.examples, packed.dynamic)
+    for note in (*packed.notes, *_forgotten(exported)):
+        LOGGER.warning("%s: %s", program.name, note)
     _convert(exported, packed, path)
     given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
     check_artefact(program, lambda: run_onnx(path, given), args, kwargs, same_generator=False)
+
+
+def _forgotten(exported: torch.export.ExportedProgram) -> list[str]:
+    """What the program writes that an ONNX file has no place for."""
+    signature = exported.graph_signature
+    written = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
+    return [f"an ONNX file does not write to {', '.join(written)}"] if written else []
 
 
 def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from stillgraph.program.guards import ConstantGuard, Source
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import read_source
 
+LOGGER = logging.getLogger("stillgraph.deploy")
 _STRUCTURE = "stillgraph.json"
 _KINDS = {"bool": bool, "int": int, "float": float}
 
@@ -40,6 +42,8 @@ def write_pt2(
     """
     program = one_structure(program)
     exported = to_exported_program(program, args, kwargs)
+    for note in exported.notes:
+        LOGGER.warning("%s: %s", program.name, note)
     structure = {
         "version": 1,
         "name": program.name,

@@ -64,6 +64,7 @@ class _Mutation:
         for region in loop.regions:
             for carried in placeholders(region)[: len(loop.entries)]:
                 if _is_written(region, carried):
+                    _refuse_shared_entry(loop, placeholders(region).index(carried))
                     self._on_copy(carried)
         for index in reversed(range(len(loop.operands))):
             inner = [placeholders(region)[len(loop.entries) + index] for region in loop.regions]
@@ -117,6 +118,17 @@ def _is_written(module: fx.GraphModule, placeholder: fx.Node) -> bool:
             "SG402", "an attribute of a tensor is set in a branch or loop", location=writers[0].meta.get("location")
         )
     return True
+
+
+def _refuse_shared_entry(loop: Loop, index: int) -> None:
+    """The first iteration writes to what the loop is entered with: nobody else may see it."""
+    entry = loop.entries[index]
+    if isinstance(entry, fx.Node) and (entry.op == "placeholder" or len(entry.users) > 1):
+        raise refuse(
+            "SG402",
+            f"a loop writes to '{entry.name}' in place and then replaces it, while it is used elsewhere too",
+            location=loop.node.meta.get("location"),
+        )
 
 
 def _write_back(node: fx.Node, target: fx.Node, result: fx.Node) -> None:

@@ -1,4 +1,5 @@
 """Whole exports take minutes together: they belong to ``make test-all``; saving and loading stay in ``make test``."""
+
 from __future__ import annotations
 
 from pathlib import Path

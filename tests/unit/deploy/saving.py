@@ -1,4 +1,5 @@
 """Saving as `api.save` does, for tests of what is saved."""
+
 from __future__ import annotations
 
 import inspect

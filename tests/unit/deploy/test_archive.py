@@ -58,9 +58,7 @@ def test_a_folder_in_the_file_s_place(program: sg.Program, tmp_path: Path) -> No
         save_program(program, tmp_path / "program.pt2", (X,))
 
 
-def test_a_folder_that_may_not_be_written(
-    program: sg.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_may_not_be_written(program: sg.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests may be allowed everything
     with pytest.raises(PermissionError, match="no permission") as raised:
         save_program(program, tmp_path / "program.pt2", (X,))
@@ -120,8 +118,10 @@ def test_the_example_is_left_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("outputs", "phrase"),
     [
-        ([X * 2 + 0.1], "output 0 of the artefact differs"), ([X.double() * 2], "output 0"),
-        ([(X * 2)[:1]], "output 0"), (RuntimeError("broken"), "the artefact RuntimeError"),
+        ([X * 2 + 0.1], "output 0 of the artefact differs"),
+        ([X.double() * 2], "output 0"),
+        ([(X * 2)[:1]], "output 0"),
+        (RuntimeError("broken"), "the artefact RuntimeError"),
     ],
 )
 def test_an_artefact_that_differs(program: sg.Program, outputs: Any, phrase: str) -> None:

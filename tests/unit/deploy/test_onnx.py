@@ -19,7 +19,8 @@ X, LIMIT = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(4.0)
 def leaves(value: Any) -> list[Tensor]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
     return [
-        part if isinstance(part, Tensor)
+        part
+        if isinstance(part, Tensor)
         else torch.tensor(part, dtype={bool: torch.bool, int: torch.int64, float: torch.float64}[type(part)])
         for part in parts
     ]

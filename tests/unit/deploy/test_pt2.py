@@ -101,8 +101,14 @@ def test_growing_loops_say_what_they_need(tmp_path: Path) -> None:
 def results(x: Tensor, kind: str = "dict") -> Any:
     y = x + 1 if x.sum() > 0 else x - 1
     made: dict[str, Any] = {
-        "dict": {"a": y, 3: [y, (1, "text", None)]}, "pair": Pair(y, 2.5), "point": Point(y, True),
-        "ordered": OrderedDict(first=y), "none": None, "number": 7, "twice": [y, y], "nan": (math.inf, y.sum().item()),
+        "dict": {"a": y, 3: [y, (1, "text", None)]},
+        "pair": Pair(y, 2.5),
+        "point": Point(y, True),
+        "ordered": OrderedDict(first=y),
+        "none": None,
+        "number": 7,
+        "twice": [y, y],
+        "nan": (math.inf, y.sum().item()),
     }
     return made[kind]
 

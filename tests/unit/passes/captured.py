@@ -1,4 +1,5 @@
 """Functions with control flow, and what to call them with: later inputs take other branches and trip counts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -167,8 +168,19 @@ def _calls(*pairs: tuple[list[float], float]) -> tuple[tuple[Tensor, ...], ...]:
 _ANY = _calls(([1.0, 2.0, 3.0], 4.0), ([0.5, 0.1, 0.2], 2.0), ([9.0, -1.0, 4.0], 0.5), ([-1.0, -2.0, 2.5], 7.0))
 SAMPLES = {
     function.__name__: Sample(function.__name__, lambda function=function: function, _ANY)
-    for function in (branch, loop, branch_in_loop, loop_in_branch, broken_loop, returned_from_loop, numbers, optional,
-                     mutated, aliased, indexed)
+    for function in (
+        branch,
+        loop,
+        branch_in_loop,
+        loop_in_branch,
+        broken_loop,
+        returned_from_loop,
+        numbers,
+        optional,
+        mutated,
+        aliased,
+        indexed,
+    )
 }
 SAMPLES["Stateful"] = Sample("Stateful", Stateful, _ANY)
 
@@ -182,7 +194,8 @@ def run(program: Program, args: tuple[Any, ...]) -> list[Any]:
     places = program.graph.graph.find_nodes(op="placeholder")
     inputs = [
         torch.tensor(value, dtype=place.meta["val"].dtype)
-        if not isinstance(value, Tensor) and isinstance(place.meta["val"], Tensor) else value
+        if not isinstance(value, Tensor) and isinstance(place.meta["val"], Tensor)
+        else value
         for value, place in zip(inputs, places, strict=True)
     ]
     return [

@@ -19,8 +19,21 @@ from tests.unit.passes.captured import run
 
 NUMBERS = st.one_of(st.booleans(), st.integers(-20, 20), st.floats(-20, 20).map(lambda f: round(f, 3)))
 BINARY = [
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.eq,
-    operator.ne, operator.lt, operator.le, operator.gt, operator.ge, max, min, math.pow,
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.eq,
+    operator.ne,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    max,
+    min,
+    math.pow,
 ]
 WHOLE = [operator.and_, operator.or_, operator.xor]
 UNARY = [operator.neg, operator.pos, abs, operator.not_, bool, int, float, round, math.floor, math.ceil, math.trunc]
@@ -86,9 +99,15 @@ def test_what_torch_has_nothing_for() -> None:
 
 # ---- numbers that meet tensors
 TENSORS = [
-    torch.tensor([1, 2, 3]), torch.tensor([1.5, 2.0]), torch.tensor([1.5, 2.0], dtype=torch.float64), torch.tensor(2),
-    torch.tensor(2.5), torch.tensor([True, False]), torch.tensor([1, 2], dtype=torch.int8),
-    torch.tensor([1.5, 0.1], dtype=torch.bfloat16), torch.tensor(True),
+    torch.tensor([1, 2, 3]),
+    torch.tensor([1.5, 2.0]),
+    torch.tensor([1.5, 2.0], dtype=torch.float64),
+    torch.tensor(2),
+    torch.tensor(2.5),
+    torch.tensor([True, False]),
+    torch.tensor([1, 2], dtype=torch.int8),
+    torch.tensor([1.5, 0.1], dtype=torch.bfloat16),
+    torch.tensor(True),
 ]
 
 

@@ -1,4 +1,5 @@
 """Each pass on the smallest program it is about."""
+
 from __future__ import annotations
 
 import pytest

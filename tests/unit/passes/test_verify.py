@@ -87,12 +87,15 @@ def a_single_output(program: sg.Program) -> sg.Program:
 @pytest.mark.parametrize(
     ("harm", "text"),
     [
-        (fewer_inputs, "has 1 inputs, its graph 2 placeholders"), (no_such_output, "refers to output 7"),
-        (no_such_output_in_an_effect, "refers to output 7"), (used_before_it_is_made, "no well-formed graph"),
+        (fewer_inputs, "has 1 inputs, its graph 2 placeholders"),
+        (no_such_output, "refers to output 7"),
+        (no_such_output_in_an_effect, "refers to output 7"),
+        (used_before_it_is_made, "no well-formed graph"),
         (an_operation_without_value, "does not say what"),
         (an_arm_that_gives_less, "the false arm of .* gives 0 values"),
         (an_arm_that_takes_more, "the true arm of .* takes 4 values and is given 3"),
-        (an_arm_that_is_not_there, "is no region"), (a_result_that_is_not_there, "takes result 5"),
+        (an_arm_that_is_not_there, "is no region"),
+        (a_result_that_is_not_there, "takes result 5"),
         (a_single_output, "does not give a tuple"),
     ],
 )
