@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import enum
 import keyword
 import math
@@ -123,7 +124,8 @@ class FunctionWriter:
 
     def function(self, header: str) -> Callable[..., Any]:
         """Compile what was written; the text is the function's ``__source__``."""
-        text = f"def {header}:\n" + "".join(f"    {line}\n" for line in _with_registers(self.lines))
+        lines = _with_registers(_inlined(self.lines))
+        text = f"def {header}:\n" + "".join(f"    {line}\n" for line in lines)
         name = header.partition("(")[0]
         exec(compile(text, f"<stillgraph {name}>", "exec"), self.namespace)
         function: Callable[..., Any] = self.namespace[name]
@@ -134,6 +136,25 @@ class FunctionWriter:
 # Locals are written between these until they are named: a character that repr() never leaves in a literal.
 _MARK = "\x1f"
 _LOCAL = re.compile(f"{_MARK}\\d+{_MARK}")
+_ASSIGNMENT = re.compile(f" *({_MARK}\\d+{_MARK}) = (.*)", re.DOTALL)
+
+
+def _inlined(lines: Sequence[str]) -> list[str]:
+    """Write what a local holds in its place where only the next line reads it, and reads it once."""
+    uses = collections.Counter(local for line in lines for local in _LOCAL.findall(line))
+    result: list[str] = []
+    for line in lines:
+        assigned = _ASSIGNMENT.fullmatch(result[-1]) if result else None
+        if assigned and uses[assigned[1]] == 2 and assigned[1] in line and _is_path(assigned[2]):
+            result[-1] = line.replace(assigned[1], assigned[2])
+        else:
+            result.append(line)
+    return result
+
+
+def _is_path(expression: str) -> bool:
+    """Whether an expression may stand before a dot, a bracket or an operator."""
+    return expression.startswith(_MARK) and " " not in expression
 
 
 def _with_registers(lines: Sequence[str]) -> list[str]:
@@ -365,9 +386,13 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case IdentityGuard(source=source):
             return _identity_miss(writer.read(source), guard, writer)
         case LengthGuard(source=source, length=length):
-            return f"len({writer.read(source)}) != {length}"
+            value = writer.read(source)
+            return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"
         case KeysGuard(source=source, keys=keys):
-            return _keys_miss(writer.read(source), keys, writer)
+            value = writer.read(source)
+            if _is_module_table(source):
+                return f"[*{value}] != {writer.constant(list(keys))}"
+            return _keys_miss(value, keys, writer)
         case AliasGuard(left=left, right=right, same=same):
             return f"{writer.read(left)} {'is not' if same else 'is'} {writer.read(right)}"
         case SizeGuard(expression=expression):
@@ -413,6 +438,16 @@ def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str
         kinds = writer.constant([str] * len(keys))
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"
+
+
+def _is_hook_table(source: Source) -> bool:
+    """Whether torch keeps a module's hooks there: an ordinary dict, so that its truth value says whether it is empty."""
+    return isinstance(source, Slot) and source.table == "__dict__" and source.name.endswith("_hooks")
+
+
+def _is_module_table(source: Source) -> bool:
+    """Whether torch keeps a module's children there, and sees to it that their names are strings."""
+    return isinstance(source, Slot) and source.table == "__dict__" and source.name == "_modules"
 
 
 _CPU = torch.device("cpu")
