@@ -441,7 +441,7 @@ def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str
 
 
 def _is_hook_table(source: Source) -> bool:
-    """Whether torch keeps a module's hooks there: an ordinary dict, so that its truth value says whether it is empty."""
+    """Whether torch keeps a module's hooks there: a plain dict, whose truth value says whether it is empty."""
     return isinstance(source, Slot) and source.table == "__dict__" and source.name.endswith("_hooks")
 
 

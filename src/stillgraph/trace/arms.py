@@ -51,7 +51,7 @@ class Arm:
 
     def is_older(self, value: Any) -> bool:
         """Whether a mutable object was there before the arm."""
-        return self.older is not None and not isinstance(value, tuple) and self.older.holds(value)
+        return self.older is not None and not isinstance(value, (tuple, slice, Exit)) and self.older.holds(value)
 
     def view(self, value: Any) -> Parts | None:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
@@ -89,7 +89,8 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
     mine = {place.key for place in variables}
     if arm.older is None:
         arm.older = OlderObjects(recorder)
-    outlives = arm.older.has
+    else:
+        arm.older.look()  # what was made since the arm began is not older than it
     try:
         for place in variables:
             recorder.journal.note(place)
@@ -99,15 +100,24 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             arm.exit = block()
         if current_context() != context:
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
-        arm.writes = {
-            key: (write.place, write.place.get())
-            for key, write in recorder.journal.written(mark).items()
-            if key in mine or key in arm.writes or outlives(write.place)
-        }
     finally:
         torch.set_grad_enabled(context.grad)
-        # An object that the arm made keeps what was written to it: only the arm's own results can lead there.
-        recorder.journal.rollback(mark, lambda p: p.key in mine or p.key in arm.writes or outlives(p))
+        _suspend(recorder, arm, mark, mine)
+
+
+def _suspend(recorder: Recorder, arm: Arm, mark: int, variables: set[Hashable]) -> None:
+    """Undo what an arm wrote since a mark, and keep it for when the arm is resumed or joined.
+
+    An object that the arm made keeps what was written to it: only the arm's own results can lead there.
+    """
+    assert arm.older is not None
+    mine = variables | arm.writes.keys()
+    arm.writes = {}
+    for key, (place, value) in recorder.journal.rewind(mark).items():
+        if key in mine or arm.older.has(place):
+            arm.writes[key] = place, value
+        else:
+            place.set(value)
 
 
 @contextlib.contextmanager

@@ -36,30 +36,30 @@ class OlderObjects:
     """The mutable objects that the frames around an arm can reach when it begins.
 
     Objects that were there before the whole capture are the recorder's to know (`Recorder.is_outer`); those made during
-    the capture are found from the local variables of the frames on the stack.
+    the capture are found from the local variables of the frames on the stack. That walk is put off until an object is
+    asked about, which may only be while the arm does not run: then what it wrote is undone, and the frames around it
+    have not gone on.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._found: dict[int, Any] = {}
-        queue: collections.deque[Any] = collections.deque()
-        frame: FrameType | None = sys._getframe(2)
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if frame.f_code.co_name == "run" and file.endswith("capture.py") and is_ours(file):
-                break  # beyond the capture there are only objects that were there before it
-            if not is_torch(file) and not is_ours(file):
-                queue.extend(frame.f_locals.values())
-            frame = frame.f_back
-        self._walk(queue)
+        self._objects: dict[int, Any] | None = None
 
-    def _walk(self, queue: collections.deque[Any]) -> None:
-        while queue and len(self._found) < _LIMIT:
+    def look(self) -> dict[int, Any]:
+        """The objects by their ids; found now, unless that was done before."""
+        if self._objects is None:
+            self._objects = self._walk(_locals_of_users())
+        return self._objects
+
+    def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        while queue and len(found) < _LIMIT:
             value = queue.popleft()
-            if isinstance(value, _ATOMS) or id(value) in self._found or self._recorder.is_outer(value):
+            if isinstance(value, _ATOMS) or id(value) in found or self._recorder.is_outer(value):
                 continue
-            self._found[id(value)] = value
+            found[id(value)] = value
             queue.extend(_children(value))
+        return found
 
     def has(self, place: Place) -> bool:
         """Whether a place belongs to an object that is older than the arm."""
@@ -73,7 +73,21 @@ class OlderObjects:
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""
-        return id(target) in self._found or self._recorder.is_outer(target)
+        return self._recorder.is_outer(target) or id(target) in self.look()
+
+
+def _locals_of_users() -> collections.deque[Any]:
+    """What the user's frames of this capture have in their variables."""
+    values: collections.deque[Any] = collections.deque()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if frame.f_code.co_name == "run" and file.endswith("capture.py") and is_ours(file):
+            break  # beyond the capture there are only objects that were there before it
+        if not is_torch(file) and not is_ours(file):
+            values.extend(frame.f_locals.values())
+        frame = frame.f_back
+    return values
 
 
 def _children(value: Any) -> list[Any]:

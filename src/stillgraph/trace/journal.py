@@ -215,3 +215,9 @@ class Journal:
         for write in self._log[mark:]:
             first.setdefault(write.place.key, write)
         return first
+
+    def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
+        """Undo the writes since ``mark``; each place that was written, with what it held until now."""
+        held = {key: (write.place, write.place.get()) for key, write in self.written(mark).items()}
+        self.rollback(mark)
+        return held

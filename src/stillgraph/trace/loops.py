@@ -161,8 +161,8 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
         arm.outputs = [leaf_node(recorder, value, slot.type, slot.place) for slot, value in leaves]
     check = _run_test(loop_, test)
     operands = unify_captures(recorder, [check.region, arm.region])
-    test_graph = recorder.region.attribute("test", check.region.finish(check.outputs))
-    body_graph = recorder.region.attribute("body", arm.region.finish(arm.outputs))
+    test_graph = recorder.region.attribute("test", check.region.close(check.outputs))
+    body_graph = recorder.region.attribute("body", arm.region.close(arm.outputs))
     slots = loop_.slots()
     entries = tuple(leaf_node(recorder, slot.entry, slot.type, slot.place) for slot in slots)
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})

@@ -32,7 +32,7 @@ class Region:
     parent: Region | None
     lift: Callable[[Any], fx.Node] | None = None  # of the root region: what to do with a value nobody knows
     graph: fx.Graph = field(default_factory=fx.Graph)
-    holder: torch.nn.Module = field(default_factory=torch.nn.Module)
+    attributes: dict[str, Any] = field(default_factory=dict)
     known: dict[int, tuple[Any, fx.Node]] = field(default_factory=dict)
     captures: list[tuple[Any, fx.Node]] = field(default_factory=list)
     _last_placeholder: fx.Node | None = None
@@ -82,10 +82,10 @@ class Region:
         return node
 
     def attribute(self, stem: str, value: Any) -> fx.Node:
-        """A ``get_attr`` node for a child region or a constant object."""
+        """A ``get_attr`` node for a closed child region or a constant object."""
         name = f"{stem}_{self._counts[stem]}"
         self._counts[stem] += 1
-        setattr(self.holder, name, value)
+        self.attributes[name] = value
         node = self.graph.create_node("get_attr", name)
         node.meta["val"] = value
         return node
@@ -111,11 +111,22 @@ class Region:
             if node.op != "placeholder":
                 self.graph.erase_node(node)
 
-    def finish(self, outputs: list[fx.Node | Any]) -> fx.GraphModule:
-        """Close the region with these outputs."""
+    def close(self, outputs: list[fx.Node | Any]) -> Region:
+        """End the region with these outputs; it can be the child of another now."""
         self.graph.output(tuple(outputs))
         drop_unused_bookkeeping(self.graph)
-        return fx.GraphModule(self.holder, self.graph, class_name="Region")
+        return self
+
+    def module(self) -> fx.GraphModule:
+        """The closed region and those in it as modules. Many a region is recorded and dropped, so this comes last."""
+        holder = torch.nn.Module()
+        for node in self.graph.find_nodes(op="get_attr"):
+            name = str(node.target)
+            value = self.attributes[name]
+            if isinstance(value, Region):
+                value = node.meta["val"] = value.module()
+            setattr(holder, name, value)
+        return fx.GraphModule(holder, self.graph, class_name="Region")
 
 
 def drop_unused_bookkeeping(graph: fx.Graph) -> None:

@@ -166,7 +166,7 @@ def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs:
             arm.outputs = [leaf_node(recorder, pair.side(side), pair.type, pair.place) for pair in pairs]
     operands = unify_captures(recorder, [left.region, right.region])
     graphs = [
-        recorder.region.attribute(stem, arm.region.finish(arm.outputs))
+        recorder.region.attribute(stem, arm.region.close(arm.outputs))
         for stem, arm in (("true", left), ("false", right))
     ]
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})

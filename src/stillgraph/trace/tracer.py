@@ -70,7 +70,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
         results = Results(tracer, finder)
         with torch._C.DisableTorchFunction():
             template = results.template(value)
-            graph = tracer.root.finish(results.outputs)
+            graph = tracer.root.close(results.outputs).module()
     for node in graph.graph.nodes:
         node.meta["val"] = torch.utils._pytree.tree_map_only(torch.Tensor, tracer.symbolic.fake, node.meta.get("val"))
     faked = tuple(
