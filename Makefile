@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
 # One thread per process: the tests already run in as many processes as there are cores to use.
-TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2
+TEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -n 2 --dist worksteal
 
 .PHONY: install demo test test-all lint bench docs clean
 .DEFAULT_GOAL := test

@@ -17,7 +17,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Attribute, Slot, Source
 from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.function_writer import read_source
 
 
 @dataclass

@@ -20,7 +20,7 @@ from stillgraph.deploy.torch_export import quiet
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.program.guards import ConstantGuard, Source
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.function_writer import read_source
 
 LOGGER = logging.getLogger("stillgraph.deploy")
 _STRUCTURE = "stillgraph.json"

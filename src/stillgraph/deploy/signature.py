@@ -10,7 +10,7 @@ import torch
 from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal
 from stillgraph.program.guards import Argument, Attribute, Global, IdentityGuard, Item, Slot, Source, TensorGuard
 from stillgraph.program.program import Input, Program
-from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.function_writer import read_source
 
 
 @dataclass(frozen=True)

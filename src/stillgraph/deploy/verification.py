@@ -17,7 +17,7 @@ from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Output
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import entered, lower
 
 _SEED = 20240229

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import Check, failures
+from stillgraph.runtime.guard_codegen import Check
+from stillgraph.runtime.guard_misses import failures
 from stillgraph.runtime.results import Finish
 
 Structure = Any  # an int, or a tuple of an int and names

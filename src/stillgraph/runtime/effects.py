@@ -16,7 +16,7 @@ from stillgraph.program.effects import (
 )
 from stillgraph.program.guards import Cell, Source
 from stillgraph.program.outputs import Template
-from stillgraph.runtime.guard_codegen import FunctionWriter, is_name
+from stillgraph.runtime.function_writer import FunctionWriter, is_name
 
 
 def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Template], str]) -> str:

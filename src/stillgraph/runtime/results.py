@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from stillgraph.program.effects import Effect
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
 from stillgraph.runtime.effects import replace_contents, write_effect
-from stillgraph.runtime.guard_codegen import FunctionWriter
+from stillgraph.runtime.function_writer import FunctionWriter
 
 Finish = Callable[[Sequence[Any], tuple[Any, ...], dict[str, Any]], Any]
 

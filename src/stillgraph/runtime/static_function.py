@@ -14,7 +14,9 @@ from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
-from stillgraph.runtime.guard_codegen import compile_guards, explain_miss, read_source, weakened
+from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.guard_codegen import compile_guards, weakened
+from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 
 P = ParamSpec("P")

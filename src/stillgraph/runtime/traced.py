@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import explain_miss, read_source
+from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 
 

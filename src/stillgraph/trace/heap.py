@@ -11,6 +11,7 @@ import torch
 
 from stillgraph.trace.frames import is_ours, is_torch
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 
 _LIMIT = 20_000
@@ -29,6 +30,12 @@ _ATOMS = (
     torch.nn.Module,
     range,
     slice,
+    # These lead to everything that a capture keeps for itself, and to nothing of the user's.
+    torch.SymInt,
+    torch.SymFloat,
+    torch.SymBool,
+    StagedNumber,
+    Recorder,
 )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.program.program import Program
-from stillgraph.runtime.guard_codegen import read_source
+from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import lower
 
 

@@ -32,14 +32,9 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
-from stillgraph.runtime.guard_codegen import (
-    compile_guards,
-    explain_miss,
-    in_checking_order,
-    read_source,
-    strict_key,
-    weakened,
-)
+from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.guard_codegen import compile_guards, in_checking_order, strict_key, weakened
+from stillgraph.runtime.guard_misses import explain_miss
 from tests.unit.runtime.programs import X, inputs_at, mode_guard, tensor_guard
 
 

@@ -1,0 +1,173 @@
+"""Guards in words: why a program does not fit a call."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from stillgraph.program.context import current_context
+from stillgraph.program.guards import (
+    AliasGuard,
+    ConstantGuard,
+    Guard,
+    IdentityGuard,
+    KeysGuard,
+    LengthGuard,
+    ModeGuard,
+    SizeGuard,
+    Source,
+    TensorGuard,
+    TypeGuard,
+)
+from stillgraph.program.program import Input
+from stillgraph.runtime.backends import tensor_holds
+from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.guard_codegen import WeakIdentityGuard, in_checking_order, strict_key, weakened
+
+
+def explain_miss(
+    guards: Sequence[Guard], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Sequence[Input] = ()
+) -> str | None:
+    """Say why a program does not fit a call.
+
+    Args:
+        guards: the program's guards.
+        args: the call's positional arguments.
+        kwargs: the call's keyword arguments.
+        inputs: the program's inputs, which must be found too.
+
+    Returns:
+        One sentence on the first guard that does not hold, with what was expected and what was found; None where all
+        do.
+    """
+    return next(failures(guards, args, kwargs, inputs), None)
+
+
+def failures(
+    guards: Sequence[Guard], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Sequence[Input] = ()
+) -> Iterator[str]:
+    """One sentence on each guard that does not hold, in the order of checking (see `explain_miss`)."""
+
+    def read(source: Source) -> Any:
+        return read_source(source, args, kwargs)
+
+    for guard in in_checking_order(guards):
+        try:
+            sentence = _failure(guard, read)
+        except Exception as error:
+            sentence = f"{guard}, but reading it raised {type(error).__name__}: {error}"
+        if sentence is not None:
+            yield sentence
+    for item in inputs:
+        try:
+            read(item.source)
+        except Exception as error:
+            yield f"{item.source} should be there, but reading it raised {type(error).__name__}: {error}"
+
+
+def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
+    match guard:
+        case TensorGuard(source=source):
+            value = read(source)
+            return None if tensor_holds(guard, value) else f"{_expected_tensor(guard)}, but is {_shown(value, guard)}"
+        case TypeGuard(source=source, type=kind):
+            found = type(read(source))
+            return None if found is kind else f"{source} should be a {kind.__qualname__}, but is a {found.__qualname__}"
+        case ConstantGuard(source=source, value=expected):
+            value = read(source)
+            if strict_key(value) == strict_key(expected):
+                return None
+            kinds = (f" ({type(expected).__name__})", f" ({type(value).__name__})")
+            if type(value) is type(expected):
+                kinds = ("", "")
+            return f"{source} should be {_shown(expected)}{kinds[0]}, but is {_shown(value)}{kinds[1]}"
+        case IdentityGuard(source=source):
+            return _identity_failure(guard, read(source))
+        case LengthGuard(source=source, length=length):
+            found_length = len(read(source))
+            return None if found_length == length else f"len({source}) should be {length}, but is {found_length}"
+        case KeysGuard(source=source, keys=keys):
+            found_keys = (*read(source),)
+            if strict_key(found_keys) == strict_key(keys):
+                return None
+            return f"the keys of {source} should be {_shown(list(keys))}, but are {_shown(list(found_keys))}"
+        case AliasGuard(left=left, right=right, same=same):
+            if (read(left) is read(right)) is same:
+                return None
+            wanted, found_as = ("the same object", "different objects")[:: 1 if same else -1]
+            return f"{left} and {right} should be {wanted}, but are {found_as}"
+        case SizeGuard(expression=expression, sizes=sizes):
+            found_sizes = {name: read(source).size(dim) for name, source, dim in sizes}
+            if eval(expression, {"math": math}, found_sizes):
+                return None
+            values = ", ".join(f"{name} (size {dim} of {src}) is {found_sizes[name]}" for name, src, dim in sizes)
+            return f"{expression} should hold, but {values}"
+        case ModeGuard():
+            return _mode_failure(guard)
+
+
+def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:
+    guard = weakened(guard)  # type: ignore[assignment]
+    if isinstance(guard, WeakIdentityGuard):
+        holds, kind = guard.expected.matches(value), guard.expected.type
+    else:
+        holds, kind = value is guard.expected, type(guard.expected)
+    return None if holds else f"{guard.source} should be the same {kind.__name__} as before, but is {_shown(value)}"
+
+
+def _mode_failure(guard: ModeGuard) -> str | None:
+    now = current_context()
+    facts = (
+        ("grad mode", guard.context.grad, now.grad),
+        ("inference mode", guard.context.inference, now.inference),
+        ("the default dtype", guard.default_dtype, torch.get_default_dtype()),
+        ("autocast", guard.context.autocast, now.autocast),
+        ("the default device", guard.default_device, torch.get_default_device()),
+    )
+    for name, expected, found in facts:
+        if expected != found:
+            return f"{name} should be {_mode_value(expected)}, but is {_mode_value(found)}"
+    return None
+
+
+def _mode_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return " and ".join(str(item) for item in value) or "off"
+    return str(value)
+
+
+def _expected_tensor(guard: TensorGuard) -> str:
+    dims = ["?" if size is None else str(size) for size in guard.shape]
+    text = _tensor_text(guard.type, guard.dtype, dims, guard.device, guard.requires_grad, guard.strides)
+    return f"{guard.source} should be {text}"
+
+
+def _tensor_text(
+    kind: type, dtype: torch.dtype, dims: Sequence[str], device: torch.device, grad: bool, strides: Any
+) -> str:
+    text = f"{kind.__name__} {str(dtype).removeprefix('torch.')}[{', '.join(dims)}] on {device}"
+    text += f" with strides {tuple(strides)}" if strides is not None else ""
+    return text + (", requires grad" if grad else "")
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 80
+
+
+def _shown(value: Any, guard: TensorGuard | None = None) -> str:
+    """A value in a few words; a tensor by its metadata."""
+    if not isinstance(value, torch.Tensor):
+        try:
+            return repr(value) if isinstance(value, (type, types.FunctionType)) else _REPR.repr(value)
+        except Exception:
+            return f"a {type(value).__qualname__}"
+    strides = value.stride() if guard is not None and guard.strides is not None else None
+    dims = [str(size) for size in value.shape]
+    return _tensor_text(type(value), value.dtype, dims, value.device, value.requires_grad, strides)
