@@ -98,7 +98,7 @@ class Symbolic:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
             tensor = torch.empty(shape, dtype=dtype, device=device)
-            return tensor.requires_grad_().view_as(tensor) if requires_grad else tensor
+            return tensor.requires_grad_().clone() if requires_grad else tensor
 
     @staticmethod
     def python_text(expression: Any) -> str:
