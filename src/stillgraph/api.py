@@ -15,8 +15,8 @@ from typing import Any, overload
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
-from stillgraph.deploy.archive import save_program
 from stillgraph.operators.calls import call
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
@@ -340,6 +340,7 @@ def save(
         ValueError: the format is unknown.
         OSError: the file cannot be written.
     """
+    check_destination(path, format)
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if isinstance(target, TracedFunction):
         program = target.program
@@ -349,9 +350,10 @@ def save(
         with torch.no_grad():
             program = export(target, arguments, kwargs, input_spec=input_spec)
         arguments = (*_receiver(target), *arguments)
-    receiver = len(_receiver(target))
-    names = _parameters(_function_of(target, ())[0])
-    save_program(program, path, arguments, kwargs or {}, format, parameters=names, has_receiver=receiver == 1)
+    called = target.forward if isinstance(target, torch.nn.Module) else target
+    function = None if isinstance(target, (Program, TracedFunction)) else called
+    receiver = bool(_receiver(target))
+    save_program(program, path, arguments, kwargs or {}, format, function=function, has_receiver=receiver)
 
 
 def _receiver(target: Any) -> tuple[Any, ...]:

@@ -34,20 +34,19 @@ STATIC: dict[str, str] = {
 }
 """By case: why its static function does not give eager's results in one program."""
 
-_NOT_CAPTURED = {
-    name: reason
-    for name, reason in STATIC.items()
-    if name not in {"M01_SingleIfNet", "M09c_join_34_341", "M09g_join_3u_4uu", "adaptive_simpson", "clip_gradients"}
-}
+_TAIL = {name for name, reason in STATIC.items() if reason == _TAIL_SPLIT}  # those an export must refuse
+_NOT_CAPTURED = {name: reason for name, reason in STATIC.items() if name not in {*_TAIL, "adaptive_simpson"}}
+_STATE = "an ONNX file keeps no state from one call to the next"
 
 PT2: dict[str, str] = {
     **_NOT_CAPTURED,
     "GrowingDecoder": "carried tensors that grow, as one graph, in reasonable time",
-    "M07_scalar_in_var_while": "a Python list read at an index that only the run knows, as one graph",
-    "kmeans": "a return out of an endless loop, as one graph",
-    "step_by_code": "values selected by data, as one graph",
 }
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
-ONNX: dict[str, str] = {}
+ONNX: dict[str, str] = {
+    **PT2,
+    "kmeans": "a return out of an endless loop, in reasonable time",
+    **dict.fromkeys(("LossScaler", "RunningNormalizer", "S08_store_attr", "S10b_nonlocal_write"), _STATE),
+}
 """By case: why it cannot be saved as `.onnx`, or onnxruntime differs."""

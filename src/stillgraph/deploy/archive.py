@@ -10,14 +10,13 @@ import contextlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
 from stillgraph.program.program import Program
-
-Writer = Callable[[Program, str, tuple[Any, ...], dict[str, Any], "tuple[str, ...]"], None]
 
 
 def save_program(
@@ -27,7 +26,7 @@ def save_program(
     kwargs: dict[str, Any] | None = None,
     format: str | None = None,
     *,
-    parameters: Sequence[str] = (),
+    function: Any = None,
     has_receiver: bool = False,
 ) -> None:
     """Save a program.
@@ -37,7 +36,7 @@ def save_program(
         path: of the file; an existing one is replaced.
         args, kwargs: the example call the program was captured from, a method's receiver first.
         format: ``"pt2"`` or ``"onnx"``; by default the suffix of ``path``.
-        parameters: the names of the positional parameters, so that a loaded program takes them by keyword as well.
+        function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
 
     Raises:
@@ -46,17 +45,29 @@ def save_program(
         ExportError: the format cannot express the program, or what was written differs from it.
     """
     target = Path(path)
-    write = _writer(target, format)
-    _check_place(target)
-    names = tuple(parameters)
+    write = check_destination(path, format)
     receiver = 1 if has_receiver else 0
+    parameters = None if function is None else encode_parameters(function)
     with _beside(target) as temporary:
         if write == "onnx":
             from stillgraph.deploy.onnx import write_onnx
 
             write_onnx(program, temporary, args, kwargs or {})
         else:
-            write_pt2(program, temporary, args, kwargs or {}, names, receiver)
+            write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
+
+
+def check_destination(path: str | os.PathLike[str], format: str | None = None) -> str:
+    """The format that a file will have: to be asked before any work is done for it.
+
+    Raises:
+        ValueError, ImportError: the format is not known, or what it needs is not installed.
+        OSError: the file cannot be written.
+    """
+    target = Path(path)
+    name = _writer(target, format)
+    _check_place(target)
+    return name
 
 
 def load(path: str | os.PathLike[str]) -> LoadedProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import logging
 import zipfile
@@ -12,13 +13,15 @@ from typing import Any
 
 import torch
 
+from stillgraph.deploy.binding import binding_of
 from stillgraph.deploy.exported_program import to_exported_program
 from stillgraph.deploy.one_structure import one_structure
-from stillgraph.deploy.signature import is_argument, objects_of, values_of
+from stillgraph.deploy.signature import Taken, is_argument, objects_of, values_of
 from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
 from stillgraph.deploy.torch_export import quiet
 from stillgraph.deploy.verification import check_artefact
-from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.passes.printing import prints
+from stillgraph.program.guards import Argument, ConstantGuard, Source, TensorGuard
 from stillgraph.program.program import Program
 from stillgraph.runtime.function_writer import read_source
 
@@ -32,35 +35,49 @@ def write_pt2(
     path: Path,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    parameters: tuple[str, ...],
+    parameters: Any,
     receiver: int,
 ) -> None:
     """Write a program and check what was written.
+
+    Args:
+        program: what to write.
+        path: of the file.
+        args, kwargs: the example call, a receiver first.
+        parameters: those of the original, by `binding.encode_parameters`.
+        receiver: 1 if ``args[0]`` is the receiver.
 
     Raises:
         ExportError: `torch.export` cannot express the program, or the file differs from it.
     """
     program = one_structure(program)
     exported = to_exported_program(program, args, kwargs)
-    for note in exported.notes:
+    notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
+    for note in notes:
         LOGGER.warning("%s: %s", program.name, note)
     structure = {
         "version": 1,
         "name": program.name,
         "receiver": receiver,
-        "parameters": list(parameters),
-        "inputs": [encode_source(taken.source) for taken in exported.signature.taken],
+        "parameters": parameters,
+        "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
         "arguments": [*range(receiver, len(args)), *kwargs],
         "constants": _constants(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result),
-        "notes": list(exported.notes),
+        "notes": list(notes),
     }
     with quiet():
         torch.export.save(exported.program, path, extra_files={_STRUCTURE: json.dumps(structure)})
     module = load_pt2(path).module
     given = [t.detach().clone() for t in values_of(exported.signature, args, kwargs)]
     check_artefact(program, lambda: module(*given), args, kwargs)
+
+
+def _encode_taken(program: Program, taken: Taken) -> list[Any]:
+    """Where a tensor of the call is found, and what it has to be: dtype, and sizes with None for any."""
+    (guard,) = [g for g in program.guards if isinstance(g, TensorGuard) and g.source == taken.source]
+    return [encode_source(taken.source), str(guard.dtype).removeprefix("torch."), list(guard.shape)]
 
 
 def _constants(program: Program) -> list[Any]:
@@ -95,6 +112,30 @@ class _Constant:
     value: Any
 
 
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor of the call: where it is, and what it has to be."""
+
+    source: Source
+    dtype: torch.dtype
+    shape: tuple[int | None, ...]
+
+    def wrong(self, value: Any) -> str | None:
+        """What a value is, if it is not such a tensor."""
+        if not isinstance(value, torch.Tensor):
+            return f"a {type(value).__name__}"
+        fits = len(self.shape) == value.dim() and all(d in (None, s) for d, s in zip(self.shape, value.shape))
+        return None if fits and value.dtype == self.dtype else _shown(value.dtype, value.shape)
+
+    def __str__(self) -> str:
+        return _shown(self.dtype, self.shape)
+
+
+def _shown(dtype: torch.dtype, shape: Sequence[int | None]) -> str:
+    sizes = ", ".join("?" if size is None else str(size) for size in shape)
+    return f"{str(dtype).removeprefix('torch.')}[{sizes}]"
+
+
 class LoadedProgram:
     """A program read from a file: call it like the original.
 
@@ -108,10 +149,13 @@ class LoadedProgram:
         self.name: str = structure["name"]
         self.module = module
         self.notes: tuple[str, ...] = tuple(structure["notes"])
-        self._receiver: int = structure["receiver"]
-        self._parameters: Sequence[str] = structure["parameters"]
-        self._arguments: list[int | str] = structure["arguments"]
-        self._inputs = [decode_source(data) for data in structure["inputs"]]
+        self._binding = binding_of(
+            self.name, structure["parameters"], structure["receiver"], structure["arguments"]
+        )
+        self._tensors = [
+            _Tensor(decode_source(source), getattr(torch, dtype), tuple(shape))
+            for source, dtype, shape in structure["inputs"]
+        ]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
         self._build = decode_result(structure["result"])
@@ -120,48 +164,52 @@ class LoadedProgram:
         """Run the program.
 
         Raises:
-            TypeError: an argument is missing.
-            ValueError: a Python argument differs from the one the program was saved for.
+            TypeError: the original does not take these arguments, or the example call did not have one of them.
+            ValueError: a Python argument, a dtype or a size differs from what the program was saved for.
+            Exception: what the program raises, as the original would where the type is one of Python's own.
         """
-        args, kwargs = self._placed(args, kwargs)
+        args, kwargs = self._binding.place(args, kwargs)
         for constant in self._constants:
             self._check(constant, args, kwargs)
-        try:
-            inputs = [read_source(source, args, kwargs) for source in self._inputs]
-        except (IndexError, KeyError, AttributeError) as error:
-            raise TypeError(f"{self.name}: an argument is missing ({type(error).__name__}: {error})") from None
+        inputs = [self._tensor(tensor, args, kwargs) for tensor in self._tensors]
         with torch.no_grad():
-            outputs = list(self.module(*inputs))
+            try:
+                outputs = list(self.module(*inputs))
+            except RuntimeError as error:
+                raise _original(error) from None
         values = [out if kind is None else kind(out.item()) for out, kind in zip(outputs, self._kinds)]
         return self._build(values, lambda source: read_source(source, args, kwargs))
 
-    def _placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments where the example call had them; the receiver's place is empty."""
-        placed = [None] * self._receiver + list(args)
-        kwargs = dict(kwargs)
-        for position, name in enumerate(self._parameters, self._receiver):
-            if position == len(placed) and position in self._arguments and name in kwargs:
-                placed.append(kwargs.pop(name))
-            elif position < len(placed) and position not in self._arguments and name in self._arguments:
-                kwargs[name] = placed[position]
-        unknown = [key for key in [*range(self._receiver, len(placed)), *kwargs] if key not in self._arguments]
-        if unknown and not self._names(unknown) <= set(kwargs):
-            shown = ", ".join(sorted(self._names(unknown)))
-            raise TypeError(f"{self.name} was saved without the argument {shown}: it has its default value")
-        return tuple(placed), kwargs
-
-    def _names(self, keys: list[int | str]) -> set[str]:
-        """Arguments by name, where it is known."""
-        known = dict(enumerate(self._parameters, self._receiver))
-        return {key if isinstance(key, str) else known.get(key, f"number {key + 1 - self._receiver}") for key in keys}
+    def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = self._read(tensor.source, args, kwargs)
+        wrong = tensor.wrong(value)
+        if wrong is not None:
+            raise ValueError(f"{self.name} was saved for {self._named(tensor.source)} of {tensor}, not {wrong}")
+        return value
 
     def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        try:
-            value = read_source(constant.source, args, kwargs)
-        except (IndexError, KeyError):
-            return  # left to its default, which is what the program was captured with
+        value = self._read(constant.source, args, kwargs)
         if type(value) is not type(constant.value) or (value != constant.value and value == value):
-            raise ValueError(f"{self.name} was saved for {constant.source} = {constant.value!r}, not {value!r}")
+            named = self._named(constant.source)
+            raise ValueError(f"{self.name} was saved for {named} = {constant.value!r}, not {value!r}")
+
+    def _read(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return read_source(source, args, kwargs)
+        except (IndexError, KeyError, AttributeError, TypeError):
+            raise TypeError(f"{self.name}: there is no {self._named(source)} among the arguments") from None
+
+    def _named(self, source: Source) -> str:
+        return str(source) if not isinstance(source, Argument) else self._binding.shown(source.key)
 
     def __repr__(self) -> str:
         return f"<loaded program {self.name}>"
+
+
+def _original(error: RuntimeError) -> Exception:
+    """The exception of Python's own that the program raises by an assertion of torch's with its name and text."""
+    name, separator, text = str(error).partition(": ")
+    kind = getattr(builtins, name, None)
+    if separator and isinstance(kind, type) and issubclass(kind, Exception):
+        return kind(text)
+    return error

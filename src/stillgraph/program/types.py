@@ -72,7 +72,8 @@ def join_shapes(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...
         JoinFailure: the shapes differ in their number of dimensions.
     """
     if len(left) != len(right):
-        raise JoinFailure("SG201", f"Shape Join Failed: shape1 = {show_shape(left)}, shape2 = {show_shape(right)}.")
+        shown = f"shape1 = {show_shape(left)}, shape2 = {show_shape(right)}"
+        raise JoinFailure("SG201", f"Shape Join Failed: {shown}: their join has an unknown rank.")
     return tuple(a if same_dimension(a, b) else None for a, b in zip(left, right))
 
 

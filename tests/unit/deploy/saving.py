@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -16,5 +15,5 @@ def save(target: Any, path: Path, args: tuple[Any, ...], **options: Any) -> None
     """Capture a function or module and save the program."""
     receiver = (target,) if isinstance(target, nn.Module) else ()
     program = sg.export(target, args, **options)
-    names = list(inspect.signature(target.forward if receiver else target).parameters)
-    save_program(program, path, (*receiver, *args), {}, parameters=names, has_receiver=bool(receiver))
+    called = target.forward if receiver else target
+    save_program(program, path, (*receiver, *args), {}, function=called, has_receiver=bool(receiver))
