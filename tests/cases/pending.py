@@ -38,15 +38,11 @@ _TAIL = {name for name, reason in STATIC.items() if reason == _TAIL_SPLIT}  # th
 _NOT_CAPTURED = {name: reason for name, reason in STATIC.items() if name not in {*_TAIL, "adaptive_simpson"}}
 _STATE = "an ONNX file keeps no state from one call to the next"
 
-PT2: dict[str, str] = {
-    **_NOT_CAPTURED,
-    "GrowingDecoder": "carried tensors that grow, as one graph, in reasonable time",
-}
+PT2: dict[str, str] = _NOT_CAPTURED
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
 ONNX: dict[str, str] = {
     **PT2,
-    "kmeans": "a return out of an endless loop, in reasonable time",
     **dict.fromkeys(("LossScaler", "RunningNormalizer", "S08_store_attr", "S10b_nonlocal_write"), _STATE),
 }
 """By case: why it cannot be saved as `.onnx`, or onnxruntime differs."""

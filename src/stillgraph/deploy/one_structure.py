@@ -14,7 +14,6 @@ from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, value_of
 from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
-from stillgraph.program.operations import assert_
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Template
 from stillgraph.program.program import Program
 from stillgraph.program.types import show_shape
@@ -136,7 +135,9 @@ class _Settle:
                 fine = graph.call_function(operator.not_, (flag,))
                 fine.meta["val"] = self._fakes.number(bool)
             text = "the result is None, which the artefact cannot return"
-            check: fx.Node = graph.call_function(assert_, (fine, text, True))
+            truth = graph.call_function(torch.scalar_tensor, (fine,), {"dtype": torch.bool})
+            truth.meta["val"] = self._fakes.scalar(bool)
+            check: fx.Node = graph.call_function(torch._assert_async, (truth, text))
             check.meta["val"] = None
 
 

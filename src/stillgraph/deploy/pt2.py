@@ -210,6 +210,6 @@ def _original(error: RuntimeError) -> Exception:
     """The exception of Python's own that the program raises by an assertion of torch's with its name and text."""
     name, separator, text = str(error).partition(": ")
     kind = getattr(builtins, name, None)
-    if separator and isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(text)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        return kind(text) if separator else kind()
     return error

@@ -59,7 +59,7 @@ def test_shapes_that_do_not(left: tuple[Any, ...], right: tuple[Any, ...], messa
     with pytest.raises(JoinFailure) as caught:
         join_shapes(left, right)
     assert caught.value.code == "SG201"
-    assert caught.value.message == f"Shape Join Failed: {message}."
+    assert caught.value.message == f"Shape Join Failed: {message}: their join has an unknown rank."
 
 
 def test_a_symbolic_dimension_is_equal_to_itself_alone() -> None:
