@@ -80,6 +80,7 @@ class Static(StaticFunction[Any, Any]):
     ) -> None:
         self._spec = input_spec
         self._options = options
+        self._made_with = (original, input_spec, backend, options, cache_size)
         super().__init__(
             original,
             self._capture_call,
@@ -93,6 +94,12 @@ class Static(StaticFunction[Any, Any]):
     def __stillgraph_behind__(self) -> Any:
         """What a capture that meets this function follows into."""
         return self.original
+
+    def __reduce__(self) -> Any:
+        """By name where the name leads here, as functions are; otherwise made anew, without its programs."""
+        if _found_by_name(self.original) is self:
+            return super().__reduce__()
+        return Static, self._made_with
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return capture_call(self.original, args, kwargs, self._spec, self._options)
@@ -110,6 +117,14 @@ class Static(StaticFunction[Any, Any]):
         if not isinstance(function, FunctionType):
             function = inspect.getattr_static(type(function), "__call__", function)
         return convert(function, OPERATORS, plain_callee=_plain_callee).code
+
+
+def _found_by_name(function: Any) -> Any:
+    """What stands at a function's module and qualified name."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for name in getattr(function, "__qualname__", "").split("."):
+        found = inspect.getattr_static(found, name, None)
+    return found
 
 
 def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
@@ -255,6 +270,8 @@ def to_static(
         raise ValueError("to_static: full_graph=False is not available yet; leave it out")
     if not isinstance(unroll_limit, int) or unroll_limit < 0:
         raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
+    if not isinstance(cache_size, int):
+        raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
     _check_spec(input_spec)
     make = functools.partial(
         Static, input_spec=input_spec, backend=backend, options=Options(unroll_limit), cache_size=cache_size
@@ -271,7 +288,7 @@ def to_static(
 def _check_spec(spec: Specs | None) -> None:
     if spec is None:
         return
-    if isinstance(spec, InputSpec) or not all(s is None or isinstance(s, InputSpec) for s in spec):
+    if not isinstance(spec, (list, tuple)) or not all(s is None or isinstance(s, InputSpec) for s in spec):
         raise TypeError("input_spec is a list with an InputSpec or None for each argument")
 
 

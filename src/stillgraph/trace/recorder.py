@@ -25,7 +25,14 @@ from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
-from stillgraph.trace.symbolic import DATA_DEPENDENT, Symbolic, is_fake, known_false, known_true
+from stillgraph.trace.symbolic import (
+    DATA_DEPENDENT,
+    Symbolic,
+    is_fake,
+    known_false,
+    known_true,
+    without_traces_of_failing_kernels,
+)
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
@@ -72,7 +79,7 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with self:
+            with self, without_traces_of_failing_kernels():
                 yield
         finally:
             _CURRENT.reset(token)

@@ -5,7 +5,10 @@ Everything here that torch may rename lives in this module alone.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -25,7 +28,7 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 
-__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_false", "known_true"]
+__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_false", "known_true", "without_traces_of_failing_kernels"]
 
 DATA_DEPENDENT = (
     GuardOnDataDependentSymNode,
@@ -33,6 +36,23 @@ DATA_DEPENDENT = (
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
+
+
+_FAKE_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+@contextlib.contextmanager
+def without_traces_of_failing_kernels() -> Iterator[None]:
+    """Keep torch from logging a trace of its own for an operation that raises: the exception says it all."""
+
+    def reject(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.ERROR
+
+    _FAKE_LOGGER.addFilter(reject)
+    try:
+        yield
+    finally:
+        _FAKE_LOGGER.removeFilter(reject)
 
 
 def is_fake(value: Any) -> bool:
