@@ -28,7 +28,15 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 
-__all__ = ["DATA_DEPENDENT", "FakeTensor", "Symbolic", "is_fake", "known_false", "known_true", "without_traces_of_failing_kernels"]
+__all__ = [
+    "DATA_DEPENDENT",
+    "FakeTensor",
+    "Symbolic",
+    "is_fake",
+    "known_false",
+    "known_true",
+    "without_traces_of_failing_kernels",
+]
 
 DATA_DEPENDENT = (
     GuardOnDataDependentSymNode,
