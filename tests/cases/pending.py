@@ -1,9 +1,8 @@
 """Cases that do not hold yet, each with what will bring it. A case that holds by now must leave this list."""
 from __future__ import annotations
 
-_TAIL_SPLIT = "splitting the tail: arms that cannot be joined each get their own copy of the rest"
 _TENSOR_LIST = "tensor lists: a list that grows or shrinks where a tensor decides"
-_ORDERING = "sorting by the values of staged tensors"
+_ORDERING = "an order that Python finds in the run, as one graph"
 _RECURSION = "recursion on a variable condition as a call of the function's own region"
 _CAUGHT = "a raise under a variable condition, caught by the same function, as control flow"
 _GENERATOR = "variable conditions inside generators"
@@ -16,16 +15,9 @@ STATIC: dict[str, str] = {
     "A30b_list_append_return": _TENSOR_LIST,
     "A31_list_pop_in_if": _TENSOR_LIST,
     "A32b_nested_list_loop": _TENSOR_LIST,
-    "A33_list_sort": _ORDERING,
-    "A33b_sorted": _ORDERING,
     "A37_numpy_tensor": _NUMPY,
     "A43_try_except": _CAUGHT,
     "GreedyDecoder": _TENSOR_LIST,
-    "M01_SingleIfNet": _TAIL_SPLIT,
-    "M09c_join_34_341": _TAIL_SPLIT,
-    "M09f_join_3u_3uu": _TAIL_SPLIT,
-    "M09g_join_3u_4uu": _TAIL_SPLIT,
-    "M09h_join_3u_34u": _TAIL_SPLIT,
     "adaptive_simpson": _RECURSION,
     "entropy_or_normalise": _CAUGHT,
     "keep_positive_rows": _TENSOR_LIST,
@@ -34,11 +26,10 @@ STATIC: dict[str, str] = {
 }
 """By case: why its static function does not give eager's results in one program."""
 
-_TAIL = {name for name, reason in STATIC.items() if reason == _TAIL_SPLIT}  # those an export must refuse
-_NOT_CAPTURED = {name: reason for name, reason in STATIC.items() if name not in {*_TAIL, "adaptive_simpson"}}
+_NOT_CAPTURED = {name: reason for name, reason in STATIC.items() if name != "adaptive_simpson"}  # an export refuses it
 _STATE = "an ONNX file keeps no state from one call to the next"
 
-PT2: dict[str, str] = _NOT_CAPTURED
+PT2: dict[str, str] = {**_NOT_CAPTURED, "A33_list_sort": _ORDERING, "A33b_sorted": _ORDERING}
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
 ONNX: dict[str, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.join import Unjoined
-from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.numbers import StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 
 
@@ -59,11 +60,34 @@ def is_none(value: Any) -> Any:
     """``value is None``; a variable condition for a place that is ``None`` on some path."""
     capture = session()
     if capture is not None and isinstance(value, Unjoined):
-        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
-        return select(capture, flag, lambda: is_none(left), lambda: is_none(right))
+        return value.either(is_none)
     if capture is not None and may_be_none(value):
         return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (value, None), {}))
     return value is None
+
+
+def is_(left: Any, right: Any) -> Any:
+    """``left is right``; a variable condition for what is another object on each path."""
+    capture = session()
+    if capture is None or left is right:
+        return left is right
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, Unjoined):
+            return value.either(functools.partial(is_, other))
+        origin = capture.origins.get(id(value))
+        if origin is not None:
+            sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
+            return select(capture, origin.flag, *sides)
+        if isinstance(value, StagedBool) and isinstance(other, bool):
+            return value if other else not_(value)
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):
+        return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+    return False
+
+
+def _is_joined(value: torch.Tensor) -> bool:
+    """Whether a tensor stands for what a branch or loop leaves, which may be a tensor from before it."""
+    return bool(getattr(value, "stillgraph_joined", False))
 
 
 def may_be_none(value: Any) -> bool:
@@ -78,6 +102,10 @@ def in_(item: Any, container: Any) -> Any:
     capture = session()
     if capture is None:
         return item in container
+    if isinstance(container, Unjoined):
+        return container.either(lambda v: in_(item, v))
+    if isinstance(item, Unjoined):
+        return item.either(lambda v: in_(v, container))
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
     if isinstance(container, (list, tuple)) and any(_staged(value) for value in (item, *container)):

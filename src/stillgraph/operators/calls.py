@@ -20,9 +20,11 @@ from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
+from stillgraph.operators.sorting import sort, sorted_
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
 from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, is_standard_library, is_torch
+from stillgraph.trace.join import Unjoined, UnjoinedMethod
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.session import Session, session
 
@@ -62,7 +64,15 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     capture = session()
     if capture is None:
         return function(*args, **kwargs)
+    if isinstance(function, UnjoinedMethod):
+        return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
+    if isinstance(function, Unjoined):
+        return function.either(lambda chosen: call(chosen, *args, **kwargs))
     meaning = _meaning(function)
+    if _wants_plain_arguments(function, meaning):
+        unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
+        if unjoined is not None:
+            return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
     if meaning is not None:
         return meaning(*args, **kwargs)
     if isinstance(function, FunctionType):
@@ -88,6 +98,25 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call_function(capture, method, (function, *args), kwargs)
     _refuse_hidden_state(function)
     return function(*args, **kwargs)
+
+
+def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
+    """Whether a callable looks into its arguments itself: Python's own, but for the methods that store them."""
+    if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, CONTAINERS):
+        return function.__name__ not in _MUTATORS
+    if isinstance(function, type):
+        return function.__module__ == "builtins"
+    return meaning is not None or (isinstance(function, BuiltinMethodType) and not _is_torch_builtin(function))
+
+
+def _is_torch_builtin(function: BuiltinMethodType) -> bool:
+    return isinstance(function.__self__, torch.Tensor) or (function.__module__ or "").startswith("torch")
+
+
+def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old: Any, new: Any) -> Any:
+    """A call with one argument exchanged."""
+    swapped = {name: new if value is old else value for name, value in kwargs.items()}
+    return call(function, *(new if value is old else value for value in args), **swapped)
 
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
@@ -174,6 +203,9 @@ def _call_builtin(method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+    if isinstance(receiver, list) and method.__name__ == "sort":
+        sort(call, receiver, **kwargs)
+        return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
     elif not isinstance(receiver, CONTAINERS):
@@ -299,7 +331,7 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    return sorted(iterable, key=None if key is None else lambda value: call(key, value), reverse=reverse)
+    return sorted_(call, iterable, key=key, reverse=reverse)
 
 
 def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.sequences import as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.trace.frames import here
+from stillgraph.trace.join import Unjoined
 from stillgraph.trace.session import session
 
 Element = Callable[[Any], Any]
@@ -38,6 +39,8 @@ def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
 
 def list_of(iterable: Any, element: Element, test: Element | None = None) -> list[Any]:
     """``[element(x) for x in iterable if test(x)]``."""
+    if isinstance(iterable, Unjoined):
+        return iterable.either(lambda v: list_of(v, element, test))  # type: ignore[no-any-return]
     return _run(iterable, element, test)
 
 

@@ -14,6 +14,7 @@ from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.loops import loop
 from stillgraph.trace.region import Mark
@@ -174,6 +175,9 @@ def for_(
     if capture is None:
         return _plain_for(iterable, body, orelse)
     context = _Context(capture, list(places(keeps, body, orelse)), list(places(drops, body, orelse)))
+    if isinstance(iterable, Unjoined):
+        again = functools.partial(for_, body=body, orelse=orelse, keeps=keeps, drops=drops)
+        return capture.either_block(iterable, again, context.keeps, context.drops)
     return _finish(context, _capture_for(context, iterable, body), orelse)
 
 

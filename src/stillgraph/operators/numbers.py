@@ -17,7 +17,6 @@ from stillgraph.operators.branches import if_exp, select
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import Unjoined, refuse_join
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
@@ -211,8 +210,6 @@ def _until(iterable: Any, stop_at: bool) -> Any:
 
 def isinstance_(value: Any, kinds: Any) -> Any:
     """``isinstance``: a staged number is an instance of its Python type, not of ours."""
-    if isinstance(value, Unjoined):
-        raise refuse_join(value.__dict__["place"], value.__dict__["failure"])
     if _is_uncertain(value):
         capture = _capture()
         return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
@@ -236,8 +233,6 @@ def _symbolic_kind(value: Any, kinds: Any) -> bool:
 
 def type_(*args: Any) -> Any:
     """``type``."""
-    if len(args) == 1 and isinstance(args[0], Unjoined):
-        raise refuse_join(args[0].__dict__["place"], args[0].__dict__["failure"])
     if len(args) == 1 and _is_uncertain(args[0]):
         raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here())
     if len(args) == 1 and isinstance(args[0], StagedNumber):

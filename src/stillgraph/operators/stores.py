@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -13,7 +13,9 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import Source
 from stillgraph.program.types import JoinFailure, join_types
+from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
+from stillgraph.trace.join import Unjoined, is_leaf, same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
@@ -27,6 +29,9 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     capture = session()
     if capture is None:
         setattr(target, name, value)
+        return
+    if isinstance(target, Unjoined):
+        target.either(lambda v: set_attr(v, name, value))
         return
     descriptor = getattr(type(target), name, None)
     if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
@@ -93,6 +98,12 @@ def note_contents(target: Any) -> None:
 
 def set_item(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
+    if isinstance(target, Unjoined):
+        target.either(lambda v: set_item(v, key, value))
+        return
+    if isinstance(key, Unjoined):
+        key.either(lambda v: set_item(target, v, value))
+        return
     note_contents(target)
     target[key] = value
 
@@ -105,6 +116,10 @@ def del_item(target: Any, key: Any) -> None:
 
 def item(target: Any, key: Any) -> Any:
     """``target[key]``; a list or tuple may be indexed by a number that only the run knows."""
+    if isinstance(target, Unjoined):
+        return target.either(lambda v: item(v, key))
+    if isinstance(key, Unjoined):
+        return key.either(lambda v: item(target, v))
     capture = session()
     if capture is not None and isinstance(target, (list, tuple, range)):
         if isinstance(key, torch.Tensor) and not key.dtype.is_floating_point:
@@ -117,9 +132,31 @@ def item(target: Any, key: Any) -> Any:
 
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     elements = list(target)
-    kind = list if isinstance(target, list) else tuple
-    if not elements or not all(is_number(e) or isinstance(e, torch.Tensor) for e in elements):
+    if not elements:
+        raise refuse("SG203", "an empty list is indexed by a number that only the run knows", location=here())
+    return pick(capture, elements, key)
+
+
+def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
+    """The element at an index that only the run knows: tensors or numbers of one type, or tuples of such.
+
+    Raises:
+        CaptureError: the elements have no join. Lists among them would lose their identity.
+    """
+    first = elements[0]
+    if all(is_leaf(element) for element in elements):
+        return _pick_leaf(capture, elements, key)
+    if all(same_constant(first, element) for element in elements[1:]):
+        return first
+    parts = [split(element) if isinstance(element, tuple) else None for element in elements]
+    if any(p is None or p.type is not type(first) or p.context != parts[0].context for p in parts):  # type: ignore[union-attr]
         raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
+    columns = zip(*(p.children for p in parts if p is not None))
+    assert parts[0] is not None
+    return parts[0].rebuild([pick(capture, column, key) for column in columns])
+
+
+def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
     type_ = capture.type_of(elements[0])
     try:
         for element in elements[1:]:
@@ -127,7 +164,7 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
     value = capture.instantiate(type_)
-    node = capture.emit("call_function", operator.getitem, (kind(elements), key), {})
+    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
     node.meta["val"] = capture.to_fake(value)
     capture.region.define(value, node)
     return value
@@ -175,5 +212,7 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
+    if isinstance(left, Unjoined):
+        return left.either(lambda v: inplace(symbol, v, right))
     note_contents(left)
     return _INPLACE[symbol](left, right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from stillgraph.operators.booleans import and_, in_, is_none, not_, or_
+from stillgraph.operators.booleans import and_, in_, is_, is_none, not_, or_
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of
 from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
@@ -41,6 +41,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "if_exp": if_exp,
         "in_": in_,
         "is_none": is_none,
+        "is_": is_,
         "assert_": assert_,
         "call": call,
         "item": item,

@@ -7,12 +7,10 @@ from typing import Any
 
 import torch
 
-from stillgraph.trace.exits import Return
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.special import number_kind
-from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import known_true
 
 
@@ -29,20 +27,10 @@ def truth(session: Session, value: Any) -> Any:
     if isinstance(value, StagedNumber):
         return operator.ne(value, 0)
     if isinstance(value, Unjoined):
-        return _either_truth(session, value)
+        return value.either(lambda v: truth_number(session, v))
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)
-
-
-def _either_truth(session: Session, value: Unjoined) -> Any:
-    """The truth of whichever of two unlike values the run takes (``if a and b:`` with ``a``, ``b`` of two kinds)."""
-    flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
-    exit = branch(
-        session, flag, lambda: Return(truth_number(session, left)), lambda: Return(truth_number(session, right)), (), ()
-    )
-    assert exit is not None
-    return exit.value
 
 
 def _tensor_truth(session: Session, value: torch.Tensor) -> Any:

@@ -142,4 +142,9 @@ def invoke(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
+    """Where ``sorted`` takes its elements from: the index of the first in order, of the second, and so on."""
+    return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
+
+
 EFFECTFUL = frozenset({print_, raise_, raise_text, assert_})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import StagedNumber, is_number
-from stillgraph.trace.recorder import Origin, Recorder
+from stillgraph.trace.recorder import Origin, Recorder, current
 
 
 class _Dead:
@@ -30,75 +31,120 @@ View = Callable[[Any], Parts | None]
 
 
 class Unjoined:
-    """Two values without a join. It may be returned or stored: the program then picks one; any other use is refused."""
+    """Two values without a join. It may be returned or stored: the program then picks one.
+
+    Whatever else is done with it is done once for each of the two, in the arms of a branch on ``flag``
+    (`Recorder.either`); what those leave is joined, or is unjoined again. Where Python wants one plain answer at once
+    (``len``, ``iter``, a hash), it is refused.
+    """
 
     def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
         self.__dict__.update(flag=flag, left=left, right=right, place=place, failure=failure)
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def either(self, use: Callable[[Any], Any]) -> Any:
+        """``use`` of the one value or of the other."""
+        recorder = current()
+        if recorder is None:
+            self.refuse()
+        return recorder.either(self, use)
+
+    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise the error that says why there is no join.
+
+        Raises:
+            CaptureError: always.
+        """
         raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        self._refuse()
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.either(lambda v: setattr(v, name, value))
 
     def __delattr__(self, name: str) -> NoReturn:
-        self._refuse()
+        self.refuse()
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
+    def __getattr__(self, name: str) -> Any:
+        sides = (self.__dict__["left"], self.__dict__["right"])
+        if name.startswith("__"):
+            self.refuse()
+        if all(callable(getattr(type(side), name, None)) for side in sides):
+            return UnjoinedMethod(self, name)
+        return self.either(lambda v: getattr(v, name))
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
         for value in torch.utils._pytree.tree_leaves((args, kwargs)):
             if isinstance(value, Unjoined):
-                value._refuse()
+                value.refuse()
         raise refuse("SG203", "a value without a join is used", location=here())
 
 
-for _name in [
-    "add",
-    "radd",
-    "sub",
-    "rsub",
-    "mul",
-    "rmul",
-    "truediv",
-    "rtruediv",
-    "floordiv",
-    "rfloordiv",
-    "mod",
-    "rmod",
-    "pow",
-    "rpow",
-    "matmul",
-    "rmatmul",
-    "and",
-    "rand",
-    "or",
-    "ror",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "neg",
-    "abs",
-    "invert",
-    "bool",
-    "int",
-    "float",
-    "index",
-    "len",
-    "iter",
-    "getitem",
-    "setitem",
-    "call",
-    "contains",
-    "str",
-]:
-    setattr(Unjoined, f"__{_name}__", Unjoined._refuse)
-Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
+@dataclass(frozen=True, eq=False)
+class UnjoinedMethod:
+    """``value.name`` where that is a method of both."""
+
+    value: Unjoined
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not all(is_leaf(self.value.__dict__[side]) for side in ("left", "right")):
+            self.value.refuse()
+        return self.value.either(lambda v: getattr(v, self.name)(*args, **kwargs))
+
+
+_BINARY = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "matmul": operator.matmul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+}
+_INPLACE = {
+    "iadd": operator.iadd,
+    "isub": operator.isub,
+    "imul": operator.imul,
+    "itruediv": operator.itruediv,
+    "ifloordiv": operator.ifloordiv,
+    "imod": operator.imod,
+    "ipow": operator.ipow,
+    "imatmul": operator.imatmul,
+    "iand": operator.iand,
+    "ior": operator.ior,
+    "ixor": operator.ixor,
+}
+_COMPARISONS = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "getitem": operator.getitem,
+}
+_UNARY = {"neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert}
+_REFUSED = ("bool", "int", "float", "index", "len", "iter", "call", "contains", "str", "setitem", "delitem", "enter")
+
+
+def _give_operators() -> None:
+    for name, function in {**_BINARY, **_INPLACE, **_COMPARISONS}.items():
+        setattr(Unjoined, f"__{name}__", lambda self, other, f=function: self.either(lambda v: f(v, other)))
+    for name, function in _BINARY.items():
+        setattr(Unjoined, f"__r{name}__", lambda self, other, f=function: self.either(lambda v: f(other, v)))
+    for name, operation in _UNARY.items():
+        setattr(Unjoined, f"__{name}__", lambda self, f=operation: self.either(f))
+    for name in _REFUSED:
+        setattr(Unjoined, f"__{name}__", Unjoined.refuse)
+    Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+_give_operators()
 
 
 def refuse_join(place: str, failure: JoinFailure) -> Exception:

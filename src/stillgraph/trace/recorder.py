@@ -103,6 +103,10 @@ class Recorder(TorchFunctionMode):
     def before_risk(self) -> None:
         """To be called before an operation is recorded that may raise when the program runs."""
 
+    def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
+        """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
+        value.refuse()
+
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
         return False
@@ -290,6 +294,7 @@ class Recorder(TorchFunctionMode):
             shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
             value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
         if isinstance(type_, TensorType):
+            value.stillgraph_joined = True
             value.stillgraph_grad_differs = type_.grad_differs
             value.stillgraph_may_be_number = type_.may_be_number
         if type_.may_be_none or type_.may_be_unbound:

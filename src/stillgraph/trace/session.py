@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
@@ -16,6 +16,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.arms import refuse_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
+from stillgraph.trace.join import Unjoined
+from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.signals import Restart
@@ -40,6 +42,10 @@ class Options:
     """What the user chose."""
 
     unroll_limit: int = 64
+
+
+_DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
+_MOST_SPLITS = 512
 
 
 class Session(Recorder):
@@ -71,6 +77,8 @@ class Session(Recorder):
         self.finder = finder
         self.knowledge = knowledge
         self.options = options
+        self.splits = 0  # how often something was done twice for want of a join
+        self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -92,6 +100,47 @@ class Session(Recorder):
             if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
                 message = "a number that is of another kind on each path meets a tensor of whole numbers"
                 raise refuse("SG202", message, location=here())
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if Unjoined not in types:
+            return super().__torch_function__(func, types, args, kwargs)
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        unjoined = [leaf for leaf in leaves if isinstance(leaf, Unjoined)]
+        if not unjoined:
+            return super().__torch_function__(func, (), args, kwargs)
+
+        def given(value: Any) -> Any:
+            swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
+            return self.__torch_function__(func, types, *swapped)
+
+        return self.either(unjoined[0], given)
+
+    def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
+        """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
+        exit = self.either_block(value, lambda side: Return(use(side)), (), ())
+        if exit is None or exit.returned is not True:
+            value.refuse()
+        return exit.value
+
+    def either_block(
+        self, value: Unjoined, block: Callable[[Any], Exit | None], variables: Sequence[Place], dropped: Sequence[Place]
+    ) -> Exit | None:
+        """As `either`, for a block of the user's."""
+        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
+        if id(flag) in self._taken:
+            return block(left if self._taken[id(flag)] else right)
+        if len(self._taken) >= _DEEPEST_SPLIT or self.splits >= _MOST_SPLITS:
+            value.refuse()
+        self.splits += 1
+
+        def arm(taken: bool) -> Exit | None:
+            self._taken[id(flag)] = taken
+            try:
+                return block(left if taken else right)
+            finally:
+                del self._taken[id(flag)]
+
+        return branch(self, flag, lambda: arm(True), lambda: arm(False), variables, dropped)
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:

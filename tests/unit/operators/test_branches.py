@@ -268,30 +268,33 @@ def test_in_place(function: Any) -> None:
 
 
 # ---- staged: what the arms may not do
-def unlike_values_used(x: Tensor) -> Tensor:
-    y = x if x.sum() > 0 else x[0]
-    return y * 2
+def unlike_shapes_unpacked(x: Tensor) -> Tensor:
+    y = x if x.sum() > 0 else x.unsqueeze(0)
+    first, *_ = y
+    return first * 2
 
 
-def unlike_dtypes_used(x: Tensor) -> Tensor:
+def unlike_dtypes_unpacked(x: Tensor) -> Tensor:
     y = x if x.sum() > 0 else x.long()
-    return y * 2
+    first, *_ = y
+    return first * 2
 
 
-def text_used(x: Tensor) -> Tensor:
-    mode = "a" if x.sum() > 0 else "b"
-    return x * 2 if mode == "a" else x
+def text_unpacked(x: Tensor) -> Tensor:
+    mode = "ab" if x.sum() > 0 else "bc"
+    first, _ = mode
+    return x * 2 if first == "a" else x
 
 
 @pytest.mark.parametrize(
     ("function", "code", "phrase"),
     [
-        (unlike_values_used, "SG201", "Shape Join Failed"),
-        (unlike_dtypes_used, "SG202", "outputs differ in dtype"),
-        (text_used, "SG203", "'a' on one path, 'b' on the other"),
+        (unlike_shapes_unpacked, "SG201", "Shape Join Failed"),
+        (unlike_dtypes_unpacked, "SG202", "outputs differ in dtype"),
+        (text_unpacked, "SG203", "'ab' on one path, 'bc' on the other"),
     ],
 )
-def test_values_without_a_join_are_refused_where_they_are_used(function: Any, code: str, phrase: str) -> None:
+def test_values_without_a_join_are_refused_where_python_wants_one_answer(function: Any, code: str, phrase: str) -> None:
     error = refusal(function, P)
     assert error.reason.code == code
     assert phrase in str(error)

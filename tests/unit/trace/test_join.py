@@ -182,7 +182,8 @@ def test_errors_name_the_variable_and_the_line() -> None:
             mode = "up"
         else:
             mode = "down"
-        return x * len(mode)
+        first, *_ = mode
+        return x * len(first)
 
     error = refusal(used, P)
     assert "'mode'" in str(error)

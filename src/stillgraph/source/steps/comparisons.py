@@ -1,16 +1,18 @@
-"""Comparisons that Python does not leave to one method: chains, `in`, and `is None`.
+"""Comparisons that Python does not leave to one method: chains, `in`, and `is`.
 
 Before::
 
     0 < f(x) <= 10
     x not in [a, b]
     x is not None
+    x is y
 
 After::
 
     and_(0 < (middle_1 := f(x)), lambda: middle_1 <= 10)
     not_(in_(x, [a, b]))
     not_(is_none(x))        # left as it is for a parameter that is never assigned
+    is_(x, y)
 """
 from __future__ import annotations
 
@@ -78,6 +80,9 @@ def _link(op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.expr, to: Rewr
             if not _never_staged(other, to):
                 same = to.op("is_none", [other], at)
                 return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
+        case ast.Is() | ast.IsNot() if not _is_none(left):
+            same = to.op("is_", [left, right], at)
+            return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
     return ast.Compare(left, [op], [right], **build.span(at))
 
 

@@ -1,0 +1,50 @@
+"""``sorted`` and ``list.sort``: the program asks Python for the order of keys that only the run knows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.stores import note_contents, pick
+from stillgraph.program.operations import sort_order
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber, plain
+from stillgraph.trace.session import Session, session
+
+Call = Callable[..., Any]
+
+
+def sorted_(call: Call, iterable: Any, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    """``sorted(iterable, key=key, reverse=reverse)``; ``call`` is the operator that calls the key."""
+    capture = session()
+    assert capture is not None
+    items = list(iterable)
+    keys = items if key is None else [call(key, item) for item in items]
+    leaves = torch.utils._pytree.tree_leaves(keys)
+    if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
+        return [items[index] for index in sort_order(keys, reverse)]
+    return [] if not items else _in_order(capture, items, keys, reverse)
+
+
+def _in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:
+    if not isinstance(reverse, (bool, int)):
+        raise refuse("SG301", "only the run knows which way to sort", location=here())
+    capture.before_risk()  # comparing tensors of several elements raises
+    order = capture.emit("call_function", sort_order, (keys, bool(reverse)), {})
+    indices = []
+    for position in range(len(items)):
+        node = capture.region.graph.create_node("call_function", operator.getitem, (order, position))
+        node.meta.update(order.meta)
+        indices.append(capture.fresh_result(int, node))
+    order.meta["val"] = tuple(map(plain, indices))
+    return [pick(capture, items, index) for index in indices]
+
+
+def sort(call: Call, target: list[Any], *, key: Any = None, reverse: bool = False) -> None:
+    """``target.sort(key=key, reverse=reverse)``."""
+    note_contents(target)
+    target[:] = sorted_(call, target, key=key, reverse=reverse)

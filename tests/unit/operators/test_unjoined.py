@@ -1,0 +1,173 @@
+"""Values without a join: what is done with them is done for each of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from tests.cases.case import Case
+from tests.cases.harness import check_static
+
+UP, DOWN = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
+
+
+def rank(x: Tensor) -> Any:
+    y = x if x.sum() > 0 else x.unsqueeze(0)
+    z = 1 + y * 2 - y.sum(dim=-1, keepdim=True)
+    return z, z.shape, z.dim(), -z, z[0], z @ z.T if z.dim() > 1 else z
+
+
+def dtype(x: Tensor) -> Any:
+    y = x.long() if x.sum() > 0 else x
+    return y + 1, torch.cat([y, y]), y.dtype == torch.int64, y.sum().item(), torch.stack([x, x]) + y
+
+
+def both(x: Tensor) -> Any:
+    y = x if x.sum() > 0 else x.unsqueeze(0)
+    z = x if x[0] > -5 else x.unsqueeze(-1)
+    return (y + z).shape, [y, z]
+
+
+def same_flag(x: Tensor) -> Any:
+    if x.sum() > 0:
+        y, z = x, x.long()
+    else:
+        y, z = x.unsqueeze(0), x.unsqueeze(1)
+    return (y * z).sum(), y + z
+
+
+def length(x: Tensor) -> Any:
+    values = (x, x + 1) if x.sum() > 0 else (x,)
+    total = x
+    for value in values:
+        if value[0] > 1:
+            total = total * 2
+        total = total + value
+    return total, len(values), values[-1], [v * 2 for v in values], x[0] in values[0]
+
+
+def keys(x: Tensor) -> Any:
+    name = "a" if x.sum() > 0 else "b"
+    table = {"a": x, "b": x * 2}
+    table[name] = table[name] + 1
+    return table["a"], table[name], table.get(name), name == "a", name
+
+
+def functions(x: Tensor) -> Any:
+    def twice(v: Tensor) -> Tensor:
+        return v * 2 if v[0] > 1 else v
+
+    chosen = twice if x.sum() > 0 else torch.sin
+    return chosen(x), chosen(x + 1)
+
+
+def kinds(x: Tensor) -> Any:
+    y = 3 if x.sum() > 0 else (x, x)
+    return isinstance(y, int), type(y) is int, bool(y)
+
+
+def identity(x: Tensor) -> Any:
+    y = x + 1
+    z = x if x.sum() > 0 else y
+    flag = bool(x.sum() > 0)
+    numbers, others = [1], [2]
+    chosen = numbers if x.sum() > 0 else others
+    return z is x, z is y, z is not y, flag is True, flag is not True, chosen is numbers, chosen is others
+
+
+def in_place(x: Tensor) -> Any:
+    y = x.clone() if x.sum() > 0 else x.unsqueeze(0).clone()
+    y += 1
+    y[0] = 5
+    y.mul_(2)
+    return y
+
+
+@dataclass
+class Box:
+    value: Tensor
+
+    def doubled(self) -> Tensor:
+        return self.value * 2 if self.value[0] > 0 else self.value
+
+
+class Other(Box):
+    def doubled(self) -> Tensor:
+        return self.value * 3
+
+
+def objects(x: Tensor) -> Any:
+    box = Box(x) if x.sum() > 0 else Other(x)
+    return box.doubled(), box.value
+
+
+def in_a_loop(x: Tensor) -> Any:
+    y = x if x.sum() > 0 else x.unsqueeze(0)
+    total = x.sum()
+    while total < 20:
+        total = total + y.abs().max() + 1
+    return total
+
+
+class Chosen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.ModuleDict({"a": nn.Linear(2, 3), "b": nn.Linear(2, 1)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.heads["a" if x.sum() > 0 else "b"](x) + 1
+
+
+FUNCTIONS = [
+    rank, dtype, both, same_flag, length, keys, functions, kinds, identity, in_place, objects, in_a_loop,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, Chosen], ids=lambda f: f.__name__)
+def test_the_rest_is_done_for_each(function: Callable[..., Any]) -> None:
+    make = Chosen if function is Chosen else lambda: function
+    calls = [(UP.clone(),), (DOWN.clone(),), (UP * 3,), (DOWN * 4,)]
+    check_static(Case(function.__name__, make, calls, grad=function in (rank, same_flag, Chosen)))
+
+
+def test_what_wants_one_plain_answer_is_refused() -> None:
+    @sg.to_static(backend="eager")
+    def unpacked(x: Tensor) -> Tensor:
+        values = (x, x + 1) if x.sum() > 0 else (x,)
+        first, *_ = values
+        return first
+
+    with pytest.raises(sg.CaptureError, match="a tuple of 2 and a tuple of 1"):
+        unpacked(UP)
+
+
+def test_splits_are_limited() -> None:
+    @sg.to_static(backend="eager")
+    def many(x: Tensor) -> Any:
+        total = x
+        for i in range(6):
+            y = x if x[0] > i else x.unsqueeze(0)
+            total = total + y
+        return total
+
+    with pytest.raises(sg.CaptureError, match="Shape Join Failed"):
+        many(UP)
+
+
+# ---- order
+def by_key(x: Tensor) -> Any:
+    rows = [(x[i] * -1, i) for i in range(len(x))]
+    rows.sort(key=lambda row: row[0], reverse=True)
+    return rows, sorted([v.item() for v in x]), sorted([x[0], x[1]], key=lambda v: v.abs())
+
+
+@pytest.mark.parametrize("first", [0.0, float("nan")])
+def test_the_order_is_pythons(first: float) -> None:
+    calls = [(torch.tensor([first, *rest]),) for rest in ([3.0, 1.0, 2.0], [1.0, 1.0, -4.0], [float("nan"), 2.0, 0.0])]
+    check_static(Case("by_key", lambda: by_key, calls, grad=False))
