@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.arms import refuse_in_try, text_node
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText
 
 
@@ -42,6 +44,9 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
     refuse_in_try(capture)
+    if capture.effects_so_far()[0]:
+        branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
+        return
     shown = None if message is None else text_node(capture, message())
     capture.emit("call_function", run_assert, (known, shown, message is not None), {})
 

@@ -97,18 +97,36 @@ def format_(template: str, *values: Any) -> str:
     return template.format(*values)
 
 
-def raise_(exception: BaseException) -> NoReturn:
+Left = tuple[int, list[Any]]
+"""What a path did to Python's state before it raised: an index in `Program.failures`, and values for the effects."""
+
+_LEFT = "__stillgraph_left__"
+
+
+def raise_(exception: BaseException, left: Left | None = None) -> NoReturn:
     """Raise a fresh copy of an exception that a captured path raises."""
     try:
         fresh = copy.copy(exception)
     except Exception:  # an exception whose constructor takes other arguments cannot be copied; the original will do
         fresh = exception
-    raise fresh.with_traceback(None)
+    raise _leaving(fresh.with_traceback(None), left)
 
 
-def raise_text(kind: type[BaseException], *args: Any) -> NoReturn:
+def raise_text(kind: type[BaseException], *args: Any, left: Left | None = None) -> NoReturn:
     """Raise ``kind(*args)``, where the arguments are only known when running."""
-    raise kind(*args)
+    raise _leaving(kind(*args), left)
+
+
+def _leaving(exception: BaseException, left: Left | None) -> BaseException:
+    if left is not None:
+        exception.__dict__[_LEFT] = left
+    return exception
+
+
+def take_left(exception: BaseException) -> Left | None:
+    """What the program that raised an exception had done before; the exception forgets it."""
+    left: Left | None = exception.__dict__.pop(_LEFT, None)
+    return left
 
 
 def assert_(condition: Any, message: Any, has_message: bool) -> None:

@@ -51,6 +51,7 @@ class Program:
     result: Template
     effects: tuple[Effect, ...]
     guards: tuple[Guard, ...]
+    failures: tuple[tuple[Effect, ...], ...] = ()  # per ``raise``, the effects before it; see `operations.raise_`
     constants: tuple[Any, ...] = ()
     notes: tuple[Any, ...] = field(default=())
 

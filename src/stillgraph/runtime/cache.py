@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from stillgraph.program.operations import take_left
+from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import Check
 from stillgraph.runtime.guard_misses import failures
-from stillgraph.runtime.results import Finish
+from stillgraph.runtime.results import Finish, compile_result
 
 Structure = Any  # an int, or a tuple of an int and names
 
@@ -35,7 +37,8 @@ class CapturedCall:
     """A program together with the functions that were generated for it.
 
     A call runs them in turn: ``inputs = check(args, kwargs)``, ``outputs = run(*inputs)``,
-    ``finish(outputs, args, kwargs)``. ``used`` is the cache's: when the program was last used.
+    ``finish(outputs, args, kwargs)``, or where that raises ``fail(error, args, kwargs)``. ``used`` is the cache's: when
+    the program was last used.
     """
 
     program: Program
@@ -44,6 +47,13 @@ class CapturedCall:
     run: Callable[..., Sequence[Any]]
     finish: Finish
     used: int = 0
+
+    def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Carry out what the program did to Python's state before it raised ``error``."""
+        left = take_left(error)
+        if left is not None:
+            site, values = left
+            compile_result(Constant(None), self.program.failures[site])(values, args, kwargs)
 
 
 class ProgramCache:

@@ -96,7 +96,7 @@ class StaticFunction(Generic[P, R]):
         if found is None:
             return self._first_call(args, kwargs)
         call, inputs = found
-        return cast(R, call.finish(call.run(*inputs), args, kwargs))
+        return cast(R, self._run(call, inputs, args, kwargs))
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
@@ -108,7 +108,16 @@ class StaticFunction(Generic[P, R]):
             self._function(*args, **kwargs)
             message = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
             raise refuse("SG305", message) from error
-        return cast(R, call.finish(call.run(*inputs), args, kwargs))
+        return cast(R, self._run(call, inputs, args, kwargs))
+
+    @staticmethod
+    def _run(call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            outputs = call.run(*inputs)
+        except Exception as error:
+            call.fail(error, args, kwargs)
+            raise
+        return call.finish(outputs, args, kwargs)
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
         """Capture a call that no program fits, unless another thread just did."""

@@ -144,11 +144,14 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         CaptureError: a ``try`` statement is open that might catch it.
     """
     refuse_in_try(recorder)
+    left = recorder.left_behind()
+    keywords = {} if left is None else {"left": left}
     if any(isinstance(arg, (StagedText, StagedNumber, torch.Tensor)) for arg in error.args):
-        recorder.emit("call_function", raise_text, (type(error), *(text_node(recorder, a) for a in error.args)), {})
+        args = (type(error), *(text_node(recorder, a) for a in error.args))
+        recorder.emit("call_function", raise_text, args, keywords)
         return
     error.__traceback__ = error.__context__ = None
-    recorder.emit("call_function", raise_, (error,), {})
+    recorder.emit("call_function", raise_, (error,), keywords)
 
 
 def last_user_frame(error: BaseException) -> FrameType | None:

@@ -120,7 +120,6 @@ class _Attempt:
             self.finder.add_root(function)
         self.inputs = Inputs(self.finder, symbolic_dims, knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
-        self.outer_cells: dict[int, str] = {}
         self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
         self.session = Session(
@@ -151,7 +150,7 @@ class _Attempt:
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())
-                    effects = results.effects(written, self.outer_cells)
+                    effects = results.effects(written, self.session.outer_cells)
                     graph = self.session.root.close(results.outputs).module()
                     self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
@@ -206,12 +205,12 @@ class _Attempt:
 
     def _watch_cell(self, cell: Any, name: str) -> None:
         """An outer variable that the function assigns: its writes are effects, a number in it is an input."""
-        if id(cell) in self.outer_cells:
+        if id(cell) in self.session.outer_cells:
             return
         source = self.finder.cell_source(cell)
         if source is None:
             return
-        self.outer_cells[id(cell)] = name
+        self.session.outer_cells[id(cell)] = name
         place = CellPlace(cell, name)
         value = place.get()
         if type(value) in (int, float, bool):
@@ -254,6 +253,7 @@ class _Attempt:
             template,
             tuple(effects),
             tuple(guards),
+            tuple(self.session.failures),
         )
 
 

@@ -103,6 +103,10 @@ class Recorder(TorchFunctionMode):
     def before_risk(self) -> None:
         """To be called before an operation is recorded that may raise when the program runs."""
 
+    def left_behind(self) -> tuple[int, list[Any]] | None:
+        """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
+        return None
+
     def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()

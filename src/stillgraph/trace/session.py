@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.effects import Effect
 from stillgraph.trace.arms import refuse_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
@@ -20,6 +21,7 @@ from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.staging import branch
@@ -77,6 +79,8 @@ class Session(Recorder):
         self.finder = finder
         self.knowledge = knowledge
         self.options = options
+        self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
+        self.failures: list[tuple[Effect, ...]] = []
         self.splits = 0  # how often something was done twice for want of a join
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
@@ -163,6 +167,20 @@ class Session(Recorder):
     def before_risk(self) -> None:
         """Refuse an operation on numbers that may raise in the run where a ``try`` might catch that."""
         refuse_in_try(self)
+
+    def left_behind(self) -> tuple[int, list[Any]] | None:
+        """As `Recorder.left_behind`; the values are nodes of the open region."""
+        effects, values = self.effects_so_far()
+        if not effects:
+            return None
+        self.failures.append(tuple(effects))
+        return len(self.failures) - 1, values
+
+    def effects_so_far(self) -> tuple[list[Effect], list[Any]]:
+        """The effects of what was written until now, and the nodes of the open region for their values."""
+        with torch._C.DisableTorchFunction():
+            results = Results(self, self.finder)
+            return results.effects(list(self.journal.written(0).values()), self.outer_cells), results.outputs
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
