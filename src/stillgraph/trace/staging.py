@@ -115,8 +115,8 @@ def _close_branch(
         raise Diverged
     for place, before, build in builds:
         one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
-        if one_sided and (before is MISSING) and not (left.diverged or right.diverged):
-            raise refuse_join(str(place), JoinFailure("SG204", "an attribute is made on one path only"))
+        if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
+            _refuse_half_made(place, left.value(place, before), right.value(place, before))
         if one_sided and isinstance(place, AttributePlace):
             recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
@@ -124,6 +124,12 @@ def _close_branch(
             recorder.journal.write(place, value)
     exit = exit_build(outputs)
     return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _refuse_half_made(place: AttributePlace, left: Any, right: Any) -> None:
+    """Refuse an attribute that an object has on one path only."""
+    if (left is MISSING) != (right is MISSING):
+        raise refuse_join(str(place), JoinFailure("SG204", "an attribute is made or deleted on one path only"))
 
 
 def _places(
