@@ -30,6 +30,10 @@ class CaptureError(StillgraphError):
         self.hint = hint or reason.hint
         super().__init__(self._render())
 
+    def located(self, location: Location) -> CaptureError:
+        """The error itself, or where it names no line, the same one at ``location``."""
+        return self if self.location is not None else type(self)(self.reason, self.message, location, self.hint)
+
     def _render(self) -> str:
         lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]
         if self.location is not None:

@@ -78,9 +78,10 @@ def capture(
             return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
         except Restart as restart:
             _learn(knowledge, restart)
-        except CaptureError:
+        except CaptureError as error:
             if not knowledge.promote - knowledge.keep:
-                raise
+                called = args[0].forward if function is torch.nn.Module.__call__ else function
+                raise error.located(_location(called)) from error.__cause__
             knowledge.keep |= knowledge.promote  # a number that something structural depends on stays a constant
             knowledge.promote.clear()
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
