@@ -112,7 +112,8 @@ class Binding:
             elif parameter.kind is parameter.VAR_KEYWORD:
                 found += [(key, key, item) for key, item in value.items()]
             else:
-                by_keyword = name in self.given or parameter.kind is parameter.KEYWORD_ONLY
+                named = name in self.given and parameter.kind is not parameter.POSITIONAL_ONLY
+                by_keyword = named or parameter.kind is parameter.KEYWORD_ONLY
                 found.append((name if by_keyword else position, name, value))
                 position += 1
         return found
@@ -124,7 +125,7 @@ class Binding:
             parameter is not None
             and is_atom(value)
             and type(value) is type(parameter.default)
-            and value == parameter.default
+            and repr(value) == repr(parameter.default)  # -0.0 is not 0.0
         )
 
     def shown(self, key: Key) -> str:

@@ -10,7 +10,7 @@ import inspect
 import random
 import time
 from collections.abc import Callable
-from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
 
 import torch
@@ -79,7 +79,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
         return _call_method(capture, function, args, kwargs)
-    if isinstance(function, BuiltinMethodType):
+    if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         return _call_builtin(function, args, kwargs)
     if isinstance(function, MethodDescriptorType):
         note_all(args)
@@ -199,7 +199,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     return call(function, receiver, *args, **kwargs)
 
 
-def _call_builtin(method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())

@@ -288,17 +288,23 @@ def _try_stage_for(
 
 # ---- behind the loop
 def _finish(context: _Context, exit: Exit | None, orelse: Block | None) -> Exit | None:
-    """What a loop's exit is to the block around it: ``break`` ends here, ``else`` runs unless there was one."""
-    if exit is not None and not exit.certain:
-        left = replace(exit, ended=False, continued=False)
-        if orelse is not None and any(flag is not False for flag in left.flags):
-            exit = branch(context.session, any_flag(left), lambda: left.taken, orelse, context.keeps, context.drops)
-            orelse = None
-    elif exit is None or exit.ended is True:
+    """What a loop's exit is to the block around it: ``break`` ends here, ``else`` runs unless there was one.
+
+    A ``break`` inside ``else`` is another loop's: it must not be taken for this one's.
+    """
+    if exit is None or exit.ended is True:
         return None if orelse is None else orelse()
-    if orelse is not None and exit is not None and not exit.certain:
+    if exit.certain or orelse is None:
+        return _outside(exit)
+    left = replace(exit, ended=False, continued=False)
+    if all(flag is False for flag in left.flags):
         return orelse()
-    if exit is None or exit.broke is True:
-        return None
+    return branch(
+        context.session, any_flag(left), lambda: _outside(left.taken), orelse, context.keeps, context.drops
+    )
+
+
+def _outside(exit: Exit) -> Exit | None:
+    """An exit behind its loop: only a ``return`` goes further."""
     outside = replace(exit, broke=False, ended=False, continued=False)
     return None if all(flag is False for flag in outside.flags) else outside

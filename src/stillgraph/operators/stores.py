@@ -44,7 +44,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, (type, ModuleType)):
         raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
-    if id(target) in capture.origins:
+    if capture.is_ambiguous(target):
         raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
     place = AttributePlace(target, name)
     _promote(capture, place, value)
@@ -90,7 +90,7 @@ def note_contents(target: Any) -> None:
     """To be called before a container is changed in place."""
     capture = session()
     if capture is not None and isinstance(target, CONTAINERS):
-        if id(target) in capture.origins:
+        if capture.is_ambiguous(target):
             kind = type(target).__name__
             raise refuse("SG305", f"a {kind} is changed that is another one on each path", location=here())
         capture.journal.note(ContentsPlace(target))
@@ -104,14 +104,27 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(key, Unjoined):
         key.either(lambda v: set_item(target, v, value))
         return
-    note_contents(target)
-    target[key] = value
+    if not _called_by_user(target, "__setitem__", key, value):
+        note_contents(target)
+        target[key] = value
 
 
 def del_item(target: Any, key: Any) -> None:
     """``del target[key]``."""
-    note_contents(target)
-    del target[key]
+    if not _called_by_user(target, "__delitem__", key):
+        note_contents(target)
+        del target[key]
+
+
+def _called_by_user(target: Any, name: str, *args: Any) -> bool:
+    """Call a method that a class of the user's gives an operator, rewritten like any other; whether there is one."""
+    method = getattr(type(target), name, None)
+    if session() is None or not isinstance(method, FunctionType) or isinstance(target, torch.Tensor):
+        return False
+    from stillgraph.operators.calls import call
+
+    call(method, target, *args)
+    return True
 
 
 def item(target: Any, key: Any) -> Any:
@@ -213,6 +226,14 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
+        if any(isinstance(left.__dict__[side], CONTAINERS) for side in ("left", "right")):
+            left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
+    method = getattr(type(left), f"__{_INPLACE[symbol].__name__}__", None)
+    if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
+        from stillgraph.operators.calls import call
+
+        result = call(method, left, right)
+        return _INPLACE[symbol](left, right) if result is NotImplemented else result
     note_contents(left)
     return _INPLACE[symbol](left, right)

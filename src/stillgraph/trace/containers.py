@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 from torch.utils import _pytree
 
 from stillgraph.trace.exits import Exit
+from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.symbolic import is_fake
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,3 +82,24 @@ def _split_registered(value: Any) -> Parts | None:
     children, context = node.flatten_fn(value)
     names = tuple(f"[{i}]" for i in range(len(children)))
     return Parts(type(value), context, names, tuple(children), lambda new: node.unflatten_fn(new, context))
+
+
+_INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
+
+
+def holds_staged(value: Any) -> bool:
+    """Whether something staged can be reached from an object that would be handed out as it is."""
+    seen: set[int] = set()
+    queue = [value]
+    while queue and len(seen) < 1000:
+        item = queue.pop()
+        if isinstance(item, StagedNumber) or is_fake(item):
+            return True
+        if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, FunctionType):
+            queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+        else:
+            queue += gc.get_referents(item)
+    return False

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -28,8 +29,10 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Input
 from stillgraph.trace.containers import split
+from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import is_fake
 
 Dims = Callable[[Source, torch.Tensor], tuple[bool, ...]]  # which dimensions of an argument are symbolic
 
@@ -128,6 +131,9 @@ class Inputs:
         """The placeholder for a real tensor that the capture met; the same tensor is lifted once."""
         recorder = self.recorder
         assert recorder is not None
+        if is_fake(value):
+            what = "a tensor that one path made is read where another path may have been taken"
+            raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
         source = self.finder.find(value)
         kind = "tensor"
         if isinstance(source, Slot):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, show_shape
-from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
@@ -129,11 +130,16 @@ _COMPARISONS = {
     "getitem": operator.getitem,
 }
 _UNARY = {"neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert}
-_REFUSED = ("bool", "int", "float", "index", "len", "iter", "call", "contains", "str", "setitem", "delitem", "enter")
+_REFUSED = (
+    *("bool", "int", "float", "index", "len", "iter", "call", "contains"),
+    *("str", "setitem", "delitem", "enter", "hash"),
+)
 
 
 def _give_operators() -> None:
-    for name, function in {**_BINARY, **_INPLACE, **_COMPARISONS}.items():
+    for name, change in _INPLACE.items():
+        setattr(Unjoined, f"__{name}__", lambda self, other, f=change: self.either(lambda v: _in_place(f, v, other)))
+    for name, function in {**_BINARY, **_COMPARISONS}.items():
         setattr(Unjoined, f"__{name}__", lambda self, other, f=function: self.either(lambda v: f(v, other)))
     for name, function in _BINARY.items():
         setattr(Unjoined, f"__r{name}__", lambda self, other, f=function: self.either(lambda v: f(other, v)))
@@ -141,7 +147,12 @@ def _give_operators() -> None:
         setattr(Unjoined, f"__{name}__", lambda self, f=operation: self.either(f))
     for name in _REFUSED:
         setattr(Unjoined, f"__{name}__", Unjoined.refuse)
-    Unjoined.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def _in_place(function: Callable[[Any, Any], Any], value: Any, other: Any) -> Any:
+    if isinstance(value, (list, dict, set, collections.deque)):
+        raise refuse("SG203", "a container is changed in place that another path does not have", location=here())
+    return function(value, other)
 
 
 _give_operators()
@@ -215,6 +226,12 @@ class Joiner:
                 raise
             return self._unjoined(left, right, place, failure)
 
+    def join_contents(self, left: Any, right: Any, place: str) -> Build:
+        """As `join`, for what a container holds on each path: there is one container, so it has to be one structure."""
+        if left is DEAD or right is DEAD or same_constant(left, right):
+            return self.join(left, right, place)
+        return self._join_unlike(left, right, place)
+
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:
             return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_unbound=True))
@@ -242,7 +259,7 @@ class Joiner:
 
         def build_from_outer(outs: Sequence[Any]) -> Any:
             joined = rebuild([build(outs) for build in builds])
-            self.recorder.origins[id(joined)] = Origin(joined, outs[flag], left, right)
+            self.recorder.stands_for(Origin(joined, outs[flag], left, right))
             return joined
 
         return build_from_outer
@@ -272,10 +289,14 @@ class Joiner:
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value)), place)
+        if empty is DEAD and self.is_older(value):
+            return lambda _: value
         parts = self._parts(value, int(value is right))
         if parts is None:
-            if empty is DEAD:
+            if empty is DEAD and not holds_staged(value):
                 return lambda _: value
+            if empty is DEAD:
+                raise JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
             raise JoinFailure("SG204" if empty is MISSING else "SG203", f"{describe(value)} on one path only")
         builds = [
             self._one_sided(*((empty, c) if empty is left else (c, empty)), place + n, widen)

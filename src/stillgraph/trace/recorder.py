@@ -69,7 +69,8 @@ class Recorder(TorchFunctionMode):
         self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
         self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
-        self.origins: dict[int, Origin] = {}
+        self.origins: dict[int, Origin] = {}  # by the joined container
+        self._sides: dict[int, Any] = {}  # what those containers stand for
         self.swallowing = 0  # context managers entered that may end an exception
         self._demanded = demanded
 
@@ -110,6 +111,15 @@ class Recorder(TorchFunctionMode):
     def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
+
+    def stands_for(self, origin: Origin) -> None:
+        """Remember a joined container: from now on neither it nor what it stands for may be changed."""
+        self.origins[id(origin.joined)] = origin
+        self._sides.update({id(side): side for side in (origin.left, origin.right)})
+
+    def is_ambiguous(self, target: Any) -> bool:
+        """Whether a container has two names on one path, and only one on the other."""
+        return id(target) in self.origins or id(target) in self._sides
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -22,34 +20,13 @@ from stillgraph.program.effects import (
 )
 from stillgraph.program.guards import Cell
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
-from stillgraph.trace.containers import split
+from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.join import Unjoined, same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
-
-_INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.dtype, torch.device)
-
-
-def _holds_staged(value: Any) -> bool:
-    """Whether something staged can be reached from an object that would be handed out as it is."""
-    seen: set[int] = set()
-    queue = [value]
-    while queue and len(seen) < 1000:
-        item = queue.pop()
-        if isinstance(item, StagedNumber) or is_fake(item):
-            return True
-        if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, FunctionType):
-            queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
-        else:
-            queue += gc.get_referents(item)
-    return False
 
 
 @dataclass
@@ -93,8 +70,10 @@ class Results:
         if type(value) in (set, frozenset):
             return Container(type(value), None, tuple(self.template(item) for item in value))
         parts = split(value)
+        if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
+            raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
         if parts is None and not self._is_own_instance(value):
-            if isinstance(value, (Iterator, torch.nn.Module)) or _holds_staged(value):
+            if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value):
                 raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
             return Constant(value)
         if id(value) in self._shared:

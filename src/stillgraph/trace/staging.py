@@ -101,13 +101,12 @@ def _close_branch(
     joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view))
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
-        joiner.allow_unjoined = not isinstance(place, ContentsPlace)
+        join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
         try:
-            build = joiner.join(left.value(place, before), right.value(place, before), str(place))
+            build = join(left.value(place, before), right.value(place, before), str(place))
         except JoinFailure as failure:
             raise refuse_join(str(place), failure) from None
         builds.append((place, before, build))
-    joiner.allow_unjoined = True
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     exit_build = joiner.join(exits[0], exits[1], "return")
     outputs = _emit_cond(recorder, predicate, left, right, joiner)

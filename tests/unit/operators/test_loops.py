@@ -10,6 +10,8 @@ from torch import Tensor
 import stillgraph as sg
 from stillgraph.operators.loops import for_, while_
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
+from tests.cases.case import Case
+from tests.cases.harness import check_static
 from tests.unit.trace.agreement import WHILE, N, P, agree, count, program_of
 
 CALLS = (P, N, P * 5)
@@ -353,3 +355,25 @@ def test_a_size_that_is_symbolic_makes_a_staged_loop() -> None:
 
     static = agree(rows, P, torch.arange(5.0), torch.ones(2), torch.ones(0), input_spec=[sg.InputSpec([None])])
     assert count(static.programs[0], WHILE) == 1
+
+
+def break_of_the_outer_loop(x: Tensor) -> Any:
+    count = 0
+    while count < 4:
+        count += 1
+        tries = 0
+        while (x > 0).any():
+            tries += 1
+            if tries > 4:
+                break
+        else:
+            if x.sum() > -3:
+                break
+            if x.sum() < -30:
+                return "low", tries
+    return count, tries
+
+
+def test_a_break_in_else_is_the_outer_loop_s() -> None:
+    calls = [(torch.tensor(values),) for values in ([-1.0, 1.0], [-1.0, -1.0], [-2.0, -2.0], [-20.0, -20.0])]
+    check_static(Case("break_of_the_outer_loop", lambda: break_of_the_outer_loop, calls))

@@ -171,3 +171,68 @@ def by_key(x: Tensor) -> Any:
 def test_the_order_is_pythons(first: float) -> None:
     calls = [(torch.tensor([first, *rest]),) for rest in ([3.0, 1.0, 2.0], [1.0, 1.0, -4.0], [float("nan"), 2.0, 0.0])]
     check_static(Case("by_key", lambda: by_key, calls, grad=False))
+
+
+# ---- what must not go wrong silently
+class Plain:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.table: dict[str, Any] = {}
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.table[key] = value
+
+
+def alias_written_afterwards(x: Tensor) -> Any:
+    a, b = [1], [2]
+    y = a if x.sum() > 0 else b
+    a[0] = 7
+    return y
+
+
+def container_changed_in_place(x: Tensor) -> Any:
+    a, b = [x], (x,)
+    y: Any = a if x.sum() > 0 else b
+    y += type(y)((1,))
+    return a, y
+
+
+def hashed(x: Tensor) -> Any:
+    y = "a" if x.sum() > 0 else "b"
+    return len({y, "a"})
+
+
+def object_of_one_path(x: Tensor) -> Any:
+    made = Plain(x * 2) if x.sum() > 0 else Plain(x * 5)
+    return made.value
+
+
+def behind_the_journal(x: Tensor) -> Any:
+    box = Plain(x)
+    if x.sum() > 0:
+        box.__dict__["value"] = x * 2
+    return box.value
+
+
+def own_setitem(x: Tensor) -> Any:
+    box = Plain(x)
+    if x.sum() > 0:
+        box["a"] = x * 2
+    else:
+        box["a"] = x * 3
+    return box.table["a"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [alias_written_afterwards, container_changed_in_place, hashed, object_of_one_path, behind_the_journal, own_setitem],
+)
+@pytest.mark.parametrize("order", [(UP, DOWN), (DOWN, UP)])
+def test_right_or_refused(function: Callable[..., Any], order: tuple[Tensor, Tensor]) -> None:
+    static = sg.to_static(function, backend="eager")
+    for x in order:
+        try:
+            got = static(x)
+        except sg.CaptureError:
+            continue
+        assert repr(got) == repr(function(x))
