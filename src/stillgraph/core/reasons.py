@@ -102,6 +102,12 @@ _ALL = (
         "A branch or loop body that only the run may take fails while it is captured.",
         "If the path is never taken for such inputs, decide it by a condition on constants.",
     ),
+    Reason(
+        "SG210",
+        "list of unknown length",
+        "A list that grew or shrank where a tensor decides is used in a way that needs its length before the run.",
+        "Index it, loop over it, take len() of it, or make a tensor of it with torch.stack or torch.cat.",
+    ),
     # ---- SG3xx: values known only at run time
     Reason(
         "SG301",

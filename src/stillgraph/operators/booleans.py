@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.operators import lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.join import Unjoined
@@ -106,6 +107,8 @@ def in_(item: Any, container: Any) -> Any:
         return container.either(lambda v: in_(item, v))
     if isinstance(item, Unjoined):
         return item.either(lambda v: in_(v, container))
+    if lists.is_spread(container):
+        return lists.contains(capture, container, item)
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
     if isinstance(container, (list, tuple)) and any(_staged(value) for value in (item, *container)):

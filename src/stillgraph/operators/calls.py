@@ -16,16 +16,19 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
+from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.numbers import MEANINGS
-from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
+from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped, as_sequence
 from stillgraph.operators.sorting import sort, sorted_
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
 from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.join import Unjoined, UnjoinedMethod
 from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.lists import Spread
 from stillgraph.trace.session import Session, session
 
 _MUTATORS = frozenset(
@@ -68,6 +71,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
+    if any(type(value) is Spread for value in (*args, *kwargs.values())):
+        raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
     meaning = _meaning(function)
     if _wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
@@ -208,10 +213,31 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
+    if lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS:
+        return _call_on_spread(receiver, method.__name__, args, kwargs)
+    if isinstance(receiver, CONTAINERS):
+        args = tuple(_plain_iterable(a) for a in args) if method.__name__ == "extend" else args
     elif not isinstance(receiver, CONTAINERS):
         note_all(args)
         _refuse_hidden_state(method)
     return method(*args, **kwargs)
+
+
+def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a list of unknown length."""
+    capture = session()
+    assert capture is not None
+    if name not in lists.METHODS:
+        raise refuse("SG210", f"the method {name} of a list of unknown length", location=here())
+    return lists.METHODS[name](capture, receiver, *args, **kwargs)
+
+
+def _plain_iterable(iterable: Any) -> Any:
+    """What ``extend`` gets: a list, where only the run knows how many there are."""
+    sequence = as_sequence(iterable)
+    if sequence is None or isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
+        return iterable
+    return list_of(sequence, lambda item: item)
 
 
 def note_all(args: tuple[Any, ...]) -> None:

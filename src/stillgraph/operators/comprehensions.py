@@ -6,35 +6,57 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.lists import is_spread
+from stillgraph.operators.loops import for_
 from stillgraph.operators.sequences import as_sequence
+from stillgraph.operators.stores import note_contents
 from stillgraph.operators.truth import truth
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.session import session
+from stillgraph.trace.staging import branch
 
 Element = Callable[[Any], Any]
 
 
 def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
+    """The elements; a list of unknown length where only the run knows how many there are."""
     capture = session()
     if capture is None:
         return [element(item) for item in iterable if test is None or test(item)]
-    sequence = as_sequence(iterable)
-    if sequence is not None:
-        length = sequence.length()
-        if not isinstance(length, int):
-            raise refuse("SG206", "a comprehension whose length only the run knows", location=here())
-        iterable = sequence.begin()
-    result = []
-    for item in iterable:
-        if test is not None:
-            known = truth(capture, test(item))
-            if not isinstance(known, bool):
-                raise refuse("SG206", "a comprehension whose filter only the run knows", location=here())
-            if not known:
-                continue
-        result.append(element(item))
+    result: list[Any] = []
+
+    def append(item: Any) -> None:
+        value = element(item)
+        note_contents(result)
+        result.append(value)
+
+    def one(item: Any) -> None:
+        known = True if test is None else truth(capture, test(item))
+        if known is True:
+            append(item)
+        elif known is not False:
+            branch(capture, known, lambda: append(item), lambda: None, (), ())
+
+    capture.shelf.append(result)
+    try:
+        sequence = as_sequence(iterable)
+        if sequence is not None and not isinstance(sequence.length(), int):
+            for_(sequence, one)
+        else:
+            for item in iterable if sequence is None else sequence.begin():
+                one(item)
+    finally:
+        capture.shelf.pop()
     return result
+
+
+def _known(iterable: Any, element: Element, test: Element | None) -> list[Any]:
+    """As `_run`, for what must have a known length."""
+    items = _run(iterable, element, test)
+    if is_spread(items):
+        raise refuse("SG206", "a comprehension whose length only the run knows", location=here())
+    return items
 
 
 def list_of(iterable: Any, element: Element, test: Element | None = None) -> list[Any]:
@@ -46,9 +68,9 @@ def list_of(iterable: Any, element: Element, test: Element | None = None) -> lis
 
 def set_of(iterable: Any, element: Element, test: Element | None = None) -> set[Any]:
     """``{element(x) for x in iterable if test(x)}``."""
-    return set(_run(iterable, element, test))
+    return set(_known(iterable, element, test))
 
 
 def dict_of(iterable: Any, element: Element, test: Element | None = None) -> dict[Any, Any]:
     """``{key: value for x in iterable if test(x)}``, ``element`` giving ``(key, value)``."""
-    return dict(_run(iterable, element, test))
+    return dict(_known(iterable, element, test))

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import sequences
-from stillgraph.operators.booleans import and_, or_
+from stillgraph.operators import lists, sequences
+from stillgraph.operators.booleans import and_, not_, or_
 from stillgraph.operators.branches import if_exp, select
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import truth, truth_number
@@ -72,6 +72,8 @@ def len_(value: Any) -> Any:
         return shape[0]
     if isinstance(value, sequences._Iterable):
         return value.length()  # type: ignore[attr-defined]
+    if lists.is_spread(value):
+        return lists.length(_capture(), value)
     method = getattr(type(value), "__len__", None)
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
@@ -97,7 +99,7 @@ def range_(*bounds: Any) -> Any:
 
 def _sequence(value: Any) -> Any:
     """A sequence if running over ``value`` could have to be staged."""
-    if isinstance(value, (torch.Tensor, sequences._Iterable, range)) or (
+    if isinstance(value, (torch.Tensor, sequences._Iterable, range)) or lists.is_spread(value) or (
         isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value)
     ):
         return sequences.as_sequence(value)
@@ -137,7 +139,11 @@ def _staged(value: Any) -> bool:
 
 def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def extreme(*values: Any, key: Any = None, **default: Any) -> Any:
+        if len(values) == 1 and not isinstance(values[0], torch.Tensor):
+            values = (known_or_list(values[0]),)
         items = list(values[0]) if len(values) == 1 else list(values)
+        if lists.is_spread(items):
+            return _extreme_of_spread(function, items, key, default)
         if not any(_staged(v) for v in items) and key is None:
             return function(items, **default)
         if not items:
@@ -159,6 +165,30 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
     return extreme
 
 
+def known_or_list(iterable: Any) -> Any:
+    """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
+    from stillgraph.operators.comprehensions import list_of
+
+    sequence = sequences.as_sequence(iterable)
+    if sequence is None or isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
+        return iterable
+    return list_of(sequence, lambda item: item)
+
+
+def _extreme_of_spread(function: Callable[..., Any], items: list[Any], key: Any, default: dict[str, Any]) -> Any:
+    from stillgraph.operators.calls import call
+    from stillgraph.operators.comprehensions import list_of
+
+    capture = _capture()
+    if "default" in default:
+        return if_exp(items, lambda: _extreme_of_spread(function, items, key, {}), lambda: default["default"])
+    if key is None:
+        return lists.extreme(function, items)
+    keys = list_of(items, lambda item: call(key, item))
+    best = lists.extreme(function, keys)
+    return lists.at(capture, items, lists.METHODS["index"](capture, keys, best))
+
+
 def _pick(test: Any, left: Any, right: Any) -> Any:
     return if_exp(test, lambda: left, lambda: right)
 
@@ -172,9 +202,26 @@ def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
 
 def sum_(iterable: Any, start: Any = 0) -> Any:
     """``sum``: additions from left to right, beginning with ``start``."""
+    iterable = known_or_list(iterable)
+    if lists.is_spread(iterable):
+        return _fold_spread(iterable, start)
     total = start
     for value in iterable:
         total = total + value
+    return total
+
+
+def _fold_spread(items: Any, start: Any) -> Any:
+    """The sum of a list of unknown length."""
+    from stillgraph.operators.loops import for_
+
+    total = start
+
+    def add(item: Any) -> None:
+        nonlocal total
+        total = total + item
+
+    for_(items, add, keeps=("total",))
     return total
 
 
@@ -190,6 +237,9 @@ def all_(iterable: Any) -> Any:
 
 def _until(iterable: Any, stop_at: bool) -> Any:
     capture = _capture()
+    iterable = known_or_list(iterable)
+    if lists.is_spread(iterable):
+        return _until_in_spread(iterable, stop_at)
     iterator = iter(iterable)
 
     def go_on() -> Any:
@@ -206,6 +256,16 @@ def _until(iterable: Any, stop_at: bool) -> Any:
         return not stop_at
 
     return go_on()
+
+
+def _until_in_spread(items: Any, stop_at: bool) -> Any:
+    """``any`` or ``all`` of a list of unknown length."""
+    from stillgraph.operators.comprehensions import list_of
+
+    capture = _capture()
+    truths = list_of(items, lambda value: truth_number(capture, value))
+    found = lists.contains(capture, truths, stop_at) if lists.is_spread(truths) else stop_at in truths
+    return found if stop_at else not_(found)
 
 
 def isinstance_(value: Any, kinds: Any) -> Any:

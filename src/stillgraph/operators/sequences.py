@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.lists import is_spread, length
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.session import session
@@ -136,16 +137,20 @@ class Range(_Iterable):
 
 @dataclass(eq=False)
 class Listed(_Iterable):
-    """A list, tuple or module list; stageable where it holds only numbers."""
+    """A list, tuple or module list; stageable where it holds only numbers, or where only the run knows its length."""
 
     items: Any
 
     @property
     def stageable(self) -> bool:
-        return bool(self.items) and all(is_number(item) for item in self.items)
+        return is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
 
     def length(self) -> Any:
-        return len(self.items)
+        if not is_spread(self.items):
+            return len(self.items)
+        capture = session()
+        assert capture is not None
+        return length(capture, self.items)
 
     def at(self, index: Any) -> Any:
         from stillgraph.operators.stores import item
@@ -232,6 +237,6 @@ def as_sequence(iterable: Any) -> Any:
         return Rows(iterable)
     if isinstance(iterable, range):
         return Range(iterable.start, iterable.stop, iterable.step)
-    if type(iterable) in (list, tuple) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+    if type(iterable) in (list, tuple) or is_spread(iterable) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
         return Listed(iterable)
     return None

@@ -9,8 +9,12 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import lists
+from stillgraph.operators.comprehensions import list_of
+from stillgraph.operators.numbers import known_or_list
 from stillgraph.operators.stores import note_contents, pick
 from stillgraph.program.operations import sort_order
+from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.session import Session, session
@@ -22,12 +26,25 @@ def sorted_(call: Call, iterable: Any, *, key: Any = None, reverse: bool = False
     """``sorted(iterable, key=key, reverse=reverse)``; ``call`` is the operator that calls the key."""
     capture = session()
     assert capture is not None
-    items = list(iterable)
+    items = list(known_or_list(iterable))
+    if lists.is_spread(items):
+        keys = items if key is None else list_of(items, lambda item: call(key, item))
+        return _spread_in_order(capture, items, keys, reverse)
     keys = items if key is None else [call(key, item) for item in items]
     leaves = torch.utils._pytree.tree_leaves(keys)
     if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
         return [items[index] for index in sort_order(keys, reverse)]
     return [] if not items else _in_order(capture, items, keys, reverse)
+
+
+def _spread_in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:
+    """A list of which only the run knows the length, in the order of the keys."""
+    if not isinstance(reverse, (bool, int)):
+        raise refuse("SG301", "only the run knows which way to sort", location=here())
+    capture.before_risk()
+    order = capture.emit("call_function", sort_order, (list(keys), bool(reverse)), {})
+    order.meta["val"] = ListType(NumberType(int))
+    return lists.in_order(capture, items, order)
 
 
 def _in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:

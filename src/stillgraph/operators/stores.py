@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import lists
 from stillgraph.program.guards import Source
 from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.containers import split
@@ -106,14 +107,41 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         return
     if not _called_by_user(target, "__setitem__", key, value):
         note_contents(target)
-        target[key] = value
+        if not _set_unknown(target, key, value):
+            target[key] = value
+
+
+def _set_unknown(target: Any, key: Any, value: Any) -> bool:
+    """Store into a list at an index, or of a length, that only the run knows; whether this is one."""
+    capture = session()
+    if capture is None or not isinstance(target, (list, collections.deque)):
+        return False
+    key = _whole_number(capture, key)
+    if lists.is_spread(target):
+        lists.set_at(capture, target, key, value)
+        return True
+    if isinstance(key, StagedInt) and type(target) is list and target:
+        lists.set_known(capture, target, key, value)
+        return True
+    return False
+
+
+def _whole_number(capture: Session, key: Any) -> Any:
+    """A tensor that is an index as a staged number; anything else as it is."""
+    if isinstance(key, torch.Tensor) and not key.dtype.is_floating_point:
+        return capture.fresh_result(int, capture.emit("call_function", operator.index, (key,), {}))
+    return key
 
 
 def del_item(target: Any, key: Any) -> None:
     """``del target[key]``."""
     if not _called_by_user(target, "__delitem__", key):
         note_contents(target)
-        del target[key]
+        capture = session()
+        if capture is not None and lists.is_spread(target):
+            lists.delete_at(capture, target, _whole_number(capture, key))
+        else:
+            del target[key]
 
 
 def _called_by_user(target: Any, name: str, *args: Any) -> bool:
@@ -134,9 +162,10 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(key, Unjoined):
         return key.either(lambda v: item(target, v))
     capture = session()
-    if capture is not None and isinstance(target, (list, tuple, range)):
-        if isinstance(key, torch.Tensor) and not key.dtype.is_floating_point:
-            key = capture.fresh_result(int, capture.emit("call_function", operator.index, (key,), {}))
+    if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
+        key = _whole_number(capture, key)
+        if lists.is_spread(target):
+            return lists.at(capture, target, key)
         if isinstance(key, StagedInt):
             capture.before_risk()
             return _staged_item(capture, target, key)

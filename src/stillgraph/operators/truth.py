@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.operators import lists
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
@@ -28,6 +29,8 @@ def truth(session: Session, value: Any) -> Any:
         return operator.ne(value, 0)
     if isinstance(value, Unjoined):
         return value.either(lambda v: truth_number(session, v))
+    if lists.is_spread(value):
+        return operator.ne(lists.length(session, value), 0)
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -163,6 +164,56 @@ def invoke(function: Any, args: Any, kwargs: Any) -> Any:
 def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
     """Where ``sorted`` takes its elements from: the index of the first in order, of the second, and so on."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
+
+
+# ---- lists of which only the run knows the length; none of these changes its argument
+def build_list(items: list[Any], spread: tuple[int, ...]) -> list[Any]:
+    """``[a, *b, c]``: the elements of a list, those at the positions ``spread`` being lists to be spread."""
+    result: list[Any] = []
+    for index, item in enumerate(items):
+        if index in spread:
+            result.extend(item)
+        else:
+            result.append(item)
+    return result
+
+
+def popped(items: list[Any], index: int) -> list[Any]:
+    """What ``items.pop(index)`` leaves."""
+    rest = list(items)
+    rest.pop(index)
+    return rest
+
+
+def deleted(items: list[Any], index: Any) -> list[Any]:
+    """What ``del items[index]`` leaves."""
+    rest = list(items)
+    del rest[index]
+    return rest
+
+
+def inserted(items: list[Any], index: int, value: Any) -> list[Any]:
+    """What ``items.insert(index, value)`` leaves."""
+    rest = list(items)
+    rest.insert(index, value)
+    return rest
+
+
+def replaced(items: list[Any], index: int, value: Any) -> list[Any]:
+    """What ``items[index] = value`` leaves."""
+    rest = list(items)
+    rest[index] = value
+    return rest
+
+
+def taken(items: list[Any], order: Sequence[int]) -> list[Any]:
+    """The elements at these indices, in this order."""
+    return [items[index] for index in order]
+
+
+def repeated(items: list[Any], count: int) -> list[Any]:
+    """``items * count``."""
+    return items * count
 
 
 EFFECTFUL = frozenset({print_, raise_, raise_text, assert_})

@@ -89,4 +89,18 @@ class Choice:
         return f"({self.left} if {self.flag} else {self.right})"
 
 
-Template = Output | Constant | Same | Container | Instance | Shared | Choice
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """In a list: as many children as the lists ``columns`` among the outputs are long.
+
+    ``element`` is the template of one child; an `Output` in it is a column's entry, by the column's position here.
+    """
+
+    columns: tuple[Output, ...]
+    element: Template
+
+    def __str__(self) -> str:
+        return f"*({self.element} for out in zip({', '.join(map(str, self.columns))}))"
+
+
+Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated

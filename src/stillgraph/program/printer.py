@@ -10,7 +10,9 @@ import torch
 from torch import fx
 
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.outputs import Choice, Container, Instance, Output, Template
+from stillgraph.program.operations import build_list
+from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
+from stillgraph.program.types import ListType, NumberType, TensorType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -70,9 +72,15 @@ def _result(template: Template, values: list[Any]) -> str:
             return f"({inner})" if kind is tuple else f"[{inner}]" if kind is list else f"{kind.__name__}({inner})"
         case Instance(type=kind, attributes=attributes):
             return f"{kind.__name__}({', '.join(f'{n}: {_result(t, values)}' for n, t in attributes)})"
+        case Repeated(columns=columns, element=element):
+            return f"*{_result(element, [_element(values[column.index]) for column in columns])}"
         case Choice(left=left, right=right):
             return f"{_result(left, values)} or {_result(right, values)}"
     return str(template)
+
+
+def _element(value: Any) -> Any:
+    return value.element if isinstance(value, ListType) else value
 
 
 def _guard_texts(program: Program) -> list[str]:
@@ -96,11 +104,15 @@ def _guard_texts(program: Program) -> list[str]:
 
 def type_text(value: Any) -> str:
     """The type of a value: ``f32[3, 4]``, ``int``."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, ListType):
+        return f"list[{type_text(value.element)}]"
+    if isinstance(value, NumberType):
+        return value.kind.__name__
+    if isinstance(value, (torch.Tensor, TensorType)):
         short = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"}
         name = str(value.dtype).removeprefix("torch.")
         stem = name.rstrip("0123456789")
-        dims = ", ".join(str(d) for d in value.shape)
+        dims = ", ".join("?" if d is None else str(d) for d in value.shape)
         return f"{short.get(stem, stem)}{name[len(stem) :]}[{dims}]"
     for kind, text in ((torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")):
         if isinstance(value, kind):
@@ -175,6 +187,8 @@ def _expression(node: fx.Node) -> str:
     args = [_argument(a) for a in node.args]
     if node.target in _INFIX and len(args) == 2:
         return f"{args[0]} {_INFIX[node.target]} {args[1]}"
+    if node.target is build_list:
+        return _list_display(node)
     keywords = [f"{k}={_argument(v)}" for k, v in node.kwargs.items()]
     if node.op == "call_method":
         return f"{args[0]}.{node.target}({', '.join(args[1:] + keywords)})"
@@ -183,6 +197,12 @@ def _expression(node: fx.Node) -> str:
     if node.target is getattr:
         return f"{args[0]}.{node.args[1]}"
     return f"{getattr(node.target, '__name__', node.target)}({', '.join(args + keywords)})"
+
+
+def _list_display(node: fx.Node) -> str:
+    items: Any = node.args[0]
+    spread: Any = node.args[1]
+    return f"[{', '.join(f'*{_argument(v)}' if i in spread else _argument(v) for i, v in enumerate(items))}]"
 
 
 def _argument(value: Any) -> str:

@@ -50,7 +50,14 @@ class NumberType:
     may_be_unbound: bool = False
 
 
-Type = TensorType | NumberType
+@dataclass(frozen=True)
+class ListType:
+    """A Python list of as many elements as the run says, all of one type: tensors, numbers, or lists again."""
+
+    element: Type
+
+
+Type = TensorType | NumberType | ListType
 
 _KIND_ORDER = (bool, int, float)
 
@@ -86,11 +93,14 @@ def show_shape(shape: tuple[Any, ...]) -> str:
 def join_types(left: Type, right: Type) -> Type:
     """The type that covers both.
 
-    A number meets a tensor as a 0-d tensor of that dtype, provided torch's promotion would not change the dtype.
+    A number meets a tensor as a 0-d tensor of that dtype, provided torch's promotion would not change the dtype. Lists
+    are joined by their elements.
 
     Raises:
         JoinFailure: with the reason, when no one type covers both.
     """
+    if isinstance(left, ListType) or isinstance(right, ListType):
+        return _join_lists(left, right)
     if isinstance(left, NumberType) and isinstance(right, NumberType):
         kind = max(left.kind, right.kind, key=_KIND_ORDER.index)
         joined: Type = NumberType(kind, left.mixed or right.mixed or left.kind is not right.kind)
@@ -106,6 +116,12 @@ def join_types(left: Type, right: Type) -> Type:
         may_be_none=left.may_be_none or right.may_be_none,
         may_be_unbound=left.may_be_unbound or right.may_be_unbound,
     )
+
+
+def _join_lists(left: Type, right: Type) -> Type:
+    if not isinstance(left, ListType) or not isinstance(right, ListType):
+        raise JoinFailure("SG203", "a list on one path, a tensor or number on the other")
+    return ListType(join_types(left.element, right.element))
 
 
 def _join_tensors(left: TensorType, right: TensorType) -> TensorType:

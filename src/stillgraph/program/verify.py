@@ -12,7 +12,8 @@ from torch import fx
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.operations import unbound
-from stillgraph.program.outputs import Choice, Container, Instance, Output, Template
+from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
+from stillgraph.program.types import ListType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -63,6 +64,8 @@ def _outputs_of(template: Template) -> Iterator[Output]:
             yield flag
             yield from _outputs_of(left)
             yield from _outputs_of(right)
+        case Repeated(columns=columns):
+            yield from columns
         case Container(children=children):
             for child in children:
                 yield from _outputs_of(child)
@@ -90,8 +93,8 @@ def _region(module: fx.GraphModule, where: str) -> tuple[Any, ...]:
 
 
 def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    if node.op == "placeholder" and not isinstance(node.meta.get("val"), (torch.Tensor, *_NUMBERS)):
-        raise _fault(where, f"takes '{node.name}', which stands for neither tensor nor number")
+    if node.op == "placeholder" and not isinstance(node.meta.get("val"), (torch.Tensor, ListType, *_NUMBERS)):
+        raise _fault(where, f"takes '{node.name}', which stands for neither tensor, number nor list")
     made = node.op in ("call_function", "call_method") and node.target is not unbound
     if made and node.users and "val" not in node.meta:
         raise _fault(where, f"does not say what '{node.name}' stands for")

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.context import Context
-from stillgraph.program.operations import bound, unbound
+from stillgraph.program.operations import bound, build_list, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
 
@@ -221,6 +221,8 @@ class _Block:
             return f"{args[0]} {_INFIX[target]} {args[1]}"
         if target in _PREFIX and len(args) == 1:
             return f"{_PREFIX[target]}{args[0]}"
+        if target is build_list:
+            return self._list_display(*node.args)
         if target is operator.getitem:
             return f"{_primary(args[0])}[{self._index(node.args[1])}]"
         if target is operator.setitem:
@@ -228,6 +230,10 @@ class _Block:
         if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str):
             return f"{_primary(args[0])}.{node.args[1]}"
         return f"{self._function(target)}({', '.join(args + keywords)})"
+
+    def _list_display(self, items: Any, spread: Any) -> str:
+        cells = (f"*{self.value(v)}" if index in spread else self.value(v) for index, v in enumerate(items))
+        return f"[{', '.join(cells)}]"
 
     def _function(self, target: Any) -> str:
         name = getattr(target, "__name__", "function")

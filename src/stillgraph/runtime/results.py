@@ -10,7 +10,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
 from stillgraph.runtime.effects import replace_contents, write_effect
 from stillgraph.runtime.function_writer import FunctionWriter
 
@@ -121,7 +121,28 @@ class _Builder:
                 return f"({self.expression(left)} if {self.expression(flag)} else {self.expression(right)})"
             case Shared(index=index):
                 return self._node(index)
+            case Repeated():
+                return self._repeated(template, "outputs", 0)
         raise TypeError(f"not a leaf: {template!r}")
+
+    def _repeated(self, template: Repeated, values: str, depth: int) -> str:
+        """The children that a list has for each row of some columns, spread."""
+        columns = "".join(f"{values}[{column.index}], " for column in template.columns)
+        row = f"row_{depth}"
+        return f"*[{self._in_row(template.element, row, depth + 1)} for {row} in zip({columns})]"
+
+    def _in_row(self, template: Template, row: str, depth: int) -> str:
+        match template:
+            case Output(index=index):
+                return f"{row}[{index}]"
+            case Repeated():
+                return self._repeated(template, row, depth)
+            case Container(children=children):
+                return self._display(template, [self._in_row(child, row, depth) for child in children])
+            case Instance(type=kind, attributes=attributes):
+                state = _dict_display((n for n, _ in attributes), [self._in_row(t, row, depth) for _, t in attributes])
+                return f"{self.writer.constant(made_of)}({self.writer.constant(kind)}, {state})"
+        return self.expression(template)
 
     def _node(self, index: int) -> str:
         name = f"n{index}"
@@ -176,9 +197,11 @@ class _Builder:
         return _EMPTY[template.type](self.writer, template.context)
 
     def _container(self, node: _Node) -> str:
-        template = node.template
-        assert isinstance(template, Container)
-        children = [self.expression(child) for child in node.children]
+        assert isinstance(node.template, Container)
+        return self._display(node.template, [self.expression(child) for child in node.children])
+
+    def _display(self, template: Container, children: list[str]) -> str:
+        """A container with its children written out."""
         listed = ", ".join(children)
         kind, context = template.type, template.context
         if kind is tuple:
@@ -217,6 +240,13 @@ _EMPTY: dict[Any, Callable[[FunctionWriter, Any], str]] = {
 
 def _can_be_filled(template: Container | Instance) -> bool:
     return isinstance(template, Instance) or template.type in _EMPTY
+
+
+def made_of(kind: type, state: dict[str, Any]) -> Any:
+    """An instance with this ``__dict__``."""
+    instance = allocate(kind)
+    instance.__dict__.update(state)
+    return instance
 
 
 def allocate(kind: type) -> Any:

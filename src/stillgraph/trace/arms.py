@@ -17,13 +17,14 @@ from torch import fx
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.context import current_context
 from stillgraph.program.operations import as_tensor, raise_, raise_text, unbound
-from stillgraph.program.types import NumberType, TensorType, Type
+from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place
+from stillgraph.trace.lists import Items
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -229,6 +230,14 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
         return None
     if value is MISSING:
         return recorder.emit("call_function", unbound, (name,), {})
+    if isinstance(type_, ListType) and isinstance(value, Items):
+        cells = (
+            item if index in value.spread else leaf_node(recorder, item, type_.element, name)
+            for index, item in enumerate(value.items)
+        )
+        node = recorder.to_node(Items(tuple(cells), value.spread))
+        node.meta.setdefault("val", type_)
+        return node
     if isinstance(type_, TensorType) and is_number(value):
         node = recorder.emit("call_function", as_tensor, (value, type_.dtype, type_.device), {})
         node.meta["val"] = recorder.symbolic.empty((), type_.dtype, type_.device, False)

@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree
 
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import Staged
 from stillgraph.trace.symbolic import is_fake
 
 
@@ -93,7 +93,7 @@ def holds_staged(value: Any) -> bool:
     queue = [value]
     while queue and len(seen) < 1000:
         item = queue.pop()
-        if isinstance(item, StagedNumber) or is_fake(item):
+        if isinstance(item, Staged) or is_fake(item):
             return True
         if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
             continue

@@ -11,7 +11,7 @@ import torch
 
 from stillgraph.trace.frames import is_ours, is_torch
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
 
 _LIMIT = 20_000
@@ -34,7 +34,7 @@ _ATOMS = (
     torch.SymInt,
     torch.SymFloat,
     torch.SymBool,
-    StagedNumber,
+    Staged,
     Recorder,
 )
 
@@ -55,7 +55,7 @@ class OlderObjects:
     def look(self) -> dict[int, Any]:
         """The objects by their ids; found now, unless that was done before."""
         if self._objects is None:
-            self._objects = self._walk(_locals_of_users())
+            self._objects = self._walk(collections.deque([*_locals_of_users(), *self._recorder.shelf]))
         return self._objects
 
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:

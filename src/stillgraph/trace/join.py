@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, show_shape
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, show_shape
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.lists import Element, Spread, StagedList, columns, has_spread, mutable_parts, structure, types
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.recorder import Origin, Recorder, current
 
@@ -164,8 +165,8 @@ def refuse_join(place: str, failure: JoinFailure) -> Exception:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is a tensor or a number."""
-    return isinstance(value, torch.Tensor) or is_number(value)
+    """Whether a value is one that the program computes: a tensor, a number, or a column of a list."""
+    return isinstance(value, (torch.Tensor, StagedList)) or is_number(value)
 
 
 def same_constant(left: Any, right: Any) -> bool:
@@ -243,6 +244,8 @@ class Joiner:
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
         first, second = self._parts(left, 0), self._parts(right, 1)
+        if first is not None and second is not None and wants_columns(first, second):
+            return self._join_lists(left, right, first, second, place)
         if first is None or second is None or first.type is not second.type:
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
         if first.context != second.context:
@@ -252,17 +255,32 @@ class Joiner:
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
         builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
-        rebuild = first.rebuild
+        return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
+
+    def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
+        """A build whose result stands, on one path, for an object that was there before the two."""
         if not (self.is_older(left) or self.is_older(right)):
-            return lambda outs: rebuild([build(outs) for build in builds])
+            return build
         flag = self._take_flag(place)
 
         def build_from_outer(outs: Sequence[Any]) -> Any:
-            joined = rebuild([build(outs) for build in builds])
+            joined = build(outs)
             self.recorder.stands_for(Origin(joined, outs[flag], left, right))
             return joined
 
         return build_from_outer
+
+    def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
+        """Lists of different length, or of a length that only the run knows."""
+        element = structure([*first.children, *second.children], self.type_of)
+        sides = [columns(element, parts.children) for parts in (first, second)]
+        indices = [self._add(*pair, place) for pair in zip(*sides, map(ListType, types(element)))]
+
+        def build(outs: Sequence[Any]) -> Any:
+            freeze_elements(self.recorder, element, (*first.children, *second.children))
+            return first.type([Spread(element, tuple(outs[index] for index in indices))])
+
+        return self._remembered(left, right, place, build)
 
     def _parts(self, value: Any, side: int) -> Parts | None:
         if isinstance(value, Unjoined):
@@ -291,6 +309,8 @@ class Joiner:
             return self._pair(left, right, widen(self.type_of(value)), place)
         if empty is DEAD and self.is_older(value):
             return lambda _: value
+        if isinstance(value, Spread):
+            return self._one_sided_spread(empty is left, value, empty, place)
         parts = self._parts(value, int(value is right))
         if parts is None:
             if empty is DEAD and not holds_staged(value):
@@ -304,6 +324,13 @@ class Joiner:
         ]
         return lambda outs: parts.rebuild([build(outs) for build in builds])
 
+    def _one_sided_spread(self, on_left: bool, spread: Spread, empty: Any, place: str) -> Build:
+        indices = [
+            self._add(*((empty, column) if on_left else (column, empty)), self.type_of(column), place)
+            for column in spread.columns
+        ]
+        return lambda outs: Spread(spread.element, tuple(outs[index] for index in indices))
+
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
         flag = self._take_flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
@@ -311,13 +338,20 @@ class Joiner:
         return lambda outs: Unjoined(outs[flag], first(outs), second(outs), place, failure)
 
     def _pair(self, left: Any, right: Any, type_: Type, place: str) -> Build:
-        index = len(self.pairs)
-        self.pairs.append(Pair(left, right, type_, place))
+        index = self._add(left, right, type_, place)
         return lambda outs: outs[index]
+
+    def _add(self, left: Any, right: Any, type_: Type, place: str) -> int:
+        self.pairs.append(Pair(left, right, type_, place))
+        return len(self.pairs) - 1
 
     def type_of(self, value: Any) -> Type:
         """The type of a leaf as seen from outside its path: sizes that only the path knows are unknown."""
-        type_ = self.recorder.type_of(value)
+        return self._from_outside(self.recorder.type_of(value))
+
+    def _from_outside(self, type_: Type) -> Type:
+        if isinstance(type_, ListType):
+            return ListType(self._from_outside(type_.element))
         if isinstance(type_, TensorType):
             newer = self.recorder.symbolic.is_newer
             shape = tuple(
@@ -325,6 +359,28 @@ class Joiner:
             )
             return replace(type_, shape=shape)
         return type_
+
+
+def wants_columns(left: Parts, right: Parts) -> bool:
+    """Whether two lists (tuples, deques) can only be joined by their elements, for want of one known length."""
+    if left.type is not right.type or left.type not in (list, tuple, collections.deque):
+        return False
+    if len(left.children) == len(right.children) and all(a is b for a, b in zip(left.children, right.children)):
+        return False
+    known = not has_spread((*left.children, *right.children))
+    if known and (left.type is not list or len(left.children) == len(right.children)):
+        return False
+    if left.type is collections.deque and (left.context, right.context) != (None, None):
+        raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")
+    return True
+
+
+def freeze_elements(recorder: Recorder, element: Element, children: Sequence[Any]) -> None:
+    """Let nobody change the objects whose values the columns of a list have copied."""
+    for child in children:
+        if type(child) is not Spread:
+            for part in mutable_parts(element, child):
+                recorder.freeze(part)
 
 
 def is_empty(value: Any) -> bool:
@@ -339,6 +395,8 @@ def describe(value: Any) -> str:
             return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {show_shape(tuple(value.shape))}"
     if isinstance(value, StagedNumber):
         return f"a staged {type(value).__name__.removeprefix('Staged').lower()}"
+    if isinstance(value, (list, tuple)) and has_spread(value):
+        return f"a {type(value).__name__} of unknown length"
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)}"
     if value is MISSING:

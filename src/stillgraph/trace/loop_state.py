@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.program.types import JoinFailure, NumberType, TensorType, Type, join_types, same_dimension
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, describe, is_leaf, same_constant
+from stillgraph.trace.join import DEAD, Joiner, View, describe, is_empty, is_leaf, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.lists import Element, Spread, columns, cover, same_structure, structure, types
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,17 @@ class Tree:
     children: tuple[State, ...]
 
 
-State = Fixed | Slot | Tree
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A list (tuple, deque) whose length changes: all its columns are carried."""
+
+    kind: type
+    element: Element
+    entry: Any  # the elements before the first iteration, or `DEAD` or `MISSING`
+    slots: tuple[Slot, ...]
+
+
+State = Fixed | Slot | Tree | Listed
 
 
 def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
@@ -53,6 +64,8 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
         return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)
     if isinstance(state, Tree):
         return _widen_children(joiner, state, after, place)
+    if isinstance(state, Listed):
+        return _widen_list(joiner, state, after, place)
     if state.value is DEAD or not same_constant(state.value, after):
         return _unfix(joiner, state.value, after, place)
     return state
@@ -91,11 +104,56 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
+    if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts):
+        return _widen_list(joiner, _listed(joiner, state, parts), after, place)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
         raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
     values = [DEAD if c is MISSING and isinstance(after, Exit) else c for c in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
+
+
+def _shown(state: Tree) -> tuple[Any, ...]:
+    """The children of a container, as far as it matters whether there is a spread among them."""
+    return tuple(child.value if isinstance(child, Fixed) else None for child in state.children)
+
+
+def entry_of(state: State) -> Any:
+    """What a place holds before the first iteration."""
+    if isinstance(state, Fixed):
+        return state.value
+    if isinstance(state, Slot):
+        return state.entry
+    if isinstance(state, Listed):
+        return state.entry if is_empty(state.entry) else state.kind(state.entry)
+    children = [entry_of(child) for child in state.children]
+    return DEAD if children and all(child is DEAD for child in children) else state.parts.rebuild(children)
+
+
+def _listed(joiner: Joiner, state: Tree, after: Parts) -> Listed:
+    entry = [entry_of(child) for child in state.children]
+    if entry and is_empty(entry[0]):
+        return Listed(state.parts.type, structure(after.children, joiner.type_of), entry[0], ())
+    return Listed(state.parts.type, structure([*entry, *after.children], joiner.type_of), tuple(entry), ())
+
+
+def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
+    parts = joiner.views[1](after)
+    if parts is None or parts.type is not state.kind:
+        raise JoinFailure("SG203", f"'{place}' becomes {describe(after)} in the loop")
+    element = state.element
+    if parts.children:
+        wider = cover(element, structure(parts.children, joiner.type_of))
+        assert wider is not None
+        element = wider
+    if state.slots and same_structure(element, state.element, _same_type):
+        return state
+    if is_empty(state.entry):
+        entries: list[Any] = [state.entry] * len(types(element))
+    else:
+        entries = list(columns(element, state.entry))
+    slots = tuple(Slot(ListType(type_), entry, place) for type_, entry in zip(types(element), entries))
+    return Listed(state.kind, element, state.entry, slots)
 
 
 def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
@@ -111,9 +169,10 @@ def _optional(type_: Type, empty: Any) -> Type:
 
 
 def _same_type(left: Type, right: Type) -> bool:
-    if isinstance(left, NumberType) or isinstance(right, NumberType):
+    if isinstance(left, ListType) and isinstance(right, ListType):
+        return _same_type(left.element, right.element)
+    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
         return left == right
-    assert isinstance(left, TensorType)
     same = len(left.shape) == len(right.shape) and all(
         (a is None and b is None) or same_dimension(a, b) for a, b in zip(left.shape, right.shape)
     )
@@ -124,6 +183,8 @@ def slots_of(state: State) -> list[Slot]:
     """The carried leaves of a state, in order."""
     if isinstance(state, Slot):
         return [state]
+    if isinstance(state, Listed):
+        return list(state.slots)
     return [s for child in state.children for s in slots_of(child)] if isinstance(state, Tree) else []
 
 
@@ -133,6 +194,8 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
         return fill(state)
     if isinstance(state, Tree):
         return state.parts.rebuild([build(child, fill) for child in state.children])
+    if isinstance(state, Listed):
+        return state.kind([Spread(state.element, tuple(fill(slot) for slot in state.slots))])
     return MISSING if state.value is DEAD else state.value
 
 
@@ -140,10 +203,12 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
     """The carried leaves of a state, each with what ``value`` has in its place, seen by ``view``."""
     if isinstance(state, Slot):
         return [(state, value)]
-    if isinstance(state, Tree):
+    if isinstance(state, (Tree, Listed)):
         if value is DEAD:
             return [(slot, DEAD) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None
+        if isinstance(state, Listed):
+            return list(zip(state.slots, columns(state.element, parts.children)))
         return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v, view)]
     return []

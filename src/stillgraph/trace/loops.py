@@ -12,9 +12,9 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.join import DEAD, Joiner
+from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
 from stillgraph.trace.journal import Place
-from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, tree_of, widen
+from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, identifier
@@ -151,6 +151,8 @@ def _final(exit: Exit | None) -> Exit:
 
 def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
     recorder = loop_.recorder
+    for key, state in loop_.state.items():
+        _freeze(recorder, state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())), arm.view)
     leaves = [
         leaf
         for key, state in loop_.state.items()
@@ -173,6 +175,19 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             recorder.journal.write(loop_.places[key], build(state, lambda _: next(values)))
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _freeze(recorder: Recorder, state: State, value: Any, view: View) -> None:
+    """Let nobody change the objects that have become elements of a list of unknown length."""
+    parts = None if is_empty(value) else view(value)
+    if parts is None:
+        return
+    if isinstance(state, Listed):
+        entry = () if is_empty(state.entry) else state.entry
+        freeze_elements(recorder, state.element, (*entry, *parts.children))
+    elif isinstance(state, Tree):
+        for child, inner in zip(state.children, parts.children):
+            _freeze(recorder, child, inner, view)
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

@@ -26,7 +26,13 @@ class NumberRecorder(Protocol):
         """Python demands a concrete value: give one, or raise."""
 
 
-class StagedNumber:
+class Staged:
+    """What only the run knows, and no tensor stands for."""
+
+    __slots__ = ()
+
+
+class StagedNumber(Staged):
     """Behaviour shared by the three staged kinds; ``recorder`` is the capture they belong to."""
 
     node: Any  # torch's symbolic node

@@ -19,10 +19,12 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.types import NumberType, TensorType, Type
+from stillgraph.program.operations import build_list
+from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
+from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, structure, types
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -71,6 +73,7 @@ class Recorder(TorchFunctionMode):
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self._demanded = demanded
 
@@ -121,6 +124,10 @@ class Recorder(TorchFunctionMode):
         """Whether a container has two names on one path, and only one on the other."""
         return id(target) in self.origins or id(target) in self._sides
 
+    def freeze(self, value: Any) -> None:
+        """Remember an object whose values only a list of unknown length keeps: it may not be changed any more."""
+        self._sides[id(value)] = value
+
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
         return False
@@ -169,6 +176,8 @@ class Recorder(TorchFunctionMode):
             return value if is_fake(value) else self.fake_of(value)
         if isinstance(value, StagedNumber):
             return plain(value)
+        if isinstance(value, (StagedList, Spread)):
+            return value.type if isinstance(value, StagedList) else value._refuse()
         if isinstance(value, (tuple, list)):
             return special.rebuild_sequence(value, [self.to_fake(v) for v in value])
         if isinstance(value, dict):
@@ -197,8 +206,12 @@ class Recorder(TorchFunctionMode):
 
     def to_node(self, value: Any) -> Any:
         """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
-        if isinstance(value, (torch.Tensor, StagedNumber)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedList)):
             return self.region.node_of(value)
+        if isinstance(value, Items):
+            return self._build_list(value)
+        if isinstance(value, (tuple, list)) and has_spread(value):
+            return self._list_node(value)
         if isinstance(value, torch.Size) and all(type(d) is int for d in value):
             return self.region.attribute("size", value)  # fx would make a plain tuple of it
         if isinstance(value, (tuple, list)):
@@ -216,6 +229,21 @@ class Recorder(TorchFunctionMode):
         if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
             return value
         return self.region.attribute("constant", value)
+
+    def _build_list(self, column: Items) -> fx.Node:
+        if len(column.items) == 1 and column.spread == (0,):
+            return self.region.node_of(column.items[0])
+        return self.emit("call_function", build_list, (list(column.items), column.spread), {})
+
+    def _list_node(self, value: Any) -> fx.Node:
+        """The node of a list of unknown length, whose elements are tensors or numbers."""
+        element = structure(value, self.type_of)
+        parts = columns(element, value)
+        if len(parts) != 1 or type(value) is not list:
+            raise refuse("SG210", "a torch function or print gets a list of unknown length", location=here())
+        node = self._build_list(parts[0])
+        node.meta.setdefault("val", ListType(types(element)[0]))
+        return node
 
     def bind(self, result: Any, node: fx.Node) -> Any:
         """Let ``node`` stand for ``result``; give back what the user's code is to see."""
@@ -290,7 +318,9 @@ class Recorder(TorchFunctionMode):
 
     # ---- values out of types
     def type_of(self, value: Any) -> Type:
-        """The type of a tensor or number."""
+        """The type of a tensor, number or column of a list."""
+        if isinstance(value, StagedList):
+            return value.type
         optional = getattr(value, "stillgraph_optional", (False, False))
         mixed = (getattr(value, "stillgraph_grad_differs", False), getattr(value, "stillgraph_may_be_number", False))
         if isinstance(value, torch.Tensor):
@@ -301,6 +331,8 @@ class Recorder(TorchFunctionMode):
 
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
+        if isinstance(type_, ListType):
+            return StagedList(type_)
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)
             value.stillgraph_mixed = type_.mixed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +20,11 @@ from stillgraph.program.effects import (
     SetGlobal,
 )
 from stillgraph.program.guards import Cell
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.join import Unjoined, same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
@@ -47,6 +49,8 @@ class Results:
         if isinstance(value, Unjoined):
             flag = self._output(value.__dict__["flag"])
             return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
+        if isinstance(value, Spread):
+            return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
         if isinstance(value, StagedText):
             raise refuse("SG302", "a string with staged values is returned or stored")
         source = self.finder.find(value)
@@ -56,6 +60,23 @@ class Results:
         if origin is not None and isinstance(origin.flag, StagedNumber):
             return self._choose_origin(origin)
         return self._fresh(value)
+
+    def _element(self, element: Element | None, count: Iterator[int]) -> Template:
+        """The template of one element of a list of unknown length; its outputs are the columns of the list."""
+        if isinstance(element, Leaf):
+            return Output(next(count))
+        if isinstance(element, Node):
+            parts, children = element.parts, tuple(self._element(child, count) for child in element.children)
+            if parts.attributes:
+                return Instance(parts.type, tuple(zip(parts.context, children)))
+            return Container(parts.type, parts.context, children)
+        if isinstance(element, Inner):
+            if element.element is None:
+                next(count)
+                return Container(list, 0, ())
+            columns = tuple(Output(next(count)) for _ in types(element.element))
+            return Container(list, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
+        return Constant(None) if element is None else self.template(element.value)
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The caller's own object on the path that left it alone, else a fresh one."""

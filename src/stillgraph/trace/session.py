@@ -24,6 +24,7 @@ from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.spreads import is_spread, torch_call
 from stillgraph.trace.staging import branch
 
 
@@ -106,6 +107,8 @@ class Session(Recorder):
                 raise refuse("SG202", message, location=here())
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if args and is_spread(args[0]):
+            return torch_call(self, func, args, kwargs or {})
         if Unjoined not in types:
             return super().__torch_function__(func, types, args, kwargs)
         leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))

@@ -16,6 +16,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair, refuse_join
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
+from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
@@ -187,6 +188,8 @@ def identifier(place: str) -> str:
 
 def plain_output(value: Any) -> Any:
     """A staged value as the graph keeps it: a number must not keep its recorder, and with it the user's objects."""
+    if isinstance(value, StagedList):
+        return value.type
     if not isinstance(value, StagedNumber):
         return value
     number = plain(value)

@@ -28,7 +28,7 @@ from stillgraph.source.places import Place, Rewritten, Step
 from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import imported_name
 from stillgraph.source.steps.attributes import read_attribute
-from stillgraph.source.steps.subscripts import is_fixed, key_of, read_item
+from stillgraph.source.steps.subscripts import is_fixed, key_of, read_item, stays
 from stillgraph.source.tree import walrus_names, with_fields
 
 SYMBOLS: dict[type[ast.operator], str] = {
@@ -80,7 +80,7 @@ def augmented(node: ast.AugAssign, rest: Sequence[ast.stmt], place: Place, to: R
                 to.op("set_attr", [held, build.constant(to.mangled(attribute), node.target), changed], node))])
         case ast.Subscript(value=owner, slice=key):
             waiting, held, at_key = _hold_item(owner, key, to)
-            if is_fixed(key):
+            if stays(key):
                 old: ast.expr = ast.Subscript(held, key, ast.Load(), **build.span(node.target))
             else:
                 old = read_item(held, at_key, node.target, to)

@@ -1,4 +1,7 @@
-"""Reads by a key that is computed: `a[i, 1:n]` becomes `item(a, (i, slice_(1, n)))`; `a[0]` and `a[:, -1]` stay."""
+"""Reads: `a[i, 1:n]` becomes `item(a, (i, slice_(1, n)))`, `a[-1]` becomes `item(a, -1)`; `a["k"]` and `a[:, -1]` stay.
+
+What stays has a constant key that no list or tuple takes.
+"""
 from __future__ import annotations
 
 import ast
@@ -12,13 +15,23 @@ from stillgraph.source.tree import with_fields
 def subscript(node: ast.Subscript, to: Rewriter) -> ast.expr:
     if not isinstance(node.ctx, ast.Load):
         return to.children(node)
-    if is_fixed(node.slice):
+    if stays(node.slice):
         return with_fields(node, value=to.expr(node.value))
     return read_item(to.expr(node.value), key_of(node.slice, to), node, to)
 
 
 def read_item(owner: ast.expr, key: ast.expr, at: ast.expr, to: Rewriter) -> ast.expr:
     return to.op("item", [owner, key], at)
+
+
+def stays(key: ast.expr) -> bool:
+    """Whether a constant key cannot be that of a list."""
+    match key:
+        case ast.Constant(value=value):
+            return not isinstance(value, int)
+        case ast.Tuple():
+            return is_fixed(key)
+    return False
 
 
 def is_fixed(key: ast.expr) -> bool:

@@ -1,0 +1,183 @@
+"""What can be done with a list of which only the run knows the length (`trace/lists.py`)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program import operations
+from stillgraph.trace import lists
+from stillgraph.trace.frames import here
+from stillgraph.trace.lists import Spread, StagedList
+from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.spreads import as_spread, define, each, element_at, freeze, is_spread
+
+
+# ---- reading
+def length(capture: Session, value: Sequence[Any]) -> Any:
+    """``len(value)``."""
+    total: Any = sum(type(child) is not Spread for child in value)
+    for child in value:
+        if type(child) is Spread:
+            total = total + _count(capture, child.columns[0])
+    return total
+
+
+def _count(capture: Session, column: StagedList) -> Any:
+    node = capture.emit("call_function", len, (column,), {})
+    return capture.number(capture.symbolic.fresh_size(), node)
+
+
+def at(capture: Session, value: Sequence[Any], index: Any) -> Any:
+    """``value[index]``, a whole number or slice; raises what Python raises, in the run."""
+    if isinstance(index, slice):
+        return _cut(capture, value, index)
+    known = _known_element(value, index)
+    if known is not _UNKNOWN:
+        return known
+    capture.before_risk()
+    spread = as_spread(capture, value)
+    return element_at(capture, spread, index)
+
+
+_UNKNOWN = object()
+
+
+def _known_element(value: Sequence[Any], index: Any) -> Any:
+    """The element at a constant index, if it stands before (counted from the end: behind) everything unknown."""
+    if not isinstance(index, int) or isinstance(index, StagedNumber):
+        return _UNKNOWN
+    run = value if index >= 0 else list(reversed(value))
+    position = index if index >= 0 else -1 - index
+    if position >= len(run) or lists.has_spread(list(run)[: position + 1]):
+        return _UNKNOWN
+    return run[position]
+
+
+def _cut(capture: Session, value: Sequence[Any], index: slice) -> Any:
+    if index == slice(None):
+        return type(value)(value)
+    spread = as_spread(capture, value)
+    return type(value)([each(capture, spread, operator.getitem, index)])
+
+
+def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
+    """``item in value``, for tensors and numbers."""
+    capture.before_risk()
+    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(value), item), {}))
+
+
+# ---- changing
+def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
+    """``target[index] = value``."""
+    if isinstance(index, slice):
+        raise refuse("SG210", "a slice of a list of unknown length is assigned", location=here())
+    capture.before_risk()
+    spread = as_spread(capture, target, (value,))
+    cells = lists.columns(spread.element, (value,))
+    freeze(capture, spread.element, value)
+    only = [items.items[0] for items in cells]
+    _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
+
+
+def set_known(capture: Session, target: list[Any], index: StagedNumber, value: Any) -> None:
+    """``target[index] = value`` for a list of known length and an index that only the run knows."""
+    count = len(target)
+    set_at(capture, target, index, value)
+    (spread,) = target
+    _become(target, [element_at(capture, spread, position) for position in range(count)])
+
+
+def delete_at(capture: Session, target: Any, index: Any) -> None:
+    """``del target[index]``, which may be a slice."""
+    capture.before_risk()
+    _become(target, [each(capture, as_spread(capture, target), operations.deleted, index)])
+
+
+def _become(target: Any, contents: list[Any]) -> None:
+    target.clear()
+    target.extend(contents)
+
+
+def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
+    known = _known_element(target, index)
+    if known is not _UNKNOWN and isinstance(target, list):
+        return target.pop(index)
+    capture.before_risk()
+    spread = as_spread(capture, target)
+    rest = each(capture, spread, operations.popped, index)
+    element = element_at(capture, spread, index)
+    _become(target, [rest])
+    return element
+
+
+def _popleft(capture: Session, target: Any) -> Any:
+    if type(target[0]) is not Spread:
+        return target.popleft()
+    return _pop(capture, target, 0)
+
+
+def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
+    if index == 0 and isinstance(index, int):
+        _become(target, [value, *target])
+        return
+    spread = as_spread(capture, target, (value,))
+    cells = [items.items[0] for items in lists.columns(spread.element, (value,))]
+    freeze(capture, spread.element, value)
+    _become(target, [each(capture, spread, operations.inserted, index, cells=cells)])
+
+
+def _reverse(capture: Session, target: Any) -> None:
+    turned = [
+        each(capture, child, operator.getitem, slice(None, None, -1)) if type(child) is Spread else child
+        for child in reversed(target)
+    ]
+    _become(target, turned)
+
+
+def _remove(capture: Session, target: Any, value: Any) -> None:
+    delete_at(capture, target, _index(capture, target, value))
+
+
+def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
+    capture.before_risk()
+    return capture.fresh_result(int, capture.emit("call_method", "index", (list(target), value, *bounds), {}))
+
+
+def _count_of(capture: Session, target: Any, value: Any) -> Any:
+    return capture.fresh_result(int, capture.emit("call_method", "count", (list(target), value), {}))
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "pop": _pop,
+    "popleft": _popleft,
+    "insert": _insert,
+    "reverse": _reverse,
+    "remove": _remove,
+    "index": _index,
+    "count": _count_of,
+}
+"""Methods of lists and deques that need to know their elements. Append, extend, clear and copy do not."""
+
+SAFE_METHODS = frozenset({"append", "appendleft", "extend", "clear", "copy", "__iadd__", "__add__", "__contains__"})
+
+
+def in_order(capture: Session, value: Sequence[Any], order: Any) -> list[Any]:
+    """The elements at the indices that the node ``order`` computes, in that order."""
+    return [each(capture, as_spread(capture, value), operations.taken, order)]
+
+
+def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
+    """``min(value)`` or ``max(value)`` of tensors or numbers."""
+    capture = session()
+    assert capture is not None
+    capture.before_risk()
+    spread = as_spread(capture, list(value))
+    if not isinstance(spread.element, lists.Leaf):
+        raise refuse("SG210", f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers")
+    return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))
+
+__all__ = ["METHODS", "SAFE_METHODS", "is_spread"]

@@ -1,0 +1,275 @@
+"""Lists of which only the run knows the length.
+
+The elements of such a list have one structure. Each leaf of it is a *column*, a `StagedList`: in the program a real
+Python list of tensors or numbers. In the user's list a `Spread` stands where the elements are, so that the object, its
+aliases and what Python itself does with lists (append, ``+``, a copy) keep their meaning: a list is a sequence of
+elements and of spreads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.types import JoinFailure, ListType, NumberType, Type, join_types
+from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import Staged, is_number
+
+TypeOf = Callable[[Any], Type]
+
+
+class StagedList(Staged):
+    """One column of a list of unknown length: a leaf like a tensor or a number."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: ListType) -> None:
+        self.type = type
+
+
+# ---- the structure of an element
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A tensor or number: one column."""
+
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """The same constant in every element; no column."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A container of fixed structure."""
+
+    parts: Parts
+    children: tuple[Element, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """A list of any length in the list: its columns are lists of lists. ``element`` is None while all are empty."""
+
+    element: Element | None
+
+
+Element = Leaf | Same | Node | Inner
+_COUNT = NumberType(int)  # the column of a list whose elements have no leaf
+
+
+class Spread(Staged):
+    """Stands in a list for as many elements as its columns have, of the structure ``element``."""
+
+    __slots__ = ("columns", "element")
+
+    def __init__(self, element: Element, columns: tuple[StagedList, ...]) -> None:
+        self.element = element
+        self.columns = columns
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse("SG210", "the elements of a list are used as one value", location=here())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
+        raise refuse("SG210", f"{getattr(func, '__name__', func)} takes no list of unknown length", location=here())
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __call__ = __contains__ = _refuse
+    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]  # they never return
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __neg__ = __hash__ = _refuse  # type: ignore[assignment]  # as above
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """A column as it is put together from elements and other columns (those at the positions ``spread``)."""
+
+    items: tuple[Any, ...]
+    spread: tuple[int, ...]
+
+
+def has_spread(value: Any) -> bool:
+    """Whether a list or tuple holds elements that only the run counts."""
+    return any(type(item) is Spread for item in value)
+
+
+# ---- from elements to their structure
+def structure(children: Sequence[Any], type_of: TypeOf) -> Element:
+    """The structure that covers all elements of a list.
+
+    Raises:
+        JoinFailure: there is none, or the list has no element.
+    """
+    element: Element | None = None
+    for child in children:
+        element = cover(element, _spread_structure(child, type_of) if type(child) is Spread else _of(child, type_of))
+    if element is None:
+        raise JoinFailure("SG203", "a list that is always empty")
+    return element
+
+
+def _spread_structure(spread: Spread, type_of: TypeOf) -> Element:
+    return _typed(spread.element, iter([_element_type(type_of(column)) for column in spread.columns]))
+
+
+def _element_type(type_: Type) -> Type:
+    assert isinstance(type_, ListType)
+    return type_.element
+
+
+def _typed(element: Element, given: Iterator[Type]) -> Element:
+    """The same structure with other types of its leaves."""
+    if isinstance(element, Leaf):
+        return Leaf(next(given))
+    if isinstance(element, Node):
+        return replace(element, children=tuple(_typed(child, given) for child in element.children))
+    if isinstance(element, Inner):
+        inner = [_element_type(next(given)) for _ in _leaf_types(element)]
+        return element if element.element is None else Inner(_typed(element.element, iter(inner)))
+    return element
+
+
+def _of(value: Any, type_of: TypeOf) -> Element:
+    if isinstance(value, torch.Tensor) or is_number(value):
+        return Leaf(type_of(value))
+    if type(value) is list:
+        return Inner(structure(value, type_of) if value else None)
+    parts = split(value)
+    if parts is None:
+        return Same(value)
+    if any(type(child) is Spread for child in parts.children):
+        raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
+    return Node(parts, tuple(_of(child, type_of) for child in parts.children))
+
+
+def cover(left: Element | None, right: Element | None) -> Element | None:
+    """The structure that covers both.
+
+    Raises:
+        JoinFailure: there is none.
+    """
+    if left is None or right is None:
+        return left or right
+    if isinstance(left, Leaf) and isinstance(right, Leaf):
+        return Leaf(join_types(left.type, right.type))
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return Inner(cover(left.element, right.element))
+    if isinstance(left, Same) and isinstance(right, Same) and _equal(left.value, right.value):
+        return left
+    if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
+        children = [cover(a, b) for a, b in zip(left.children, right.children)]
+        return Node(left.parts, tuple(child for child in children if child is not None))
+    raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
+
+
+def _equal(left: Any, right: Any) -> bool:
+    return left is right or (type(left) is type(right) and isinstance(left, (str, bytes)) and left == right)
+
+
+def _agree(left: Parts, right: Parts) -> bool:
+    return left.type is right.type and bool(left.context == right.context)
+
+
+def types(element: Element) -> list[Type]:
+    """What each column holds."""
+    return _leaf_types(element) or [_COUNT]
+
+
+def _leaf_types(element: Element | None) -> list[Type]:
+    if isinstance(element, Leaf):
+        return [element.type]
+    if isinstance(element, Node):
+        return [type_ for child in element.children for type_ in _leaf_types(child)]
+    if isinstance(element, Inner):
+        return [ListType(type_) for type_ in (types(element.element) if element.element else [_COUNT])]
+    return []
+
+
+# ---- from elements to columns, and back
+def columns(element: Element, children: Sequence[Any]) -> list[Items]:
+    """The elements of a list, taken apart into the columns of a structure that covers them."""
+    rows = [_spread_leaves(element, c) if type(c) is Spread else _leaves(element, c) or [0] for c in children]
+    spread = tuple(index for index, child in enumerate(children) if type(child) is Spread)
+    return [Items(tuple(row[k] for row in rows), spread) for k in range(len(types(element)))]
+
+
+def _spread_leaves(element: Element, spread: Spread) -> list[Any]:
+    given = iter(spread.columns)
+    return _realigned(element, spread.element, given) or [next(given)]
+
+
+def _realigned(element: Element, mine: Element, given: Iterator[Any]) -> list[Any]:
+    """The columns of a structure for the wider structure ``element``: lists known to be empty fit any."""
+    if isinstance(element, Node) and isinstance(mine, Node):
+        pairs = zip(element.children, mine.children)
+        return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given)]
+    if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
+        return [next(given)] * len(_leaf_types(element))
+    return [next(given) for _ in _leaf_types(element)]
+
+
+def _leaves(element: Element, value: Any) -> list[Any]:
+    if isinstance(element, Leaf):
+        return [value]
+    if isinstance(element, Node):
+        parts = split(value)
+        assert parts is not None
+        return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
+    if isinstance(element, Inner):
+        if element.element is None:
+            return [Items((), ())]
+        return list(columns(element.element, value))
+    return []
+
+
+def rebuild(element: Element, row: Sequence[Any]) -> Any:
+    """The element with these leaves; the lists in it are made anew."""
+    return _rebuild(element, iter(row))
+
+
+def _rebuild(element: Element, row: Iterator[Any]) -> Any:
+    if isinstance(element, Leaf):
+        return next(row)
+    if isinstance(element, Node):
+        return element.parts.rebuild([_rebuild(child, row) for child in element.children])
+    if isinstance(element, Inner):
+        width = len(_leaf_types(element))
+        inner = tuple(next(row) for _ in range(width))
+        return [] if element.element is None else [Spread(element.element, inner)]
+    return element.value
+
+
+def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
+    """The objects in an element that the user could change in place: a list of unknown length has only their values."""
+    if isinstance(element, Inner):
+        yield value
+        if element.element is not None:
+            for child in value:
+                if type(child) is not Spread:
+                    yield from mutable_parts(element.element, child)
+    elif isinstance(element, Node):
+        if not isinstance(value, tuple):
+            yield value
+        parts = split(value)
+        assert parts is not None
+        for child, inner in zip(element.children, parts.children):
+            yield from mutable_parts(child, inner)
+
+
+def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
+    """Whether two structures, one of which covers the other, are the same."""
+    mine, others = (_leaf_types(element) for element in (left, right))
+    return len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))

@@ -1,0 +1,147 @@
+"""From lists of unknown length to their columns in the program, and from a column to tensors."""
+
+from __future__ import annotations
+
+import collections
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
+from stillgraph.trace import lists
+from stillgraph.trace.arms import leaf_node
+from stillgraph.trace.frames import here
+from stillgraph.trace.lists import Items, Spread, StagedList
+from stillgraph.trace.recorder import Recorder
+
+SPREADABLE = (list, tuple, collections.deque)
+
+
+def is_spread(value: Any) -> bool:
+    """Whether a value is a list, tuple or deque whose length only the run knows."""
+    return type(value) in SPREADABLE and lists.has_spread(value)
+
+
+# ---- making and reading columns
+def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()) -> Spread:
+    """All elements of a list as one spread, of a structure that covers the values ``more`` too.
+
+    Raises:
+        CaptureError: the elements have no common structure.
+    """
+    if len(value) == 1 and type(value[0]) is Spread and not more:
+        return value[0]
+    try:
+        element = lists.structure([*value, *more], recorder.type_of)
+    except JoinFailure as failure:
+        raise refuse(failure.code, failure.message, location=here()) from failure
+    types = lists.types(element)
+    parts = lists.columns(element, value)
+    for child in value:
+        if type(child) is not Spread:
+            freeze(recorder, element, child)
+    return Spread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
+
+
+def freeze(recorder: Recorder, element: lists.Element, child: Any) -> None:
+    for part in lists.mutable_parts(element, child):
+        recorder.freeze(part)
+
+
+def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:
+    return define(recorder, ListType(element), leaf_node(recorder, items, ListType(element), "a list"))
+
+
+def define(recorder: Recorder, type_: Type, node: Any) -> Any:
+    """The staged value of a type that a node computes."""
+    value = recorder.instantiate(type_)
+    node.meta["val"] = recorder.to_fake(value)
+    recorder.region.define(value, node)
+    return value
+
+
+def each(
+    recorder: Recorder, spread: Spread, function: Callable[..., Any], *args: Any, cells: Sequence[Any] = ()
+) -> Spread:
+    """A spread whose columns are ``function(column, *args, cell)``."""
+    made = []
+    for index, column in enumerate(spread.columns):
+        given = (*args, leaf_node(recorder, cells[index], column.type.element, "a list")) if cells else args
+        made.append(define(recorder, column.type, recorder.emit("call_function", function, (column, *given), {})))
+    return Spread(spread.element, tuple(made))
+
+
+def element_at(recorder: Recorder, spread: Spread, index: Any) -> Any:
+    row = []
+    for column in spread.columns:
+        node = recorder.emit("call_function", operator.getitem, (column, index), {})
+        row.append(define(recorder, column.type.element, node))
+    element = lists.rebuild(spread.element, row)
+    freeze(recorder, spread.element, element)
+    return element
+
+
+# ---- tensors out of lists
+def torch_call(recorder: Recorder, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A torch function whose first argument is a list of unknown length.
+
+    Raises:
+        CaptureError: the function has no meaning for one, or the elements do not fit.
+    """
+    if function in _JOINING and len(args) <= 2 and kwargs.keys() <= {"dim"}:
+        dim = args[1] if len(args) == 2 else kwargs.get("dim", 0)
+        if isinstance(dim, int):
+            return _joined(recorder, function, args[0], dim, is_new=function is torch.stack)
+    if function in (torch.tensor, torch.as_tensor) and len(args) == 1:
+        return _tensor(recorder, function, args[0], kwargs)
+    raise refuse("SG210", f"torch's {function.__name__} takes a list of unknown length", location=here())
+
+
+_JOINING = (torch.stack, torch.cat, torch.concat, torch.concatenate)
+
+
+def _joined(recorder: Recorder, function: Any, tensors: Any, dim: int, is_new: bool) -> Any:
+    recorder.before_risk()
+    spread = as_spread(recorder, tensors)
+    type_ = _joined_type(spread, dim, is_new)
+    return define(recorder, type_, recorder.emit("call_function", function, (spread.columns[0], dim), {}))
+
+
+def _joined_type(spread: Spread, dim: int, is_new: bool) -> TensorType:
+    element = spread.element
+    if not isinstance(element, lists.Leaf) or not isinstance(element.type, TensorType):
+        raise refuse("SG210", "a list of unknown length that holds other things than tensors becomes a tensor", location=here())
+    type_ = element.type
+    if type_.may_be_none or type_.may_be_number or type_.may_be_unbound:
+        raise refuse("SG210", "a list of unknown length in which not all need be tensors becomes a tensor", location=here())
+    shape = list(type_.shape)
+    rank = len(shape) + is_new
+    if rank == 0:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    dim %= rank
+    if is_new:
+        shape.insert(dim, None)
+    else:
+        shape[dim] = None
+    grad = type_.requires_grad and torch.is_grad_enabled()
+    return TensorType(type_.dtype, type_.device, tuple(shape), grad, type_.grad_differs)
+
+
+_DTYPES = {bool: torch.bool, int: torch.int64}
+
+
+def _tensor(recorder: Recorder, function: Any, data: Any, options: dict[str, Any]) -> Any:
+    """``torch.tensor`` of a list of numbers."""
+    spread = as_spread(recorder, data)
+    type_ = spread.element.type if isinstance(spread.element, lists.Leaf) else None
+    if not isinstance(type_, NumberType) or type_.mixed or type_.may_be_none:
+        raise refuse("SG210", "a tensor is made of a list of unknown length, not all numbers of one kind", location=here())
+    dtype = options.get("dtype") or _DTYPES.get(type_.kind) or torch.get_default_dtype()
+    device = torch.device(options.get("device") or "cpu")
+    node = recorder.emit("call_function", function, (spread.columns[0],), options)
+    return define(recorder, TensorType(dtype, device, (None,), bool(options.get("requires_grad"))), node)
