@@ -20,8 +20,8 @@ from stillgraph.operators import lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.numbers import MEANINGS
-from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped, as_sequence
+from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
+from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sort, sorted_
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
 from stillgraph.program.operations import invoke
@@ -87,6 +87,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         return _call_builtin(function, args, kwargs)
     if isinstance(function, MethodDescriptorType):
+        _refuse_spread(function, args)
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools.partial):
@@ -144,6 +145,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if capture.wants_conversion(function):
         function = capture.convert(function)
     elif is_standard_library(function.__code__.co_filename):
+        _refuse_spread(function, args)
         note_all(args)
     for name in assigned_outer_variables(function.__code__):
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
@@ -215,9 +217,13 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_contents(receiver)
     if lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS:
         return _call_on_spread(receiver, method.__name__, args, kwargs)
+    if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
+        raise refuse("SG210", "a deque with a maximal length that only the run fills", location=here())
     if isinstance(receiver, CONTAINERS):
-        args = tuple(_plain_iterable(a) for a in args) if method.__name__ == "extend" else args
-    elif not isinstance(receiver, CONTAINERS):
+        args = tuple(known_or_list(a) for a in args) if method.__name__ == "extend" else args
+    if not isinstance(receiver, CONTAINERS):
+        if not isinstance(method, BuiltinMethodType) or not _is_torch_builtin(method):
+            _refuse_spread(method, args)
         note_all(args)
         _refuse_hidden_state(method)
     return method(*args, **kwargs)
@@ -232,12 +238,11 @@ def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dic
     return lists.METHODS[name](capture, receiver, *args, **kwargs)
 
 
-def _plain_iterable(iterable: Any) -> Any:
-    """What ``extend`` gets: a list, where only the run knows how many there are."""
-    sequence = as_sequence(iterable)
-    if sequence is None or isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
-        return iterable
-    return list_of(sequence, lambda item: item)
+def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
+    """Refuse to hand a list of unknown length to code that cannot know what it is."""
+    if any(lists.is_spread(argument) for argument in args):
+        name = getattr(function, "__name__", str(function))
+        raise refuse("SG210", f"{name} is given a list of unknown length", location=here())
 
 
 def note_all(args: tuple[Any, ...]) -> None:
@@ -338,6 +343,9 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 
 def _map(function: Any, *iterables: Any) -> Any:
+    known = [known_or_list(iterable) for iterable in iterables]
+    if any(lists.is_spread(iterable) for iterable in known):
+        return list_of(zip_(*known), lambda items: call(function, *items))
     return (call(function, *items) for items in zip(*iterables))
 
 
@@ -345,15 +353,12 @@ def _filter(function: Any, iterable: Any) -> Any:
     from stillgraph.operators.comprehensions import list_of
 
     test = (lambda value: value) if function is None else (lambda value: call(function, value))
-    return iter(list_of(iterable, lambda value: value, test))
+    kept = list_of(iterable, lambda value: value, test)
+    return kept if lists.is_spread(kept) else iter(kept)
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
-    items = iter(iterable)
-    total = initial[0] if initial else next(items)
-    for value in items:
-        total = call(function, total, value)
-    return total
+    return fold(lambda total, value: call(function, total, value), known_or_list(iterable), *initial)
 
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:

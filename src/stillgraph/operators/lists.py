@@ -58,8 +58,11 @@ def _known_element(value: Sequence[Any], index: Any) -> Any:
 
 
 def _cut(capture: Session, value: Sequence[Any], index: slice) -> Any:
-    if index == slice(None):
+    bounds = (index.start, index.stop, index.step)
+    if all(bound is None for bound in bounds):
         return type(value)(value)
+    if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not Spread:
+        return type(value)(list(value)[1:])
     spread = as_spread(capture, value)
     return type(value)([each(capture, spread, operator.getitem, index)])
 

@@ -139,10 +139,34 @@ def _capture_while(context: _Context, test: Callable[[], Any], body: Block) -> E
 
 
 def _must_stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    """Stage a loop, its first iteration apart if only that changes the kind of what it carries (``total = 0``)."""
+    start = context.checkpoint()
     try:
         return _stage(context, test, body)
     except _Unstageable as failure:
-        raise failure.error from None
+        if failure.error.reason.code not in _CHANGES_OF_KIND:
+            raise failure.error from None
+        start.rollback()
+        try:
+            return _first_apart(context, test, body)
+        except (CaptureError, _Unstageable):
+            raise failure.error from None
+
+
+_CHANGES_OF_KIND = ("SG201", "SG202", "SG203", "SG205")
+
+
+def _first_apart(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    def first() -> Exit | None:
+        exit = body()
+        if exit is None or exit.continued is True:
+            return _stage(context, test, body)
+        return exit if exit.certain else _nested(context, exit, lambda: _stage(context, test, body))
+
+    known = test()
+    if isinstance(known, bool):
+        return first() if known else None
+    return branch(context.session, known, first, lambda: None, context.keeps, context.drops)
 
 
 def _undecided(exit: Exit | None) -> bool:
@@ -199,10 +223,7 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
     if not isinstance(length, int):
         if not sequence.stageable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        try:
-            return _stage_for(context, sequence, length, body)
-        except _Unstageable as failure:
-            raise failure.error from None
+        return _must_stage(*_indexed(context, _Index(), sequence, length, body))
     start = context.checkpoint()
     staged: Any = None
     if sequence.stageable and length > context.session.options.unroll_limit:
@@ -258,20 +279,26 @@ class _Index:
         return "the loop's index"
 
 
-def _stage_for(context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
-    index: Place = _Index()
+def _indexed(
+    context: _Context, index: _Index, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
+) -> tuple[_Context, Callable[[], Any], Block]:
+    """A ``for`` loop as one with a test."""
+    place: Place = index
     capture = context.session
 
     def test() -> Any:
-        return index.get() < length
+        return place.get() < length
 
     def one() -> Exit | None:
-        exit = body(sequence.at(index.get()))
-        capture.journal.write(index, index.get() + 1)
+        exit = body(sequence.at(place.get()))
+        capture.journal.write(place, place.get() + 1)
         return exit
 
-    inner = _Context(capture, [index, *context.keeps], context.drops)
-    return _stage(inner, test, one)
+    return _Context(capture, [place, *context.keeps], context.drops), test, one
+
+
+def _stage_for(context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    return _stage(*_indexed(context, _Index(), sequence, length, body))
 
 
 def _try_stage_for(

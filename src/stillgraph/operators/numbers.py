@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -202,24 +203,30 @@ def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
 
 def sum_(iterable: Any, start: Any = 0) -> Any:
     """``sum``: additions from left to right, beginning with ``start``."""
-    iterable = known_or_list(iterable)
-    if lists.is_spread(iterable):
-        return _fold_spread(iterable, start)
-    total = start
-    for value in iterable:
-        total = total + value
-    return total
+    return fold(lambda total, value: total + value, known_or_list(iterable), start)
 
 
-def _fold_spread(items: Any, start: Any) -> Any:
-    """The sum of a list of unknown length."""
+def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
+    """``functools.reduce``: a staged loop over a list of unknown length."""
+    if not lists.is_spread(items):
+        return functools.reduce(function, items, *initial)
+    capture = _capture()
+    if not initial:
+        return fold(function, lists.at(capture, items, slice(1, None)), lists.at(capture, items, 0))
+
+    def all_of_them() -> Any:
+        # the first is apart: what it makes of a 0 to begin with may be of another type
+        return _folded(function, lists.at(capture, items, slice(1, None)), function(initial[0], lists.at(capture, items, 0)))
+
+    return if_exp(items, all_of_them, lambda: initial[0])
+
+
+def _folded(function: Callable[[Any, Any], Any], items: Any, total: Any) -> Any:
     from stillgraph.operators.loops import for_
-
-    total = start
 
     def add(item: Any) -> None:
         nonlocal total
-        total = total + item
+        total = function(total, item)
 
     for_(items, add, keeps=("total",))
     return total

@@ -107,6 +107,9 @@ class Recorder(TorchFunctionMode):
     def before_risk(self) -> None:
         """To be called before an operation is recorded that may raise when the program runs."""
 
+    def before_list(self) -> None:
+        """To be called before a list of unknown length is made."""
+
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
         return None
@@ -332,6 +335,7 @@ class Recorder(TorchFunctionMode):
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
         if isinstance(type_, ListType):
+            self.before_list()
             return StagedList(type_)
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)

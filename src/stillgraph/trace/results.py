@@ -50,7 +50,7 @@ class Results:
             flag = self._output(value.__dict__["flag"])
             return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
         if isinstance(value, Spread):
-            return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
+            raise refuse("SG210", "the elements of a list are returned or stored as one value")
         if isinstance(value, StagedText):
             raise refuse("SG302", "a string with staged values is returned or stored")
         source = self.finder.find(value)
@@ -103,7 +103,12 @@ class Results:
         self._alive.append(value)
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
-        return Container(parts.type, parts.context, tuple(self.template(child) for child in parts.children))
+        return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _child(self, value: Any) -> Template:
+        if not isinstance(value, Spread):
+            return self.template(value)
+        return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
 
     def _is_own_instance(self, value: Any) -> bool:
         """Whether a plain object was made during the capture and holds something staged."""

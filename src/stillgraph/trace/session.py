@@ -171,6 +171,11 @@ class Session(Recorder):
         """Refuse an operation on numbers that may raise in the run where a ``try`` might catch that."""
         refuse_in_try(self)
 
+    def before_list(self) -> None:
+        """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
         effects, values = self.effects_so_far()

@@ -1,7 +1,7 @@
 """Calls: `f(a, *b, k=c)` becomes `call(f, a, *b, k=c)`.
 
-What the caller of `convert` knows to be plain is called as it is, and so are functions that look at the frame they
-are called from. `super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
+What the caller of `convert` knows to be plain is called as it is, unless it is given `*b`: how many arguments those are
+may be for `call` to say. So are functions that look at the frame they are called from. `super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
 """
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
         return _super(node, to)
     if to.looks_at_variables(node):
         return _looks_at_variables(node, to)
-    if callee is not Callee.ORDINARY:
+    starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+    if callee is not Callee.ORDINARY and not (callee is Callee.PLAIN and starred):
         return _with_arguments(node, node.func, to)
     plain = _with_arguments(node, to.expr(node.func), to)
     return to.op("call", [plain.func, *plain.args], node, plain.keywords)
