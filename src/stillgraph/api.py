@@ -28,7 +28,7 @@ from stillgraph.runtime.static_function import BoundStaticFunction, StaticFuncti
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
-from stillgraph.source.convert import convert, is_converted
+from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.recorder import current
@@ -68,7 +68,14 @@ def _show_code(converted: Any) -> None:
         print(converted.code, file=sys.stderr)
 
 
-FRONT_END = FrontEnd(_rewrite, is_converted, SETTINGS.skips)
+def _turn_inside_out(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...], str] | None:
+    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee)
+    if turned is None or turned.emit is None:
+        return None
+    return turned.function, turned.written_cells, turned.emit
+
+
+FRONT_END = FrontEnd(_rewrite, _turn_inside_out, is_converted, SETTINGS.skips)
 
 
 # ---- static functions

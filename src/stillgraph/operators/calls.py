@@ -20,6 +20,7 @@ from stillgraph.operators import lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.comprehensions import list_of
+from stillgraph.operators.generators import call_generator
 from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sort, sorted_
@@ -143,6 +144,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     if capture.wants_conversion(function):
+        produced = call_generator(capture, function, args, kwargs)
+        if produced is not None:
+            return produced
         function = capture.convert(function)
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)

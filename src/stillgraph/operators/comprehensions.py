@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.generators import Produced
 from stillgraph.operators.lists import is_spread
 from stillgraph.operators.loops import for_
 from stillgraph.operators.sequences import as_sequence
@@ -41,8 +42,8 @@ def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
     capture.shelf.append(result)
     try:
         sequence = as_sequence(iterable)
-        if sequence is not None and not isinstance(sequence.length(), int):
-            for_(sequence, one)
+        if isinstance(iterable, Produced) or (sequence is not None and not isinstance(sequence.length(), int)):
+            for_(iterable, one)
         else:
             for item in iterable if sequence is None else sequence.begin():
                 one(item)

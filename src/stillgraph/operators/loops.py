@@ -9,13 +9,14 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.operators.branches import Block, places
+from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined
-from stillgraph.trace.journal import Place
+from stillgraph.trace.journal import MISSING, Place, VariablePlace
 from stillgraph.trace.loops import loop
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
@@ -214,6 +215,8 @@ def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block 
 
 
 def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    if isinstance(iterable, Produced) and not iterable.begun:
+        return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)
     if sequence is None:
         return _unroll(context, iter(iterable), body)
@@ -223,7 +226,7 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
     if not isinstance(length, int):
         if not sequence.stageable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        return _must_stage(*_indexed(context, _Index(), sequence, length, body))
+        return _must_stage(*_indexed(context, _Variable("the loop's index", 0), sequence, length, body))
     start = context.checkpoint()
     staged: Any = None
     if sequence.stageable and length > context.session.options.unroll_limit:
@@ -261,13 +264,13 @@ def _unroll(context: _Context, items: Iterator[Any], body: Callable[[Any], Exit 
     return None
 
 
-class _Index:
-    """The index of a staged ``for`` loop, carried like a variable."""
+class _Variable:
+    """A variable that an operator keeps to itself, carried like one of the user's."""
 
-    key = "index"
-
-    def __init__(self) -> None:
-        self.value: Any = 0
+    def __init__(self, name: str, value: Any) -> None:
+        self.key = (name, id(self))
+        self.name = name
+        self.value = value
 
     def get(self) -> Any:
         return self.value
@@ -276,11 +279,35 @@ class _Index:
         self.value = value
 
     def __str__(self) -> str:
-        return "the loop's index"
+        return self.name
+
+
+def _run_generator(context: _Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run a generator, and the loop's body wherever it yields."""
+    journal = context.session.journal
+    left = _Variable("the loop's exit", NO_EXIT)
+    keeps, drops = ([VariablePlace(place.cell, place.name) for place in places_] for places_ in (context.keeps, context.drops))
+
+    def emit(item: Any) -> Any:
+        for place in (*keeps, *drops):
+            journal.note(place)
+        exit = body(item)
+        for place in drops:
+            place.set(MISSING)  # dead, and no matter for the generator's branches
+        exit = NO_EXIT if exit is None else replace(exit, continued=False)
+        if all(flag is False for flag in exit.flags):
+            return False
+        journal.write(left, exit)
+        return True if exit.certain else any_flag(exit)
+
+    for place in drops:
+        journal.write(place, MISSING)
+    generator.run(emit)
+    return None if all(flag is False for flag in left.value.flags) else left.value
 
 
 def _indexed(
-    context: _Context, index: _Index, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
+    context: _Context, index: _Variable, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
 ) -> tuple[_Context, Callable[[], Any], Block]:
     """A ``for`` loop as one with a test."""
     place: Place = index
@@ -298,7 +325,7 @@ def _indexed(
 
 
 def _stage_for(context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
-    return _stage(*_indexed(context, _Index(), sequence, length, body))
+    return _stage(*_indexed(context, _Variable("the loop's index", 0), sequence, length, body))
 
 
 def _try_stage_for(

@@ -13,10 +13,12 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists, sequences
-from stillgraph.operators.booleans import and_, not_, or_
-from stillgraph.operators.branches import if_exp, select
+from stillgraph.operators.booleans import and_, or_
+from stillgraph.operators.branches import if_, if_exp, select
+from stillgraph.operators.generators import Produced
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
@@ -131,7 +133,12 @@ def reversed_(value: Any) -> Any:
 
 def list_(iterable: Any = ()) -> Any:
     """``list``."""
-    return list(iterable)
+    return list(known_or_list(iterable))
+
+
+def tuple_(iterable: Any = ()) -> Any:
+    """``tuple``."""
+    return tuple(known_or_list(iterable))
 
 
 def _staged(value: Any) -> bool:
@@ -170,6 +177,8 @@ def known_or_list(iterable: Any) -> Any:
     """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
     from stillgraph.operators.comprehensions import list_of
 
+    if isinstance(iterable, Produced) and not iterable.begun:
+        return list_of(iterable, lambda item: item)
     sequence = sequences.as_sequence(iterable)
     if sequence is None or isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
         return iterable
@@ -243,10 +252,9 @@ def all_(iterable: Any) -> Any:
 
 
 def _until(iterable: Any, stop_at: bool) -> Any:
+    if isinstance(iterable, Produced) or lists.is_spread(iterable):
+        return _until_in_loop(iterable, stop_at)
     capture = _capture()
-    iterable = known_or_list(iterable)
-    if lists.is_spread(iterable):
-        return _until_in_spread(iterable, stop_at)
     iterator = iter(iterable)
 
     def go_on() -> Any:
@@ -265,14 +273,24 @@ def _until(iterable: Any, stop_at: bool) -> Any:
     return go_on()
 
 
-def _until_in_spread(items: Any, stop_at: bool) -> Any:
-    """``any`` or ``all`` of a list of unknown length."""
-    from stillgraph.operators.comprehensions import list_of
+def _until_in_loop(iterable: Any, stop_at: bool) -> Any:
+    """``any`` or ``all`` as a loop that may be staged."""
+    from stillgraph.operators.loops import for_
 
     capture = _capture()
-    truths = list_of(items, lambda value: truth_number(capture, value))
-    found = lists.contains(capture, truths, stop_at) if lists.is_spread(truths) else stop_at in truths
-    return found if stop_at else not_(found)
+    found: Any = not stop_at
+
+    def one(value: Any) -> Exit | None:
+        def stop() -> Exit:
+            nonlocal found
+            found = stop_at
+            return BREAK
+
+        known = truth_number(capture, value)
+        return if_(known, stop, keeps=("found",)) if stop_at else if_(known, lambda: None, stop, keeps=("found",))
+
+    for_(iterable, one, keeps=("found",))
+    return found
 
 
 def isinstance_(value: Any, kinds: Any) -> Any:
@@ -363,6 +381,8 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     float: float_,
     bool: bool_,
     len: len_,
+    list: list_,
+    tuple: tuple_,
     range: range_,
     enumerate: enumerate_,
     zip: zip_,

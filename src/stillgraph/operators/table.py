@@ -10,6 +10,7 @@ from stillgraph.operators.branches import continue_, if_, if_exp, result_of
 from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context
+from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.stores import (
     attr,
@@ -55,6 +56,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "list_of": list_of,
         "set_of": set_of,
         "dict_of": dict_of,
+        "generator_of": generator_of,
         "context": context,
         "set_global": set_global,
         "del_global": del_global,

@@ -17,6 +17,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
+from stillgraph.source.generators import inside_out
 from stillgraph.source.names import Names
 from stillgraph.source.parse import FunctionSource, find_function, location
 from stillgraph.source.pipeline import STEPS, STRUCTURE, is_known
@@ -27,7 +28,7 @@ from stillgraph.source.source_map import Listing, listing
 from stillgraph.source.steps import functions, matching
 from stillgraph.source.tree import with_fields
 
-__all__ = ["Converted", "convert", "is_converted"]
+__all__ = ["Converted", "convert", "convert_generator", "is_converted"]
 
 _ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
 
@@ -41,6 +42,7 @@ class Converted:
         file: the user's file.
         steps: (name of a rewrite step, source after it), if they were asked for.
         written_cells: names of the original function's free variables that it assigns, at any depth.
+        emit: of a generator turned inside out, the parameter that takes what it yields.
     """
 
     function: types.FunctionType
@@ -48,6 +50,7 @@ class Converted:
     steps: tuple[tuple[str, str], ...]
     written_cells: tuple[str, ...]
     _rewritten: _Rewritten = field(repr=False)
+    emit: str | None = None
 
     @property
     def code(self) -> str:
@@ -77,8 +80,30 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
     """
     if not isinstance(fn, types.FunctionType):
         raise refuse("SG101", f"{fn!r} is not a function written in Python")
+    converted = _converted(fn, False, operators, watched, plain_callee, keep_steps)
+    assert converted is not None
+    return converted
+
+
+def convert_generator(fn: types.FunctionType, operators: Mapping[str, object], *, watched: frozenset[str] = frozenset(),
+                      plain_callee: Callable[[object], bool] | None = None) -> Converted | None:
+    """Turn a generator inside out (see `source.generators`) and rewrite it as `convert` does.
+
+    Returns:
+        A function with a further keyword, `Converted.emit`; None for a generator with which that cannot be done.
+
+    Raises:
+        CaptureError: as `convert`.
+    """
+    return _converted(fn, True, operators, watched, plain_callee, False)
+
+
+def _converted(fn: types.FunctionType, turned: bool, operators: Mapping[str, object], watched: frozenset[str],
+               plain_callee: Callable[[object], bool] | None, keep_steps: bool) -> Converted | None:
     try:
-        analysis = _analysis(fn)
+        analysis = _analysis(fn, turned)
+        if turned and analysis.emit is None:
+            return None
         callees = known_callees(analysis.scopes.callees, fn, plain_callee)
         rewritten = analysis.rewritten(watched, callees)
     except RecursionError:
@@ -86,7 +111,7 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
     supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
     steps = analysis.steps(watched, callees) if keep_steps else ()
     function = bind(rewritten.code, fn, supplied)
-    return Converted(function, fn.__code__.co_filename, steps, analysis.written_cells, rewritten)
+    return Converted(function, fn.__code__.co_filename, steps, analysis.written_cells, rewritten, analysis.emit)
 
 
 def _operator(name: str, operators: Mapping[str, object], fn: types.FunctionType) -> object:
@@ -122,11 +147,15 @@ class _Rewritten:
 class _Analysis:
     """What is known about one code object, and the ways in which it has been rewritten so far."""
 
-    def __init__(self, code: types.CodeType, source: FunctionSource) -> None:
+    def __init__(self, code: types.CodeType, source: FunctionSource, turned: bool = False) -> None:
         self._source = source
         self._free = code.co_freevars
         self._origin = Origin.of(code)
         self.node: FunctionNode = source.node
+        self.emit: str | None = None
+        turned_node = inside_out(source.node) if turned else None
+        if turned_node is not None:
+            self.node, self.emit = turned_node
         self.scopes = analyse(self.node)
         for kind in self.scopes.node_types:
             if not is_known(kind):
@@ -197,17 +226,17 @@ def _unannotated(arg: ast.arg) -> ast.arg:
     return with_fields(arg, annotation=None)
 
 
-_analyses: dict[int, tuple[weakref.ref[types.CodeType], _Analysis]] = {}
+_analyses: dict[tuple[int, bool], tuple[weakref.ref[types.CodeType], _Analysis]] = {}
 _lock = threading.RLock()
 
 
-def _analysis(fn: types.FunctionType) -> _Analysis:
+def _analysis(fn: types.FunctionType, turned: bool = False) -> _Analysis:
     """The analysis of a function's code, kept for as long as the code lives.
 
     Keyed by identity: two code objects are equal if their text and lines are, even if they come from different files.
     """
     code = fn.__code__
-    key = id(code)
+    key = (id(code), turned)
     known = _analyses.get(key)
     if known is not None and known[0]() is code:
         return known[1]
@@ -218,7 +247,7 @@ def _analysis(fn: types.FunctionType) -> _Analysis:
         known = _analyses.get(key)
         if known is not None and known[0]() is code:
             return known[1]
-        made = _Analysis(code, find_function(code, fn.__globals__))
+        made = _Analysis(code, find_function(code, fn.__globals__), turned)
 
         def forget(dead: weakref.ref[types.CodeType]) -> None:
             if _analyses.get(key, (None,))[0] is dead:

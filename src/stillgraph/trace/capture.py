@@ -38,11 +38,14 @@ class FrontEnd:
 
     Attributes:
         convert: rewrites a function; gives the new one and the names of the outer variables it assigns.
+        turn_inside_out: the same for a generator, as a function that hands out what it yields; gives the name of the
+            parameter for that too, or None where it cannot be done.
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
     """
 
     convert: Callable[[FunctionType, frozenset[str]], tuple[FunctionType, tuple[str, ...]]]
+    turn_inside_out: Callable[[FunctionType, frozenset[str]], tuple[FunctionType, tuple[str, ...], str] | None]
     is_converted: Callable[[CodeType], bool]
     skipped: Callable[[Any], bool]
 
@@ -124,7 +127,14 @@ class _Attempt:
         self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
         self.session = Session(
-            self._convert, front_end.is_converted, front_end.skipped, self.finder, self.inputs.lift, knowledge, options
+            self._convert,
+            self._turn_inside_out,
+            front_end.is_converted,
+            front_end.skipped,
+            self.finder,
+            self.inputs.lift,
+            knowledge,
+            options,
         )
         self.inputs.recorder = self.session
 
@@ -198,11 +208,21 @@ class _Attempt:
 
     def _convert(self, function: FunctionType) -> FunctionType:
         converted, written_cells = self.front_end.convert(function, frozenset(self.knowledge.watch))
+        self._watch(function, written_cells)
+        return converted
+
+    def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
+        turned = self.front_end.turn_inside_out(function, frozenset(self.knowledge.watch))
+        if turned is None:
+            return None
+        self._watch(function, turned[1])
+        return turned[0], turned[2]
+
+    def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
         self.functions.append(function)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
         for name in written_cells:
             self._watch_cell(cells[name], name)
-        return converted
 
     def _watch_cell(self, cell: Any, name: str) -> None:
         """An outer variable that the function assigns: its writes are effects, a number in it is an input."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.trace.frames import is_ours, is_torch
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, VariablePlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
 
@@ -70,6 +70,8 @@ class OlderObjects:
 
     def has(self, place: Place) -> bool:
         """Whether a place belongs to an object that is older than the arm."""
+        if isinstance(place, VariablePlace):
+            return True
         if isinstance(place, CellPlace):
             target: Any = place.cell
         elif isinstance(place, (AttributePlace, ContentsPlace)):

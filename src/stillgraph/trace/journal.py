@@ -132,6 +132,10 @@ class CellPlace:
         return self.name
 
 
+class VariablePlace(CellPlace):
+    """A variable of a block that a generator runs: it belongs to a function further out than the generator's arms."""
+
+
 @dataclass(frozen=True, eq=False)
 class ContentsPlace:
     """The whole contents of a list, dict, set or deque."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, same_dimension
+from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, View, describe, is_empty, is_leaf, same_constant, wants_columns

@@ -56,6 +56,8 @@ class Session(Recorder):
 
     Args:
         convert: rewrites a function; raises `CaptureError` where it cannot.
+        turn_inside_out: rewrites a generator as a function that hands out what it yields to a keyword argument, whose
+            name it gives too; None where it cannot.
         is_converted: whether a code object is rewritten code.
         finder: where objects are found from the call's roots.
         lift: see `Recorder`.
@@ -66,6 +68,7 @@ class Session(Recorder):
     def __init__(
         self,
         convert: Callable[[FunctionType], FunctionType],
+        turn_inside_out: Callable[[FunctionType], tuple[FunctionType, str] | None],
         is_converted: Callable[[CodeType], bool],
         skipped: Callable[[Any], bool],
         finder: Finder,
@@ -75,6 +78,7 @@ class Session(Recorder):
     ) -> None:
         super().__init__(lift, self._demand)
         self._convert = convert
+        self._turn_inside_out = turn_inside_out
         self._is_converted = is_converted
         self.skipped = skipped
         self.finder = finder
@@ -198,6 +202,11 @@ class Session(Recorder):
         """The rewritten form of a function."""
         self.finder.add_function(function)
         return self._convert(function)
+
+    def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
+        """A generator as a function that hands out what it yields, and its parameter for that; None if that is not to be."""
+        self.finder.add_function(generator)
+        return self._turn_inside_out(generator)
 
     def wants_conversion(self, function: FunctionType) -> bool:
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""

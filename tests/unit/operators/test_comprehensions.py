@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
+from torch import Tensor
 
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from tests.unit.trace.agreement import N, P, agree, refusal
@@ -38,11 +38,23 @@ def test_in_a_capture(function: Any) -> None:
     agree(function, P, N)
 
 
-def test_a_filter_that_only_the_run_knows_is_refused() -> None:
-    error = refusal(lambda x: [v for v in x if v > 1], P)
-    assert error.reason.code == "SG206"
-    assert "filter" in str(error)
+def with_their_indices(x: Tensor) -> Any:
+    return [(i, v * 2) for i, v in enumerate(x) if v > 1]
 
 
-def test_a_length_that_only_the_run_knows_is_refused() -> None:
-    assert refusal(lambda x: [v + 1 for v in x[x > 0]], torch.ones(2)).reason.code == "SG206"
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [v for v in x if v > 1],
+        lambda x: [v + 1 for v in x[x > 0]],
+        with_their_indices,
+        lambda x: [w for w in [v for v in x if v > 0] if w > 2],
+    ],
+)
+def test_a_length_that_only_the_run_knows(function: Any) -> None:
+    agree(function, P, N, P + 1)
+
+
+@pytest.mark.parametrize("function", [lambda x: {int(v) for v in x if v > 1}, lambda x: {int(v): v for v in x if v > 1}])
+def test_sets_and_dicts_need_a_known_length(function: Any) -> None:
+    assert refusal(function, P).reason.code == "SG206"

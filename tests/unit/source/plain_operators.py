@@ -114,6 +114,11 @@ def set_of(iterable, element, condition=None):
     return {element(each) for each in iterable if condition is None or condition(each)}
 
 
+def generator_of(iterable, element, condition=None):
+    iterator = iter(iterable)
+    return (element(each) for each in iterator if condition is None or condition(each))
+
+
 def dict_of(iterable, entry, condition=None):
     made = {}
     for each in iterable:
@@ -151,7 +156,8 @@ OPERATORS: dict[str, object] = {
     "set_attr": setattr, "del_attr": delattr, "attr": getattr,
     "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
     "text": lambda template, *values: template.format(*values),
-    "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "context": lambda manager: manager,
+    "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
+    "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,
 }
 

@@ -14,7 +14,9 @@ After::
         return (k, v)
     dict_of(pairs, entry_1)
 
-Others stay Python: several `for`s, generator expressions (they run later), an assignment by `:=` (it belongs to the
+A generator expression becomes `generator_of(xs, …)`, which runs as late as it does.
+
+Others stay Python: several `for`s, an assignment by `:=` (it belongs to the
 function around), and variables that a lambda captures (all of them would see the last value).
 """
 from __future__ import annotations
@@ -28,11 +30,12 @@ from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import Comprehension
 from stillgraph.source.tree import with_fields
 
-_OPERATORS: dict[type[ast.expr], str] = {ast.ListComp: "list_of", ast.SetComp: "set_of", ast.DictComp: "dict_of"}
+_OPERATORS: dict[type[ast.expr], str] = {ast.ListComp: "list_of", ast.SetComp: "set_of", ast.DictComp: "dict_of",
+                                         ast.GeneratorExp: "generator_of"}
 
 
 def comprehension(node: Comprehension, to: Rewriter) -> ast.expr:
-    if isinstance(node, ast.GeneratorExp) or not _converts(node, to):
+    if not _converts(node, to):
         return _plain(node, to)
     loop = node.generators[0]
     args = [to.expr(loop.iter), _element(node, to)]

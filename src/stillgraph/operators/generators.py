@@ -1,0 +1,101 @@
+"""Generators: a loop over one is staged by running the generator, with the loop's body for each ``yield``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.branches import if_
+from stillgraph.trace.exits import BREAK, Exit
+from stillgraph.trace.frames import here
+from stillgraph.trace.session import Session, session
+
+Emit = Callable[[Any], Any]
+"""Takes what is yielded; gives whether the loop over the generator was left."""
+
+_GENERATOR = 0x20  # CO_GENERATOR
+
+
+class Produced:
+    """A generator that has not begun. A loop runs it (`run`); anything else draws from it, as Python would."""
+
+    def __init__(self, run: Callable[[Emit], Any], draw: Callable[[], Iterator[Any]]) -> None:
+        self._run = run
+        self._draw = draw
+        self._drawn: Iterator[Any] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was drawn from it."""
+        return self._drawn is not None
+
+    def run(self, emit: Emit) -> None:
+        """Run the generator to its end, or until ``emit`` says that the loop was left."""
+        self._drawn = iter(())
+
+        def watched(item: Any) -> Any:
+            is_left = emit(item)
+            if is_left is not False:
+                self._drawn = _advanced()
+            return is_left
+
+        self._run(watched)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._drawn is None:
+            self._drawn = self._draw()
+        return next(self._drawn)
+
+    def __getattr__(self, name: str) -> Any:
+        if self._drawn is None:
+            self._drawn = self._draw()
+        return getattr(self._drawn, name)  # send, throw, close
+
+
+def _advanced() -> Iterator[Any]:
+    raise refuse("SG206", "a generator is used again after a loop that left it before its end", location=here())
+    yield
+
+
+def generator_of(
+    iterable: Any, element: Callable[[Any], Any], test: Callable[[Any], Any] | None = None
+) -> Iterator[Any]:
+    """``(element(x) for x in iterable if test(x))``."""
+    iterator = iterable if session() is not None else iter(iterable)
+
+    def draw() -> Iterator[Any]:
+        return (element(item) for item in iterator if test is None or test(item))
+
+    if session() is None:
+        return draw()
+
+    def run(emit: Emit) -> None:
+        from stillgraph.operators.loops import for_
+
+        def one(item: Any) -> Exit | None:
+            def produce() -> Exit | None:
+                return if_(emit(element(item)), lambda: BREAK)
+
+            return produce() if test is None else if_(test(item), produce)
+
+        for_(iterable, one)
+
+    return Produced(run, draw)
+
+
+def call_generator(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a generator function; None where it can only be a generator of Python's."""
+    if not function.__code__.co_flags & _GENERATOR:
+        return None
+    turned = capture.turn_inside_out(function)
+    if turned is None:
+        return None
+    inside_out, name = turned
+    return Produced(
+        lambda emit: inside_out(*args, **kwargs, **{name: emit}), lambda: capture.convert(function)(*args, **kwargs)
+    )

@@ -1,0 +1,95 @@
+"""A generator turned inside out, so that a loop over it can be staged.
+
+Before::
+
+    def loud(chunks, threshold):
+        for chunk in chunks:
+            if chunk.max() > threshold:
+                yield chunk
+
+After::
+
+    def loud(chunks, threshold, *, emit_1):
+        for chunk in chunks:
+            if chunk.max() > threshold:
+                if emit_1(chunk):           # the body of the loop over the generator; whether it left that loop
+                    return
+
+The result is rewritten like any other function. This is possible where nothing can tell the difference: each ``yield``
+is a statement, and none stands inside ``with`` or ``try``, which would see what the loop's body raises.
+"""
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from stillgraph.source import build
+from stillgraph.source.names import Names
+from stillgraph.source.scopes import FunctionNode, analyse
+from stillgraph.source.tree import child_nodes, with_fields
+
+
+class InsideOut(NamedTuple):
+    """A generator turned inside out, and the name of the parameter that takes what it yields."""
+
+    node: ast.FunctionDef
+    emit: str
+
+
+class _NotPossible(Exception):
+    """A ``yield`` stands where it cannot become a call."""
+
+
+def inside_out(node: FunctionNode) -> InsideOut | None:
+    """The generator with its ``yield``s as calls, or None where that would not mean the same."""
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    names = Names(analyse(node).names)
+    emit = names.fresh("emit")
+    try:
+        body = _block(node.body, emit, names)
+    except _NotPossible:
+        return None
+    parameter = ast.arg(emit, None, **build.span(node))
+    args = with_fields(node.args, kwonlyargs=[*node.args.kwonlyargs, parameter],
+                       kw_defaults=[*node.args.kw_defaults, None])
+    return InsideOut(with_fields(node, args=args, body=body), emit)
+
+
+def _block(nodes: list[ast.stmt], emit: str, names: Names) -> list[ast.stmt]:
+    return [_statement(node, emit, names) for node in nodes]
+
+
+def _statement(node: ast.stmt, emit: str, names: Names) -> ast.stmt:
+    match node:
+        case ast.Expr(value=ast.Yield(value=value)):
+            return _leave_if(emit, value or build.constant(None, node), node)
+        case ast.Expr(value=ast.YieldFrom(value=iterable)) if not _yields(iterable):
+            item = names.fresh("item")
+            body = [_leave_if(emit, build.load(item, iterable), node)]
+            return ast.For(build.store(item, iterable), iterable, body, [], None, **build.span(node))
+        case ast.If() | ast.For() | ast.While():
+            if any(_yields(child) for child in child_nodes(node) if not isinstance(child, ast.stmt)):
+                raise _NotPossible
+            return with_fields(node, body=_block(node.body, emit, names), orelse=_block(node.orelse, emit, names))
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node
+    if _yields(node):
+        raise _NotPossible
+    return node
+
+
+def _leave_if(emit: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+    if _yields(value):
+        raise _NotPossible
+    test = build.call(build.load(emit, value), [value], value)
+    return ast.If(test, [ast.Return(None, **build.span(at))], [], **build.span(at))
+
+
+def _yields(node: ast.AST) -> bool:
+    """Whether a node contains a ``yield`` of the function it stands in."""
+    if isinstance(node, ast.Yield | ast.YieldFrom):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return False
+    return any(map(_yields, child_nodes(node)))
