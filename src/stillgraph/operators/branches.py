@@ -11,6 +11,7 @@ from stillgraph.operators.truth import truth
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.recursion import Pending
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
@@ -61,6 +62,14 @@ def continue_(
     return stage_rest(capture, exit, rest, places(keeps, rest), places(drops, rest))
 
 
+def return_(value: Any) -> Exit:
+    """``return value``, in a block."""
+    capture = session()
+    if capture is not None and isinstance(value, Pending):
+        return capture.tail_call(value)
+    return Return(value)
+
+
 def result_of(exit: Exit | None) -> Any:
     """What a function returns whose body ended with ``exit``."""
     if exit is None:
@@ -69,6 +78,8 @@ def result_of(exit: Exit | None) -> Any:
         return exit.value
     capture = session()
     assert capture is not None
+    if exit.continued is not False:
+        return exit  # of a function that is being recorded as a loop: some path calls it anew
     return select(capture, exit.returned, lambda: exit.value, lambda: None)
 
 

@@ -21,6 +21,7 @@ from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sort, sorted_
@@ -31,6 +32,7 @@ from stillgraph.trace.join import Unjoined, UnjoinedMethod
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Restart
 
 _MUTATORS = frozenset(
     {
@@ -143,11 +145,14 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     manager = _context_manager(function)
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
+    original = function
     if capture.wants_conversion(function):
         produced = call_generator(capture, function, args, kwargs)
         if produced is not None:
             return produced
         function = capture.convert(function)
+        if original.__code__ in capture.knowledge.recursive:
+            return call_recursive(capture, original, function, args, kwargs)
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
@@ -156,18 +161,22 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         capture.journal.note(CellPlace(cell, name))
     if not capture.in_arm:
         return function(*args, **kwargs)
-    return _call_in_arm(capture, function, args, kwargs)
+    return _call_in_arm(capture, original, function, args, kwargs)
 
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows
 
 
-def _call_in_arm(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    code = function.__code__
+def _call_in_arm(
+    capture: Session, original: FunctionType, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    code = original.__code__
     capture.calls[code] += 1
     try:
         if capture.calls[code] > _DEEPEST:
-            raise refuse("SG207", f"'{function.__name__}' calls itself under a staged condition", location=here())
+            if code in capture.knowledge.recursive or not capture.is_rewritten(function.__code__):
+                raise refuse("SG207", f"'{function.__name__}' calls itself under a staged condition", location=here())
+            raise Restart("recursive", code)
         return function(*args, **kwargs)
     finally:
         capture.calls[code] -= 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from stillgraph.operators.booleans import and_, in_, is_, is_none, not_, or_
-from stillgraph.operators.branches import continue_, if_, if_exp, result_of
+from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context
@@ -24,7 +24,7 @@ from stillgraph.operators.stores import (
     set_item,
 )
 from stillgraph.operators.strings import assert_, text
-from stillgraph.trace.exits import BREAK, CONTINUE, Return
+from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "result_of": result_of,
         "BREAK": BREAK,
         "CONTINUE": CONTINUE,
-        "Return": Return,
+        "Return": return_,
         "and_": and_,
         "or_": or_,
         "not_": not_,

@@ -47,12 +47,6 @@ def lower_numbers(program: Program) -> Program:
     return replace(program, graph=root.translate([None] * len(placeholders(program.graph)), None))
 
 
-_PYTHON_ALONE = {
-    operations.sort_order: "the program sorts by values that only the run knows",
-    operator.is_: "the program asks whether two tensors are one object",
-}
-
-
 @dataclass(eq=False)
 class Number:
     """A number: its kind, and how its tensor and its symbol are made. Each is made once, when first asked for."""
@@ -172,8 +166,6 @@ class _Region:
             self._cond(node, holder)
         elif node.target is WHILE:
             self._while(node, holder)
-        elif node.op == "call_function" and node.target in _PYTHON_ALONE:
-            raise refuse("SG402", _PYTHON_ALONE[node.target], location=node.meta.get("location"))
         elif node.target is operations.invoke:
             name = getattr(node.args[0], "__qualname__", str(node.args[0]))
             raise refuse("SG402", f"the program calls {name} anew at every run", location=node.meta.get("location"))

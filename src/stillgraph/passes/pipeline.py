@@ -14,12 +14,14 @@ from stillgraph.passes.numbers import lower_numbers
 from stillgraph.passes.operands import tidy_operands
 from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing
+from stillgraph.passes.python_alone import refuse_python_alone
 from stillgraph.passes.raising import lower_raising
 from stillgraph.program.program import Program
 
 Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
+    refuse_python_alone,
     drop_printing,
     lower_raising,
     drop_dead_code,

@@ -216,4 +216,18 @@ def repeated(items: list[Any], count: int) -> list[Any]:
     return items * count
 
 
-EFFECTFUL = frozenset({print_, raise_, raise_text, assert_})
+# ---- recursion
+def recursion(name: str, body: Any, entries: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+    """The first call of a region that calls itself: ``body(*entries, *operands)``, ``operands`` being the same for all.
+
+    The native lowering makes it a function; nothing runs it as it stands.
+    """
+    raise NotImplementedError
+
+
+def recurse(name: str, *args: Any) -> Any:
+    """A call, inside the body of the `recursion` of that name, of the body."""
+    raise NotImplementedError
+
+
+EFFECTFUL = frozenset({print_, raise_, raise_text, assert_, recursion, recurse})

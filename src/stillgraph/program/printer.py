@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.operations import build_list
+from stillgraph.program.operations import build_list, recurse, recursion
 from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -38,6 +38,7 @@ _INFIX = {
 }
 _WIDTH = 72
 _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
+_MANY = (_COND, _WHILE, recursion, recurse)  # they give several values
 
 
 def render(program: Program) -> str:
@@ -137,7 +138,7 @@ def _region(module: fx.GraphModule, indent: str) -> list[str]:
 def _is_part(node: fx.Node) -> bool:
     """Whether a node only names one output of a branch or loop."""
     return (
-        node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0].target in (_COND, _WHILE)
+        node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0].target in _MANY
     )
 
 
@@ -161,6 +162,15 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
             *_child(module, test, indent + "  test ", indent + "       "),
             *_child(module, body, indent + "  body ", indent + "       "),
         ]
+    if node.target is recursion:
+        name, body, entries, _ = node.args
+        names = [p.name for p in _placeholders(module, body)]
+        given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]
+        head = f"{indent}{_outputs(node)}recursive {name}({given})"
+        return [_with_place(head, place), *_child(module, body, indent + "  body ", indent + "       ")]
+    if node.target is recurse:
+        inner = ", ".join(_argument(a) for a in node.args[1:])
+        return [_with_place(f"{indent}{_outputs(node)}{node.args[0]}({inner})", place)]
     return [_with_place(f"{indent}{node.name} = {_expression(node)}", place)]
 
 

@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
-from stillgraph.program.operations import unbound
+from stillgraph.program.operations import recursion, unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
 from stillgraph.program.types import ListType
 
@@ -102,6 +102,8 @@ def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         _branch(module, node, where)
     elif node.target is _WHILE:
         _loop(module, node, where)
+    elif node.target is recursion:
+        _recursion(module, node, where)
     elif node.target is operator.getitem and isinstance(source := node.args[0], fx.Node):
         count = len(source.meta["val"]) if source.target in (_COND, _WHILE) else None
         if count is not None and not (isinstance(node.args[1], int) and 0 <= node.args[1] < count):
@@ -132,6 +134,16 @@ def _loop(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         given = _region(inner, place)
         if len(given) != results:
             raise _fault(place, f"gives {len(given)} values, not {results}")
+
+
+def _recursion(module: fx.GraphModule, node: fx.Node, where: str) -> None:
+    _, body, entries, operands = node.args
+    place = f"the body of '{node.name}' in {where}"
+    inner = _child(module, body, place)
+    _takes(inner, len(entries) + len(operands), place)  # type: ignore[arg-type]
+    given, count = _region(inner, place), len(_values(node, where))
+    if len(given) != count:
+        raise _fault(place, f"gives {len(given)} values, not {count}")
 
 
 def _values(node: fx.Node, where: str) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.context import Context
-from stillgraph.program.operations import bound, build_list, unbound
+from stillgraph.program.operations import bound, build_list, recurse, recursion, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
 
@@ -69,6 +69,7 @@ class _Writer:
     objects: dict[str, Any] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     names: dict[fx.Node, str] = field(default_factory=dict)
+    functions: dict[Any, str] = field(default_factory=dict)  # of the recursions, by name
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -204,7 +205,7 @@ class _Block:
         elif node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0] in self._parts:
             writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]
         else:
-            text = self._expression(node)
+            text = self._recursion(node) if node.target is recursion else self._expression(node)
             if node.users:
                 writer.names[node] = writer.fresh(node.name)
                 writer.line(f"{writer.names[node]} = {text}")
@@ -223,6 +224,8 @@ class _Block:
             return f"{_PREFIX[target]}{args[0]}"
         if target is build_list:
             return self._list_display(*node.args)
+        if target is recurse:
+            return f"{self.writer.functions[node.args[0]]}({', '.join(args[1:])})"  # type: ignore[index]
         if target is operator.getitem:
             return f"{_primary(args[0])}[{self._index(node.args[1])}]"
         if target is operator.setitem:
@@ -321,6 +324,21 @@ class _Block:
         if changed:
             writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
         writer.depth -= 1
+
+    def _recursion(self, node: fx.Node) -> str:
+        """Write a region that calls itself as a function, which sees the variables around it; its first call."""
+        name, body, entries, operands = node.args
+        writer = self.writer
+        writer.functions[name] = writer.fresh(str(name))
+        module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]
+        stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")[: len(entries)]]  # type: ignore[arg-type]
+        self._bind(module, operands, stems)
+        writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")
+        writer.depth += 1
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
+        writer.depth -= 1
+        return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"  # type: ignore[union-attr]
 
     def _bind(self, module: fx.GraphModule, operands: Any, carried: list[str] | None = None) -> None:
         """Let a region's placeholders be the variables of the block around it."""

@@ -96,6 +96,10 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.watch |= {code.co_name for code in restart.what}
     elif restart.kind == "convert_libraries":
         knowledge.convert_libraries = True
+    elif restart.kind == "recursive":
+        knowledge.recursive.add(restart.what)
+    elif restart.kind == "not_tail":
+        knowledge.not_tail.add(restart.what)
     elif restart.kind == "aliases":
         knowledge.aliases_matter = True
     else:
@@ -198,7 +202,8 @@ class _Attempt:
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
         try:
-            if plain and not self.front_end.is_converted(self.function.__code__):
+            staged = plain and self.function.__code__ in self.knowledge.recursive
+            if plain and not staged and not self.front_end.is_converted(self.function.__code__):
                 return self.session.convert(self.function)(*args, **kwargs)
             if plain or not isinstance(self.function, FunctionType):
                 return call(self.function, *args, **kwargs)

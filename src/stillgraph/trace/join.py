@@ -302,7 +302,8 @@ class Joiner:
     def _one_sided(self, left: Any, right: Any, place: str, widen: Callable[[Type], Type]) -> Build:
         empty, value = (left, right) if is_empty(left) else (right, left)
         if is_empty(value):
-            return lambda _: MISSING if value is DEAD else value
+            held = empty if value is DEAD else value
+            return lambda _: MISSING if held is DEAD else held
         if is_leaf(value):
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value

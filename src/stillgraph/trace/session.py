@@ -21,6 +21,7 @@ from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
@@ -36,6 +37,8 @@ class Knowledge:
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     aliases_matter: bool = False  # which arguments are one and the same object
+    recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
+    not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
     keep: set[tuple[Any, str]] = field(default_factory=set)  # ... that turned out to be needed as constants
 
@@ -88,6 +91,7 @@ class Session(Recorder):
         self.failures: list[tuple[Effect, ...]] = []
         self.splits = 0  # how often something was done twice for want of a join
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
+        self.recursions: dict[CodeType, Recursion | TailCalls] = {}  # functions recorded as recursive, by their code
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -193,6 +197,13 @@ class Session(Recorder):
         with torch._C.DisableTorchFunction():
             results = Results(self, self.finder)
             return results.effects(list(self.journal.written(0).values()), self.outer_cells), results.outputs
+
+    def tail_call(self, value: Pending) -> Exit:
+        """The exit of a block that returns what a recursive call gives."""
+        recursion = self.recursions.get(value.__dict__["_code"])
+        if not isinstance(recursion, TailCalls):
+            value._use()
+        return recursion.returned(value)
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -1,0 +1,80 @@
+"""Calls of a function that calls itself where only the run knows how often."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType, FunctionType
+from typing import Any
+
+from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.frames import here
+from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, TailCalls, arguments_of, as_calls, as_loop
+from stillgraph.trace.session import Session
+from stillgraph.trace.signals import Restart
+
+
+def call_recursive(
+    capture: Session, original: FunctionType, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function known to be recursive: the first call stages it, those inside belong to that one.
+
+    Raises:
+        Restart: the function turned out not to call itself in tail position only.
+        CaptureError: what it takes or gives cannot be one type for all calls.
+    """
+    code = original.__code__
+    signature = inspect.signature(original)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()  # each call gives the same arguments, be they left out or not
+    given = dict(bound.arguments)
+
+    def call(values: Given) -> Any:
+        complete = inspect.BoundArguments(signature, values)  # type: ignore[arg-type]  # any mapping in order does
+        return function(*complete.args, **complete.kwargs)
+
+    active = capture.recursions.get(code)
+    if active is not None:
+        return _again(active, original, given)
+    try:
+        if code not in capture.knowledge.not_tail:
+            return _loop(capture, code, call, given)
+        return _calls(capture, code, call, given)
+    except NotATailCall as signal:
+        raise Restart("not_tail", signal.code) from None
+    except JoinFailure as failure:
+        if code not in capture.knowledge.not_tail:
+            raise Restart("not_tail", code) from None
+        message = f"'{original.__name__}' calls itself under a staged condition: {failure.message}"
+        raise refuse("SG207", message, location=here()) from failure
+    except CaptureError:
+        if code in capture.knowledge.not_tail:
+            raise
+        raise Restart("not_tail", code) from None
+
+
+def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) -> Any:
+    try:
+        return active.call(given)
+    except JoinFailure as failure:
+        message = f"'{original.__name__}' calls itself under a staged condition: {failure.message}"
+        raise refuse("SG207", message, location=here()) from failure
+
+
+def _loop(capture: Session, code: CodeType, call: Call, given: Given) -> Any:
+    tail = TailCalls(capture, code, arguments_of(given))
+    capture.recursions[code] = tail
+    try:
+        return as_loop(capture, tail, call)
+    finally:
+        del capture.recursions[code]
+
+
+def _calls(capture: Session, code: CodeType, call: Call, given: Given) -> Any:
+    def belongs_to(recursion: Recursion | None) -> None:
+        if recursion is None:
+            del capture.recursions[code]
+        else:
+            capture.recursions[code] = recursion
+
+    return as_calls(capture, belongs_to, code.co_name, call, given)

@@ -1,0 +1,35 @@
+"""What only Python can do has no form in a whole graph."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.values import value_of
+from stillgraph.program import operations
+from stillgraph.program.graphs import regions
+from stillgraph.program.program import Program
+from stillgraph.program.types import ListType
+
+_REASONS: dict[Any, str] = {
+    operations.recursion: "the program has a recursion, which no graph format knows",
+    operations.sort_order: "the program sorts by values that only the run knows",
+    operator.is_: "the program asks whether two tensors are one object",
+}
+
+
+def refuse_python_alone(program: Program) -> Program:
+    """The program, if a whole graph can express it.
+
+    Raises:
+        CaptureError: it recurs, sorts, compares identities, or keeps a list of unknown length.
+    """
+    for region in regions(program.graph):
+        for node in region.graph.nodes:
+            reason = _REASONS.get(node.target) if node.op == "call_function" else None
+            if reason is None and isinstance(value_of(node), ListType):
+                reason = "the program keeps a list of which only the run knows the length"
+            if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
+                raise refuse("SG402", reason, location=node.meta.get("location"))
+    return program
