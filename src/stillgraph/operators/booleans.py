@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
@@ -79,6 +81,8 @@ def is_(left: Any, right: Any) -> Any:
         if origin is not None:
             sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
             return select(capture, origin.flag, *sides)
+        if id(value) in capture.frozen and type(value) is type(other):
+            raise refuse("SG305", f"a {type(value).__name__} is one of several copies of one: 'is' has no answer", location=here())
         if isinstance(value, StagedBool) and isinstance(other, bool):
             return value if other else not_(value)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):

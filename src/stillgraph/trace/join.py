@@ -209,6 +209,9 @@ class Joiner:
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     _flag: int | None = None
+    _joined: dict[tuple[int, int], Build] = field(default_factory=dict)  # mutable containers that met before
+    _partners: dict[tuple[int, int], int] = field(default_factory=dict)  # (side, container): what it met
+    _apart: set[int] = field(default_factory=set)  # containers with two names on one path that are two on the other
 
     def join(self, left: Any, right: Any, place: str) -> Build:
         """How to build the joined value out of the instantiated ``pairs``.
@@ -254,11 +257,34 @@ class Joiner:
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
+        known = self._joined.get((id(left), id(right)))
+        if known is not None:
+            return known
         builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
 
+    def _once(self, left: Any, right: Any, build: Build) -> Build:
+        """A build that gives one object however many places hold these two: two names stay names of one container."""
+        if isinstance(left, (tuple, slice, Exit)):
+            return build
+        for side, (mine, other) in enumerate(((left, right), (right, left))):
+            if self._partners.setdefault((side, id(mine)), id(other)) != id(other):
+                self._apart.add(id(mine))
+        made: list[Any] = []
+
+        def build_once(outs: Sequence[Any]) -> Any:
+            if not made:
+                made.append(build(outs))
+                if {id(left), id(right)} & self._apart:
+                    self.recorder.freeze(made[0])
+            return made[0]
+
+        self._joined[id(left), id(right)] = build_once
+        return build_once
+
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
+        build = self._once(left, right, build)
         if not (self.is_older(left) or self.is_older(right)):
             return build
         flag = self._take_flag(place)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.aliases import mutable_containers, with_other_names
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
-from stillgraph.trace.journal import Place
+from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -32,6 +33,7 @@ class _Loop:
     places: dict[Hashable, Place]
     state: dict[Hashable, State]
     exit: State
+    shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
 
     def all_states(self) -> list[State]:
         """The states of the places and of the exit, in the order in which they are carried."""
@@ -76,6 +78,8 @@ def loop(
     )
     skip = {place.key for place in dropped}
     for _ in range(_MAX_ROUNDS):
+        rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
+        state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
         arm, inputs = _run_body(state, body)
         if _settle(state, arm, inputs, mark, skip):
             return _close(state, test, arm, inputs)
@@ -111,9 +115,18 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
             key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()
         }
         build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
+    _freeze_shared(loop_, inputs)
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, body, loop_.noted)
     return arm, inputs
+
+
+def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
+    """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
+    for key in loop_.shared:
+        if isinstance(loop_.state[key], (Tree, Listed)):
+            for container in mutable_containers(values[key]):
+                loop_.recorder.freeze(container)
 
 
 def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
@@ -170,9 +183,14 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     node = recorder.emit("call_function", torch.ops.higher_order.while_loop, (), {})
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
+    _refuse_lost_names(loop_, arm, inputs)
     for key, state in loop_.state.items():
         if slots_of(state):
-            recorder.journal.write(loop_.places[key], build(state, lambda _: next(values)))
+            entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
+            recorder.journal.write(loop_.places[key], result)
+            if key in loop_.shared and isinstance(state, (Tree, Listed)):
+                for container in (*mutable_containers(entry), *mutable_containers(result)):
+                    recorder.freeze(container)
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
 
@@ -188,6 +206,19 @@ def _freeze(recorder: Recorder, state: State, value: Any, view: View) -> None:
     elif isinstance(state, Tree):
         for child, inner in zip(state.children, parts.children):
             _freeze(recorder, child, inner, view)
+
+
+def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> None:
+    """Refuse an iteration that leaves one container in two places: behind the loop they would be two."""
+    seen: dict[int, Any] = {}
+    for key, state in loop_.state.items():
+        place = loop_.places[key]
+        if isinstance(place, ContentsPlace) or not isinstance(state, (Tree, Listed)):
+            continue
+        mine = {id(c): c for c in mutable_containers(arm.value(place, inputs.get(key, place.get())))}
+        if mine.keys() & seen.keys():
+            raise JoinFailure("SG203", f"'{place}' and another place hold the same container after an iteration")
+        seen.update(mine)
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

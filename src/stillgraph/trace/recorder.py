@@ -73,6 +73,7 @@ class Recorder(TorchFunctionMode):
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self._demanded = demanded
@@ -125,11 +126,11 @@ class Recorder(TorchFunctionMode):
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""
-        return id(target) in self.origins or id(target) in self._sides
+        return id(target) in self.origins or id(target) in self._sides or id(target) in self.frozen
 
     def freeze(self, value: Any) -> None:
-        """Remember an object whose values only a list of unknown length keeps: it may not be changed any more."""
-        self._sides[id(value)] = value
+        """Remember a container that is one of several copies of one: it may not be changed any more."""
+        self.frozen[id(value)] = value
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

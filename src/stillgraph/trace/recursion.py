@@ -21,7 +21,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.exits import CONTINUE, Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, is_empty
 from stillgraph.trace.journal import Place
-from stillgraph.trace.loop_state import Fixed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
+from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.loops import loop
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -275,13 +275,13 @@ def _record(state: Recursion, call: Call) -> tuple[Arm, dict[Hashable, Any]]:
 
 def _freeze_copies(recorder: Recorder, state: State, value: Any, depth: int = 0) -> None:
     """Let nobody change a container that stands for another one in each call."""
-    if not isinstance(state, Tree) or is_empty(value):
+    if not isinstance(state, (Tree, Listed)) or is_empty(value):
         return
     if depth > 0 and not isinstance(value, tuple):
         recorder.freeze(value)
     parts = split(value)
     assert parts is not None
-    for child, inner in zip(state.children, parts.children):
+    for child, inner in zip(state.children if isinstance(state, Tree) else (), parts.children):
         _freeze_copies(recorder, child, inner, depth + 1)
 
 

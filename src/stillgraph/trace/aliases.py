@@ -1,0 +1,46 @@
+"""Two names for one container: what a loop carries is rebuilt in each iteration, so other names would be left behind."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from stillgraph.trace.containers import split
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.heap import OlderObjects
+from stillgraph.trace.join import is_empty
+from stillgraph.trace.journal import MISSING, ContentsPlace, Place
+from stillgraph.trace.recorder import Recorder
+
+
+def mutable_containers(value: Any) -> Iterator[Any]:
+    """The containers in a value that can be changed in place."""
+    queue = [value]
+    while queue:
+        item = queue.pop()
+        parts = None if is_empty(item) else split(item)
+        if parts is None:
+            continue
+        if not isinstance(item, (tuple, slice, Exit)):
+            yield item
+        queue.extend(parts.children)
+
+
+def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]:
+    """Those of some places whose containers something else leads to as well."""
+    places = [place for place in places if not isinstance(place, ContentsPlace)]
+    held = [(place, place.get()) for place in places]
+    found = [(place, list(mutable_containers(value))) for place, value in held]
+    counts = collections.Counter(id(container) for _, containers in found for container in containers)
+    if not counts:
+        return []
+    try:
+        for place in places:
+            place.set(MISSING)
+        older = OlderObjects(recorder)
+        older.look()
+    finally:
+        for place, value in held:
+            place.set(value)
+    return [place for place, inside in found if any(counts[id(c)] > 1 or older.holds(c) for c in inside)]
