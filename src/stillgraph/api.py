@@ -51,9 +51,14 @@ def _is_torch_builtin(value: Any) -> bool:
     return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
 
 
-def _rewrite(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...]]:
+def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> tuple[FunctionType, tuple[str, ...]]:
     converted = convert(
-        function, OPERATORS, watched=watched, plain_callee=_plain_callee, keep_steps=SETTINGS.code_level > 0
+        function,
+        OPERATORS,
+        watched=watched,
+        plain_callee=_plain_callee,
+        keep_steps=SETTINGS.code_level > 0,
+        tries=tries,
     )
     if SETTINGS.code_level > 0:
         _show_code(converted)
@@ -68,8 +73,10 @@ def _show_code(converted: Any) -> None:
         print(converted.code, file=sys.stderr)
 
 
-def _turn_inside_out(function: FunctionType, watched: frozenset[str]) -> tuple[FunctionType, tuple[str, ...], str] | None:
-    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee)
+def _turn_inside_out(
+    function: FunctionType, watched: frozenset[str], tries: bool
+) -> tuple[FunctionType, tuple[str, ...], str] | None:
+    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
     if turned is None or turned.emit is None:
         return None
     return turned.function, turned.written_cells, turned.emit

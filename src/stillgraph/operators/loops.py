@@ -26,24 +26,24 @@ NO_EXIT = Exit()
 
 
 @dataclass
-class _Context:
+class Context:
     """A loop of the user's during capture."""
 
     session: Session
     keeps: list[Any]
     drops: list[Any]
 
-    def checkpoint(self) -> _Checkpoint:
+    def checkpoint(self) -> Checkpoint:
         """A point to which the capture can go back."""
         journal = self.session.journal
         mark = journal.mark
         for place in (*self.keeps, *self.drops):
             journal.note(place)
-        return _Checkpoint(self.session, mark, self.session.region.mark())
+        return Checkpoint(self.session, mark, self.session.region.mark())
 
 
 @dataclass
-class _Checkpoint:
+class Checkpoint:
     session: Session
     journal: int
     region: Mark
@@ -62,7 +62,7 @@ class _Unstageable(Exception):
         self.error = error
 
 
-def _stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
     try:
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
@@ -71,7 +71,7 @@ def _stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | No
         raise _Unstageable(error) from error
 
 
-def _try_stage(context: _Context, test: Callable[[], Any], body: Block, start: _Checkpoint) -> Any:
+def _try_stage(context: Context, test: Callable[[], Any], body: Block, start: Checkpoint) -> Any:
     """The exit of the staged loop, or the error why there is none; then everything is as at ``start``."""
     start.rollback()
     again = context.checkpoint()
@@ -96,7 +96,7 @@ def while_(
     if capture is None:
         return _plain_while(test, body, orelse)
     blocks = (test, body, orelse)
-    context = _Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
+    context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
     return _finish(context, _capture_while(context, test, body), orelse)
 
 
@@ -108,7 +108,7 @@ def _plain_while(test: Callable[[], Any], body: Block, orelse: Block | None) -> 
     return None if orelse is None else orelse()
 
 
-def _capture_while(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+def _capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
     capture = context.session
 
     def staged_test() -> Any:
@@ -139,7 +139,7 @@ def _capture_while(context: _Context, test: Callable[[], Any], body: Block) -> E
             return exit
 
 
-def _must_stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+def _must_stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
     """Stage a loop, its first iteration apart if only that changes the kind of what it carries (``total = 0``)."""
     start = context.checkpoint()
     try:
@@ -157,7 +157,7 @@ def _must_stage(context: _Context, test: Callable[[], Any], body: Block) -> Exit
 _CHANGES_OF_KIND = ("SG201", "SG202", "SG203", "SG205")
 
 
-def _first_apart(context: _Context, test: Callable[[], Any], body: Block) -> Exit | None:
+def _first_apart(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
     def first() -> Exit | None:
         exit = body()
         if exit is None or exit.continued is True:
@@ -179,7 +179,7 @@ def _undecided(exit: Exit | None) -> bool:
     )
 
 
-def _nested(context: _Context, exit: Exit | None, rest: Block) -> Exit | None:
+def _nested(context: Context, exit: Exit | None, rest: Block) -> Exit | None:
     """The remaining iterations, in an arm for when this one did not leave the loop."""
     assert exit is not None
     left = replace(exit, continued=False)
@@ -199,7 +199,7 @@ def for_(
     capture = session()
     if capture is None:
         return _plain_for(iterable, body, orelse)
-    context = _Context(capture, list(places(keeps, body, orelse)), list(places(drops, body, orelse)))
+    context = Context(capture, list(places(keeps, body, orelse)), list(places(drops, body, orelse)))
     if isinstance(iterable, Unjoined):
         again = functools.partial(for_, body=body, orelse=orelse, keeps=keeps, drops=drops)
         return capture.either_block(iterable, again, context.keeps, context.drops)
@@ -214,7 +214,7 @@ def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block 
     return None if orelse is None else orelse()
 
 
-def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
     if isinstance(iterable, Produced) and not iterable.begun:
         return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)
@@ -226,7 +226,7 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
     if not isinstance(length, int):
         if not sequence.stageable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        return _must_stage(*_indexed(context, _Variable("the loop's index", 0), sequence, length, body))
+        return _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
     start = context.checkpoint()
     staged: Any = None
     if sequence.stageable and length > context.session.options.unroll_limit:
@@ -253,7 +253,7 @@ def _capture_for(context: _Context, iterable: Any, body: Callable[[Any], Exit | 
     return None
 
 
-def _unroll(context: _Context, items: Iterator[Any], body: Callable[[Any], Exit | None]) -> Exit | None:
+def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm."""
     for item in items:
         exit = body(item)
@@ -264,7 +264,7 @@ def _unroll(context: _Context, items: Iterator[Any], body: Callable[[Any], Exit 
     return None
 
 
-class _Variable:
+class Variable:
     """A variable that an operator keeps to itself, carried like one of the user's."""
 
     def __init__(self, name: str, value: Any) -> None:
@@ -282,10 +282,10 @@ class _Variable:
         return self.name
 
 
-def _run_generator(context: _Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
+def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run a generator, and the loop's body wherever it yields."""
     journal = context.session.journal
-    left = _Variable("the loop's exit", NO_EXIT)
+    left = Variable("the loop's exit", NO_EXIT)
     keeps, drops = ([VariablePlace(place.cell, place.name) for place in places_] for places_ in (context.keeps, context.drops))
 
     def emit(item: Any) -> Any:
@@ -307,8 +307,8 @@ def _run_generator(context: _Context, generator: Produced, body: Callable[[Any],
 
 
 def _indexed(
-    context: _Context, index: _Variable, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
-) -> tuple[_Context, Callable[[], Any], Block]:
+    context: Context, index: Variable, sequence: Any, length: Any, body: Callable[[Any], Exit | None]
+) -> tuple[Context, Callable[[], Any], Block]:
     """A ``for`` loop as one with a test."""
     place: Place = index
     capture = context.session
@@ -321,15 +321,15 @@ def _indexed(
         capture.journal.write(place, place.get() + 1)
         return exit
 
-    return _Context(capture, [place, *context.keeps], context.drops), test, one
+    return Context(capture, [place, *context.keeps], context.drops), test, one
 
 
-def _stage_for(context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
-    return _stage(*_indexed(context, _Variable("the loop's index", 0), sequence, length, body))
+def _stage_for(context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    return _stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
 
 
 def _try_stage_for(
-    context: _Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None], start: _Checkpoint
+    context: Context, sequence: Any, length: Any, body: Callable[[Any], Exit | None], start: Checkpoint
 ) -> Any:
     start.rollback()
     again = context.checkpoint()
@@ -341,7 +341,7 @@ def _try_stage_for(
 
 
 # ---- behind the loop
-def _finish(context: _Context, exit: Exit | None, orelse: Block | None) -> Exit | None:
+def _finish(context: Context, exit: Exit | None, orelse: Block | None) -> Exit | None:
     """What a loop's exit is to the block around it: ``break`` ends here, ``else`` runs unless there was one.
 
     A ``break`` inside ``else`` is another loop's: it must not be taken for this one's.

@@ -11,7 +11,8 @@ import torch
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import print_ as run_print
-from stillgraph.trace.arms import refuse_in_try, text_node
+from stillgraph.trace.arms import text_node
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -31,7 +32,7 @@ def is_staged(value: Any) -> bool:
         return any(is_staged(v) for v in value)
     if isinstance(value, dict):
         return any(is_staged(v) for v in value.values())
-    return isinstance(value, (torch.Tensor, StagedNumber, StagedText))
+    return isinstance(value, (torch.Tensor, StagedNumber, StagedText, Caught))
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
@@ -43,7 +44,7 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
-    refuse_in_try(capture)
+    capture.before_raise(AssertionError)
     if capture.effects_so_far()[0]:
         branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
         return

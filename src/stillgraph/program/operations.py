@@ -230,4 +230,25 @@ def recurse(name: str, *args: Any) -> Any:
     raise NotImplementedError
 
 
-EFFECTFUL = frozenset({print_, raise_, raise_text, assert_, recursion, recurse})
+# ---- exceptions that the program itself handles
+def try_(name: str, body: Any, handler: Any, kinds: tuple[type, ...], operands: tuple[Any, ...]) -> Any:
+    """``body(*operands)``; where that raises one of ``kinds``, ``handler(error, *kept, *operands)`` instead.
+
+    ``kept`` is what the last `keep` of that name handed over. The native lowering makes it a ``try`` statement; nothing
+    runs it as it stands.
+    """
+    raise NotImplementedError
+
+
+def keep(name: str, values: list[Any]) -> None:
+    """What the handler of the `try_` of that name would find in the variables and objects it knows, from here on."""
+    raise NotImplementedError
+
+
+def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
+    """``raise`` in a handler: the exception goes on."""
+    take_left(error)
+    raise _leaving(error, left)
+
+
+EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_text, assert_, recursion, recurse})

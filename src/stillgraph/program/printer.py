@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.operations import build_list, recurse, recursion
+from stillgraph.program.operations import build_list, recurse, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -38,7 +38,7 @@ _INFIX = {
 }
 _WIDTH = 72
 _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
-_MANY = (_COND, _WHILE, recursion, recurse)  # they give several values
+_MANY = (_COND, _WHILE, recursion, recurse, try_)  # they give several values
 
 
 def render(program: Program) -> str:
@@ -161,6 +161,15 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
             _with_place(head, place),
             *_child(module, test, indent + "  test ", indent + "       "),
             *_child(module, body, indent + "  body ", indent + "       "),
+        ]
+    if node.target is try_:
+        _, body, handler, kinds, _ = node.args
+        caught = ", ".join(kind.__name__ for kind in kinds)  # type: ignore[union-attr]
+        return [
+            _with_place(f"{indent}{_outputs(node)}try", place),
+            *_child(module, body, indent + "  body ", indent + "       "),
+            f"{indent}  except {caught}",
+            *_child(module, handler, indent + "       ", indent + "       "),
         ]
     if node.target is recursion:
         name, body, entries, _ = node.args

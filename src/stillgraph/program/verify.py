@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
-from stillgraph.program.operations import recursion, unbound
+from stillgraph.program.operations import recursion, try_, unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
 from stillgraph.program.types import ListType
 
@@ -93,8 +93,8 @@ def _region(module: fx.GraphModule, where: str) -> tuple[Any, ...]:
 
 
 def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    if node.op == "placeholder" and not isinstance(node.meta.get("val"), (torch.Tensor, ListType, *_NUMBERS)):
-        raise _fault(where, f"takes '{node.name}', which stands for neither tensor, number nor list")
+    if node.op == "placeholder" and not isinstance(node.meta.get("val"), (torch.Tensor, ListType, BaseException, *_NUMBERS)):
+        raise _fault(where, f"takes '{node.name}', which stands for neither tensor, number, list nor exception")
     made = node.op in ("call_function", "call_method") and node.target is not unbound
     if made and node.users and "val" not in node.meta:
         raise _fault(where, f"does not say what '{node.name}' stands for")
@@ -102,6 +102,8 @@ def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         _branch(module, node, where)
     elif node.target is _WHILE:
         _loop(module, node, where)
+    elif node.target is try_:
+        _try(module, node, where)
     elif node.target is recursion:
         _recursion(module, node, where)
     elif node.target is operator.getitem and isinstance(source := node.args[0], fx.Node):
@@ -134,6 +136,20 @@ def _loop(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         given = _region(inner, place)
         if len(given) != results:
             raise _fault(place, f"gives {len(given)} values, not {results}")
+
+
+def _try(module: fx.GraphModule, node: fx.Node, where: str) -> None:
+    _, body, handler, _, operands = node.args
+    count, extra = len(_values(node, where)), 0
+    for side, region in (("body", body), ("handler", handler)):
+        place = f"the {side} of '{node.name}' in {where}"
+        arm = _child(module, region, place)
+        if side == "handler":
+            extra = len(arm.graph.find_nodes(op="placeholder")) - len(operands)  # type: ignore[arg-type]
+        _takes(arm, len(operands) + extra, place)  # type: ignore[arg-type]
+        given = _region(arm, place)
+        if len(given) != count:
+            raise _fault(place, f"gives {len(given)} values, the try has {count}")
 
 
 def _recursion(module: fx.GraphModule, node: fx.Node, where: str) -> None:

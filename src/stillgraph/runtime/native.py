@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.context import Context
-from stillgraph.program.operations import bound, build_list, recurse, recursion, unbound
+from stillgraph.program.operations import bound, build_list, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
 
@@ -69,7 +69,7 @@ class _Writer:
     objects: dict[str, Any] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     names: dict[fx.Node, str] = field(default_factory=dict)
-    functions: dict[Any, str] = field(default_factory=dict)  # of the recursions, by name
+    functions: dict[Any, str] = field(default_factory=dict)  # of recursions, and what tries keep: by their names
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -202,6 +202,10 @@ class _Block:
             self._write_cond(node)
         elif node.target is _WHILE:
             self._write_while(node)
+        elif node.target is try_:
+            self._write_try(node)
+        elif node.target is keep:
+            writer.line(f"{writer.functions[node.args[0]]} = {self.value(tuple(node.args[1]))}")  # type: ignore[arg-type]
         elif node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0] in self._parts:
             writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]
         else:
@@ -289,11 +293,26 @@ class _Block:
         self.writer.line("else:")
         self._write_arm(false, operands, names, node)
 
-    def _write_arm(self, region: Any, operands: Any, names: list[str], node: fx.Node) -> None:
+    def _write_try(self, node: fx.Node) -> None:
+        name, body, handler, kinds, operands = node.args
+        writer = self.writer
+        names = self._output_names(node)
+        kept, error = writer.fresh("kept"), writer.fresh("error")
+        writer.functions[name] = kept
+        writer.line("try:")
+        self._write_arm(body, operands, names, node)
+        writer.line(f"except {self.value(tuple(kinds))} as {error}:")  # type: ignore[arg-type]
+        inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")  # type: ignore[union-attr]
+        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]  # type: ignore[arg-type]
+        self._write_arm(handler, operands, names, node, [error, *held])
+
+    def _write_arm(
+        self, region: Any, operands: Any, names: list[str], node: fx.Node, carried: list[str] | None = None
+    ) -> None:
         writer = self.writer
         writer.depth += 1
         module = _attribute(self.module, str(region.target))
-        self._bind(module, operands)
+        self._bind(module, operands, carried)
         start = len(writer.lines)
         outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
         for name, output in zip(names, outputs):
@@ -380,11 +399,11 @@ def _own(node: fx.Node) -> bool:
     """Whether a variable is made by the region itself and is one value of its own."""
     return (
         node.op in ("call_function", "call_method")
-        and node.target not in (_COND, _WHILE)
+        and node.target not in (_COND, _WHILE, try_)
         and not (
             node.target is operator.getitem
             and isinstance(node.args[0], fx.Node)
-            and node.args[0].target in (_COND, _WHILE)
+            and node.args[0].target in (_COND, _WHILE, try_)
         )
     )
 

@@ -12,7 +12,7 @@ import types
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.source.callees import Callee, Path, known_callees
@@ -64,7 +64,8 @@ class Converted:
 
 
 def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched: frozenset[str] = frozenset(),
-            plain_callee: Callable[[object], bool] | None = None, keep_steps: bool = False) -> Converted:
+            plain_callee: Callable[[object], bool] | None = None, keep_steps: bool = False,
+            tries: bool = False) -> Converted:
     """Rewrite a function so that its control flow, calls and stores go through operators.
 
     Args:
@@ -74,19 +75,20 @@ def convert(fn: types.FunctionType, operators: Mapping[str, object], *, watched:
         watched: names of attributes whose reads are to go through `attr`.
         plain_callee: whether an object that a dotted name stands for now is to be called without `call`.
         keep_steps: record the source after each rewrite step.
+        tries: make operators of `try` statements too; otherwise they stay Python.
 
     Raises:
         CaptureError: SG1xx, for source that cannot be read or rewritten.
     """
     if not isinstance(fn, types.FunctionType):
         raise refuse("SG101", f"{fn!r} is not a function written in Python")
-    converted = _converted(fn, False, operators, watched, plain_callee, keep_steps)
+    converted = _converted(fn, False, operators, _Way(watched, tries), plain_callee, keep_steps)
     assert converted is not None
     return converted
 
 
 def convert_generator(fn: types.FunctionType, operators: Mapping[str, object], *, watched: frozenset[str] = frozenset(),
-                      plain_callee: Callable[[object], bool] | None = None) -> Converted | None:
+                      plain_callee: Callable[[object], bool] | None = None, tries: bool = False) -> Converted | None:
     """Turn a generator inside out (see `source.generators`) and rewrite it as `convert` does.
 
     Returns:
@@ -95,21 +97,28 @@ def convert_generator(fn: types.FunctionType, operators: Mapping[str, object], *
     Raises:
         CaptureError: as `convert`.
     """
-    return _converted(fn, True, operators, watched, plain_callee, False)
+    return _converted(fn, True, operators, _Way(watched, tries), plain_callee, False)
 
 
-def _converted(fn: types.FunctionType, turned: bool, operators: Mapping[str, object], watched: frozenset[str],
+class _Way(NamedTuple):
+    """What a conversion depends on besides the function."""
+
+    watched: frozenset[str]
+    tries: bool
+
+
+def _converted(fn: types.FunctionType, turned: bool, operators: Mapping[str, object], way: _Way,
                plain_callee: Callable[[object], bool] | None, keep_steps: bool) -> Converted | None:
     try:
         analysis = _analysis(fn, turned)
         if turned and analysis.emit is None:
             return None
         callees = known_callees(analysis.scopes.callees, fn, plain_callee)
-        rewritten = analysis.rewritten(watched, callees)
+        rewritten = analysis.rewritten(way, callees)
     except RecursionError:
         raise refuse("SG106", f"{fn.__qualname__} is nested too deeply", location=location(fn.__code__)) from None
     supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
-    steps = analysis.steps(watched, callees) if keep_steps else ()
+    steps = analysis.steps(way, callees) if keep_steps else ()
     function = bind(rewritten.code, fn, supplied)
     return Converted(function, fn.__code__.co_filename, steps, analysis.written_cells, rewritten, analysis.emit)
 
@@ -167,26 +176,26 @@ class _Analysis:
             self._subjects = names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
         self.written_cells = tuple(sorted(self.scopes.of[id(self.node)].free_writes))
-        self._done: dict[tuple[frozenset[str], frozenset[tuple[Path, Callee]]], _Rewritten] = {}
+        self._done: dict[tuple[_Way, frozenset[tuple[Path, Callee]]], _Rewritten] = {}
 
-    def rewritten(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> _Rewritten:
-        key = watched, frozenset(callees.items())
+    def rewritten(self, way: _Way, callees: Mapping[Path, Callee]) -> _Rewritten:
+        key = way, frozenset(callees.items())
         done = self._done.get(key)
         if done is None:
-            done = self._done.setdefault(key, self.rewrite(watched, callees, STEPS))
+            done = self._done.setdefault(key, self.rewrite(way, callees, STEPS))
         return done
 
-    def steps(self, watched: frozenset[str], callees: Mapping[Path, Callee]) -> tuple[tuple[str, str], ...]:
+    def steps(self, way: _Way, callees: Mapping[Path, Callee]) -> tuple[tuple[str, str], ...]:
         """The function after each of the steps: with the steps up to it, and without the others."""
         shown = []
         for position, step in enumerate(STEPS, 1):
-            _, body = self._apply(watched, callees, STEPS[:position])
+            _, body = self._apply(way, callees, STEPS[:position])
             shown.append((step.name, listing(self._shown(body)).text))
         return tuple(shown)
 
-    def rewrite(self, watched: frozenset[str], callees: Mapping[Path, Callee], steps: tuple[Step, ...]) -> _Rewritten:
+    def rewrite(self, way: _Way, callees: Mapping[Path, Callee], steps: tuple[Step, ...]) -> _Rewritten:
         """Rewrite and compile, with some or all of the steps."""
-        rewriter, body = self._apply(watched, callees, steps)
+        rewriter, body = self._apply(way, callees, steps)
         name = rewriter.names.fresh("function")
         operators = dict(rewriter.names.operators)
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
@@ -194,11 +203,11 @@ class _Analysis:
                                 free=free, helpers=rewriter.names.helpers)
         return _Rewritten(code, operators, self._shown(body))
 
-    def _apply(self, watched: frozenset[str], callees: Mapping[Path, Callee],
+    def _apply(self, way: _Way, callees: Mapping[Path, Callee],
                steps: tuple[Step, ...]) -> tuple[Rewriter, FunctionNode]:
         names = Names(self.scopes.names | self._subjects | set(self._free))
         names.fresh_names |= self._subjects
-        rewriter = Rewriter(Request(self.scopes, names, callees, watched, self._source.file), (*STRUCTURE, *steps))
+        rewriter = Rewriter(Request(self.scopes, names, callees, way.watched, self._source.file, way.tries), (*STRUCTURE, *steps))
         class_name = self._source.class_name
         if isinstance(self.node, ast.Lambda):
             return rewriter, functions.lambda_with(self.node, self.node.args, class_name, rewriter)

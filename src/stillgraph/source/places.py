@@ -110,10 +110,15 @@ class Function:
 
 @dataclass(frozen=True)
 class Request:
-    """What is the same for all of one conversion."""
+    """What is the same for all of one conversion.
+
+    Attributes:
+        tries: whether `try` statements are to become operators too.
+    """
 
     scopes: Scopes
     names: Names
     callees: Mapping[tuple[str, ...], Callee]
     watched: frozenset[str]
     file: str
+    tries: bool = False

@@ -45,6 +45,7 @@ class Rewriter:
     def __init__(self, request: Request, steps: Iterable[Step]) -> None:
         self.names = request.names
         self.watched = request.watched
+        self.tries = request.tries
         self.enabled: set[str] = set()
         self._request = request
         self._expressions: dict[type[ast.AST], ExpressionHandler] = {}

@@ -16,8 +16,9 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.operations import as_tensor, raise_, raise_text, unbound
+from stillgraph.program.operations import as_tensor, raise_, raise_text, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
@@ -130,7 +131,14 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         arm.diverged = True
     except StillgraphError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, Caught):
+            left = recorder.left_behind()
+            recorder.emit("call_function", reraise, (error,), {} if left is None else {"left": left})
+            arm.diverged = True
+            return
+        if not isinstance(error, Exception):
+            raise
         if not raised_by_user(error):
             message = f"on a path that only the run takes, the code raises {type(error).__name__}: {error}"
             raise refuse("SG209", message, location=location_of(last_user_frame(error))) from error
@@ -140,11 +148,8 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 
 def emit_raise(recorder: Recorder, error: BaseException) -> None:
     """Record that the program raises ``error`` here.
-
-    Raises:
-        CaptureError: a ``try`` statement is open that might catch it.
     """
-    refuse_in_try(recorder)
+    recorder.before_raise(type(error))
     left = recorder.left_behind()
     keywords = {} if left is None else {"left": left}
     if any(isinstance(arg, (StagedText, StagedNumber, torch.Tensor)) for arg in error.args):
@@ -167,23 +172,14 @@ def last_user_frame(error: BaseException) -> FrameType | None:
     return found
 
 
-def refuse_in_try(recorder: Recorder) -> None:
-    """Refuse a raise that only happens in the run while a ``try`` of rewritten code is open."""
-    if recorder.swallowing:
-        raise refuse(
-            "SG208",
-            "an exception is raised under a staged condition inside a with block that may end it",
-            location=here(),
-        )
+def frame_in_try(recorder: Recorder) -> FrameType | None:
+    """A frame of rewritten code that is in the body of a ``try`` which stayed a Python statement."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if recorder.is_rewritten(frame.f_code) and frame.f_lasti in _protected(frame.f_code):
-            raise refuse(
-                "SG208",
-                "an exception is raised under a staged condition inside a try block",
-                location=location_of(frame),
-            )
+            return frame
         frame = frame.f_back
+    return None
 
 
 @functools.lru_cache(maxsize=4096)

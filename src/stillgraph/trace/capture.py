@@ -37,15 +37,15 @@ class FrontEnd:
     """What a capture asks of its front end.
 
     Attributes:
-        convert: rewrites a function; gives the new one and the names of the outer variables it assigns.
+        convert: rewrites a function, its ``try`` statements too if the last argument says so; gives the new one and the names of the outer variables it assigns.
         turn_inside_out: the same for a generator, as a function that hands out what it yields; gives the name of the
             parameter for that too, or None where it cannot be done.
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
     """
 
-    convert: Callable[[FunctionType, frozenset[str]], tuple[FunctionType, tuple[str, ...]]]
-    turn_inside_out: Callable[[FunctionType, frozenset[str]], tuple[FunctionType, tuple[str, ...], str] | None]
+    convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
+    turn_inside_out: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...], str] | None]
     is_converted: Callable[[CodeType], bool]
     skipped: Callable[[Any], bool]
 
@@ -96,6 +96,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.watch |= {code.co_name for code in restart.what}
     elif restart.kind == "convert_libraries":
         knowledge.convert_libraries = True
+    elif restart.kind == "tries":
+        knowledge.tries = True
     elif restart.kind == "recursive":
         knowledge.recursive.add(restart.what)
     elif restart.kind == "not_tail":
@@ -212,12 +214,12 @@ class _Attempt:
             return None
 
     def _convert(self, function: FunctionType) -> FunctionType:
-        converted, written_cells = self.front_end.convert(function, frozenset(self.knowledge.watch))
+        converted, written_cells = self.front_end.convert(function, frozenset(self.knowledge.watch), self.knowledge.tries)
         self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        turned = self.front_end.turn_inside_out(function, frozenset(self.knowledge.watch))
+        turned = self.front_end.turn_inside_out(function, frozenset(self.knowledge.watch), self.knowledge.tries)
         if turned is None:
             return None
         self._watch(function, turned[1])

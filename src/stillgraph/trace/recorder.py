@@ -22,6 +22,7 @@ from stillgraph.program.context import current_context
 from stillgraph.program.operations import build_list
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, structure, types
@@ -73,6 +74,7 @@ class Recorder(TorchFunctionMode):
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
@@ -105,8 +107,16 @@ class Recorder(TorchFunctionMode):
         finally:
             self.region = outer
 
+    def before_raise(self, kind: type[BaseException] | None) -> None:
+        """To be called before something is recorded that raises, or may raise, when the program runs.
+
+        Args:
+            kind: of the exception; None if that is not known.
+        """
+
     def before_risk(self) -> None:
         """To be called before an operation is recorded that may raise when the program runs."""
+        self.before_raise(None)
 
     def before_list(self) -> None:
         """To be called before a list of unknown length is made."""
@@ -155,6 +165,8 @@ class Recorder(TorchFunctionMode):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
+        if special.may_fail(func):
+            self.before_raise(RuntimeError)
         result = self.run(func, args, kwargs)
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
@@ -203,6 +215,8 @@ class Recorder(TorchFunctionMode):
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
         """Add a node to the open region, its arguments given as values."""
+        for attempt in self.attempts:
+            attempt.before_node()
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
         node.meta["context"] = current_context()
         node.meta["location"] = line_here()
@@ -210,7 +224,7 @@ class Recorder(TorchFunctionMode):
 
     def to_node(self, value: Any) -> Any:
         """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
-        if isinstance(value, (torch.Tensor, StagedNumber, StagedList)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught)):
             return self.region.node_of(value)
         if isinstance(value, Items):
             return self._build_list(value)

@@ -14,12 +14,13 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import Effect
-from stillgraph.trace.arms import refuse_in_try
+from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch
+from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch, location_of
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.results import Results
@@ -37,6 +38,7 @@ class Knowledge:
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     aliases_matter: bool = False  # which arguments are one and the same object
+    tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
@@ -175,9 +177,26 @@ class Session(Recorder):
         """Whether a code object is rewritten code."""
         return self._is_converted(code)
 
-    def before_risk(self) -> None:
-        """Refuse an operation on numbers that may raise in the run where a ``try`` might catch that."""
-        refuse_in_try(self)
+    def before_raise(self, kind: type[BaseException] | None) -> None:
+        """As `Recorder.before_raise`: a ``try`` around that catches the exception has to be staged.
+
+        Raises:
+            StageTry: it is not yet.
+            CaptureError: it cannot be.
+        """
+        if self.swallowing:
+            message = "an exception is raised under a staged condition inside a with block that may end it"
+            raise refuse("SG208", message, location=here())
+        for attempt in reversed(self.attempts):
+            if not attempt.staged and attempt.catches(kind):
+                raise StageTry(attempt)
+        frame = frame_in_try(self)
+        if frame is None:
+            return
+        if not self.knowledge.tries:
+            raise Restart("tries", None)
+        message = "an exception is raised under a staged condition inside a try block that stays Python"
+        raise refuse("SG208", message, location=location_of(frame))
 
     def before_list(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""

@@ -86,6 +86,12 @@ def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
     return "call_function", func, args
 
 
+def may_fail(func: Any) -> bool:
+    """Whether a torch function raises for some values of its arguments: a matrix that has no inverse, say."""
+    return getattr(func, "__name__", "").startswith("linalg_") or func in _FAILING
+
+
+_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
 _MUTATING = frozenset({_T.__setitem__, _T.backward, torch.Tensor.set_})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import operator
 import re
@@ -57,7 +58,8 @@ def branch(
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
                 continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
-    exit = _close_branch(recorder, predicate, left, right, variables, dropped, mark)
+    emit = functools.partial(_emit_cond, recorder, predicate, left, right)
+    exit = close_arms(recorder, emit, left, right, variables, dropped, mark)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
 
 
@@ -90,15 +92,16 @@ def any_flag(exit: Exit) -> Any:
     return result
 
 
-def _close_branch(
+def close_arms(
     recorder: Recorder,
-    predicate: Any,
+    emit: Callable[[Joiner], list[Any]],
     left: Arm,
     right: Arm,
     variables: Sequence[Place],
     dropped: Sequence[Place],
     mark: int,
 ) -> Exit | None:
+    """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
     joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view))
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
@@ -110,7 +113,7 @@ def _close_branch(
         builds.append((place, before, build))
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     exit_build = joiner.join(exits[0], exits[1], "return")
-    outputs = _emit_cond(recorder, predicate, left, right, joiner)
+    outputs = emit(joiner)
     if left.diverged and right.diverged:
         raise Diverged
     for place, before, build in builds:
@@ -167,9 +170,7 @@ def _as_flag(recorder: Recorder, predicate: Any, pair: Pair) -> Any:
 
 
 def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs: list[Pair]) -> list[Any]:
-    for arm, side in ((left, 0), (right, 1)):
-        with recorder.resume(arm.region):
-            arm.outputs = [leaf_node(recorder, pair.side(side), pair.type, pair.place) for pair in pairs]
+    give_outputs(recorder, left, right, pairs)
     operands = unify_captures(recorder, [left.region, right.region])
     graphs = [
         recorder.region.attribute(stem, arm.region.close(arm.outputs))
@@ -178,6 +179,13 @@ def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs:
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
     node.args = (node.args[0], *graphs, tuple(operands))
     return bind_outputs(recorder, node, [pair.type for pair in pairs], [pair.place for pair in pairs])
+
+
+def give_outputs(recorder: Recorder, left: Arm, right: Arm, pairs: Sequence[Pair]) -> None:
+    """Let two arms hand out their sides of the joined leaves."""
+    for arm, side in ((left, 0), (right, 1)):
+        with recorder.resume(arm.region):
+            arm.outputs = [leaf_node(recorder, pair.side(side), pair.type, pair.place) for pair in pairs]
 
 
 def identifier(place: str) -> str:

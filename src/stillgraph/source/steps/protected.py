@@ -1,4 +1,4 @@
-"""`with` and `try`, which stay Python statements around rewritten blocks.
+"""`with` and `try`, which stay Python statements around rewritten blocks; on demand a `try` becomes an operator.
 
 Before::
 
@@ -21,6 +21,17 @@ After::
 Every such statement has an exit variable of its own, set last in its blocks: an exception on the way out of an inner
 statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
 it ends an exception that is under way.
+
+A `try` whose exceptions only the run raises is asked for as an operator (`Rewriter.tries`)::
+
+    try:                            def try_1():
+        y = f(x)                        nonlocal y
+    except ValueError as e:             y = call(f, x)
+        y = g(e)                    def handler_1(error_1):
+                                        nonlocal e, y
+                                        e = error_1
+                                        y = call(g, e)
+                                    try_(try_1, ((lambda: ValueError, handler_1),), keeps=("y",), drops=("e",))
 """
 from __future__ import annotations
 
@@ -63,6 +74,8 @@ def _with_items(node: ast.With, items: list[ast.withitem], inner: Place, to: Rew
 
 
 def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    if to.tries and _can_be_called(node, place, to):
+        return _try_operator(node, rest, place, to)
     inner = _inner(place, to)
     body = to.statements(node.body, inner)
     orelse = _else(node, inner, to)
@@ -70,6 +83,37 @@ def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     cleanup = to.statements(node.finalbody, place.inside_python())
     made = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
     return _after(made, inner, node, rest, place, to)
+
+
+def _can_be_called(node: Try, place: Place, to: Rewriter) -> bool:
+    """Whether the blocks of a `try` may be moved into functions."""
+    if isinstance(node, ast.TryStar) or to.stays(to.facts.summary(node), place):
+        return False
+    kinds = [handler.type for handler in node.handlers if handler.type is not None]
+    return not to.facts.summary_of(node.finalbody).exits and to.can_defer(*kinds)
+
+
+def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    blocks = [to.block("try", node.body, node)]
+    handlers: list[ast.expr] = []
+    for handler in node.handlers:
+        error = to.names.fresh("error")
+        target = ast.Name(handler.name, ast.Store(), **build.span(handler)) if handler.name else None
+        blocks.append(to.block("handler", handler.body, handler, [error], target))
+        kinds = build.constant(None, handler) if handler.type is None else to.lazy(handler.type, "kinds")
+        handlers.append(ast.Tuple([kinds, build.load(blocks[-1].name, handler)], ast.Load(), **build.span(handler)))
+    keywords = []
+    for stem, body in (("orelse", node.orelse), ("cleanup", node.finalbody)):
+        if body:
+            blocks.append(to.block(stem, body, body[0]))
+            keywords.append(build.keyword(stem, build.load(blocks[-1].name, node)))
+    summary = to.facts.summary(node)
+    args = [build.load(blocks[0].name, node), ast.Tuple(handlers, ast.Load(), **build.span(node))]
+    run = to.op("try_", args, node, [*keywords, *to.keeps(summary.assigned, to.facts.live_after([node]), node)])
+    if not summary.exits:
+        return Rewritten([*blocks, build.statement(run)])
+    more, value = to.continued(run, rest)
+    return Rewritten([*blocks, *more, *to.leave(value, place)], took_rest=True)
 
 
 def _else(node: Try, inner: Place, to: Rewriter) -> list[ast.stmt]:

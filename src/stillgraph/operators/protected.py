@@ -1,0 +1,142 @@
+"""``try``: Python's own while its exceptions are known, staged where only the run raises them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.operators.branches import Block, places
+from stillgraph.operators.loops import Context, Variable
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here
+from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import branch
+from stillgraph.trace.staging import continue_ as stage_rest
+
+Kinds = Callable[[], Any]
+Handlers = Sequence[tuple[Kinds | None, Handler]]
+_NUMBERS = itertools.count(1)
+
+
+def try_(
+    body: Block,
+    handlers: Handlers,
+    orelse: Block | None = None,
+    cleanup: Block | None = None,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, ``else: orelse()``, ``finally: cleanup()``."""
+    capture = session()
+    if capture is None:
+        return _plain(body, handlers, orelse, cleanup)
+    blocks = (body, *(handler for _, handler in handlers), orelse, cleanup)
+    context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
+    if cleanup is None:
+        return _capture(context, body, handlers, orelse)
+
+    def clean_up_and_go_on(error: BaseException) -> Exit | None:
+        cleanup()
+        raise error
+
+    inner = body if not handlers else functools.partial(_capture, context, body, handlers, orelse)
+    exit = _capture(context, inner, ((None, clean_up_and_go_on),), None)
+    cleanup()
+    return exit
+
+
+def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:
+    try:
+        try:
+            exit = body()
+        except BaseException as error:
+            handler = _find(handlers, error)
+            if handler is None:
+                raise
+            return handler(error)
+        return orelse() if exit is None and orelse is not None else exit
+    finally:
+        if cleanup is not None:
+            cleanup()
+
+
+def _find(handlers: Handlers, error: BaseException) -> Handler | None:
+    return next((handler for kinds, handler in handlers if kinds is None or isinstance(error, kinds())), None)
+
+
+def _capture(context: Context, body: Block, handlers: Handlers, orelse: Block | None) -> Exit | None:
+    capture = context.session
+    start = context.checkpoint()
+    attempt = Attempt(capture, "", (BaseException,), staged=False)
+    capture.attempts.append(attempt)
+    try:
+        try:
+            exit = body()
+        finally:
+            capture.attempts.remove(attempt)
+    except StageTry as signal:
+        if signal.attempt is not attempt:
+            raise
+        start.rollback()
+        return _staged(context, body, handlers, orelse)
+    except Exception as error:
+        handler = None if isinstance(error, StillgraphError) else _find(handlers, error)
+        if handler is None:
+            raise
+        return handler(error)
+    if orelse is None:
+        return exit
+    return stage_rest(capture, exit, orelse, context.keeps, context.drops)
+
+
+def _staged(context: Context, body: Block, handlers: Handlers, orelse: Block | None) -> Exit | None:
+    capture = context.session
+    known = [((BaseException,) if kinds is None else _flat(kinds()), handler) for kinds, handler in handlers]
+    attempt = Attempt(capture, f"try_{next(_NUMBERS)}", tuple(k for kinds, _ in known for k in kinds), staged=True)
+    completed = Variable("whether the body of a try came to its end", False)
+
+    def to_the_end() -> Exit | None:
+        exit = body()
+        capture.journal.write(completed, True)
+        return exit
+
+    handle = functools.partial(_dispatch, context, known)
+    try:
+        exit = stage(capture, attempt, to_the_end, handle, [completed, *context.keeps], context.drops)
+    except JoinFailure as failure:
+        raise refuse(failure.code, failure.message, location=here()) from failure
+    if orelse is None:
+        return exit
+    return stage_rest(capture, exit, lambda: _if_completed(context, completed, orelse), context.keeps, context.drops)
+
+
+def _flat(kinds: Any) -> tuple[type[BaseException], ...]:
+    if isinstance(kinds, tuple):
+        return tuple(kind for inner in kinds for kind in _flat(inner))
+    return (kinds,)
+
+
+def _dispatch(
+    context: Context, handlers: Sequence[tuple[tuple[type[BaseException], ...], Handler]], error: BaseException
+) -> Exit | None:
+    """The first handler whose types fit; the last fits if no other does."""
+    (kinds, handler), *others = handlers
+    if not others:
+        return handler(error)
+    capture = context.session
+    fits = capture.fresh_result(bool, capture.emit("call_function", isinstance, (error, kinds), {}))
+    rest = functools.partial(_dispatch, context, others, error)
+    return branch(capture, fits, lambda: handler(error), rest, context.keeps, context.drops)
+
+
+def _if_completed(context: Context, completed: Variable, orelse: Block) -> Exit | None:
+    if isinstance(completed.value, bool):
+        return orelse() if completed.value else None
+    capture: Session = context.session
+    return branch(capture, completed.value, orelse, lambda: None, context.keeps, context.drops)

@@ -1,0 +1,23 @@
+"""Exceptions that the run raises, as their handlers see them during capture."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import Staged
+
+
+class Caught(Staged):
+    """An exception of which only the run knows what it holds: it can be printed, asked for its type, and raised."""
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise refuse("SG301", "what an exception holds is only known at run time", location=here())
+
+
+def caught(kinds: tuple[type[BaseException], ...]) -> BaseException:
+    """What stands for an exception of one of these types."""
+    base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException
+    members = {"args": property(Caught._refuse), "__str__": Caught._refuse, "__repr__": Caught._refuse}
+    return BaseException.__new__(type(base.__name__, (Caught, base), members))

@@ -1,0 +1,191 @@
+"""``try`` statements whose exceptions only the run raises.
+
+The body is recorded in a region of its own, and so is the handler. Wherever something in the body may raise, the handler
+has to find what the variables and objects outside held at that moment: before each operation the recorder hands over
+what has changed since the last time (`keep`). What the handler takes is found as a loop's state is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stillgraph.program.operations import keep, try_
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.arms import Arm, continue_arm, leaf_node, unify_captures
+from stillgraph.trace.caught import caught
+from stillgraph.trace.containers import split
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.heap import OlderObjects
+from stillgraph.trace.join import Joiner
+from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, widen
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.region import Region
+from stillgraph.trace.staging import Block, bind_outputs, close_arms, give_outputs, identifier
+
+_MAX_ROUNDS = 12
+Handler = Callable[[BaseException], Exit | None]
+
+
+class StageTry(BaseException):
+    """Something in the body of a ``try`` raises in the run, so it has to be recorded apart. No `Exception`, see `signals`."""
+
+    def __init__(self, attempt: object) -> None:
+        super().__init__(attempt)
+        self.attempt = attempt
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A ``try`` whose body is being recorded.
+
+    Attributes:
+        staged: whether in a region of its own; otherwise the first thing that may raise raises `StageTry`.
+    """
+
+    recorder: Recorder
+    name: str
+    kinds: tuple[type[BaseException], ...]
+    staged: bool
+    joiner: Joiner | None = None
+    older: OlderObjects | None = None
+    places: dict[Hashable, Place] = field(default_factory=dict)
+    states: dict[Hashable, State] = field(default_factory=dict)
+    mark: int = 0
+    settled: bool = True
+    handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
+    _busy: bool = False
+
+    def catches(self, kind: type[BaseException] | None) -> bool:
+        """Whether an exception of a type, or of an unknown one, may be for this handler."""
+        return kind is None or any(issubclass(kind, mine) or issubclass(mine, kind) for mine in self.kinds)
+
+    def before_node(self) -> None:
+        """Hand over what the places hold, if that has changed."""
+        if self._busy or not self.staged:
+            return
+        self._busy = True
+        try:
+            self._notice_places()
+            values = {key: place.get() for key, place in self.places.items()}
+            last, now = self.handed.get(id(self.recorder.region)), list(_stamp(self.places, values))
+            if last is None or len(last) != len(now) or any(a is not b for a, b in zip(last, now)):
+                self.handed[id(self.recorder.region)] = now
+                self._hand_over(values)
+        finally:
+            self._busy = False
+
+    def _notice_places(self) -> None:
+        for key, write in self.recorder.journal.written(self.mark).items():
+            if key not in self.places and self.older is not None and self.older.has(write.place):
+                self.settled = False
+                self.places[key] = write.place
+                self.states[key] = Fixed(write.before)
+
+    def _hand_over(self, values: dict[Hashable, Any]) -> None:
+        assert self.joiner is not None
+        leaves: list[tuple[Slot, Any]] = []
+        for key, value in values.items():
+            state = widen(self.joiner, self.states[key], value, str(self.places[key]))
+            self.settled = self.settled and state is self.states[key]
+            self.states[key] = state
+            leaves += leaves_of(state, value, split)
+        nodes = [leaf_node(self.recorder, value, slot.type, slot.place) for slot, value in leaves]
+        self.recorder.emit("call_function", keep, (self.name, nodes), {})
+
+    def slots(self) -> list[Slot]:
+        """The leaves that the handler takes."""
+        return [slot for state in self.states.values() for slot in slots_of(state)]
+
+
+def _stamp(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> Iterator[Any]:
+    """The objects by which it shows that a place has changed."""
+    for key, value in values.items():
+        if isinstance(places[key], ContentsPlace):  # of which each look gives a copy
+            yield len(value)
+            yield from value.keys() if isinstance(value, dict) else ()
+            yield from value.values() if isinstance(value, dict) else value
+        else:
+            yield value
+
+
+def stage(
+    recorder: Recorder,
+    attempt: Attempt,
+    body: Block,
+    handler: Handler,
+    variables: Sequence[Place],
+    dropped: Sequence[Place],
+) -> Exit | None:
+    """Stage ``try: body()``, with ``handler(error)`` for the exceptions of ``attempt.kinds``; see `staging.branch`.
+
+    Raises:
+        JoinFailure: a place changes its kind within the body.
+    """
+    mark = recorder.symbolic.mark
+    attempt.joiner = Joiner(recorder, mark, allow_unjoined=False)
+    for place in (*variables, *dropped):
+        attempt.places[place.key] = place
+        attempt.states[place.key] = Fixed(place.get())
+    for _ in range(_MAX_ROUNDS):
+        attempt.settled = True
+        left = _record_body(recorder, attempt, body)
+        if attempt.settled:
+            break
+    else:
+        raise JoinFailure("SG205", "what the body of a try leaves behind does not settle")
+    right = _record_handler(recorder, attempt, handler)
+
+    def emit(joiner: Joiner) -> list[Any]:
+        give_outputs(recorder, left, right, joiner.pairs)
+        operands = unify_captures(recorder, [left.region, right.region])
+        graphs = [
+            recorder.region.attribute(stem, arm.region.close(arm.outputs))
+            for stem, arm in (("body", left), ("handler", right))
+        ]
+        node = recorder.emit("call_function", try_, (attempt.name, *graphs, attempt.kinds, tuple(operands)), {})
+        return bind_outputs(recorder, node, [pair.type for pair in joiner.pairs], [p.place for p in joiner.pairs])
+
+    return close_arms(recorder, emit, left, right, variables, dropped, mark)
+
+
+def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
+    arm = Arm(Region(recorder.region))
+    attempt.handed.clear()
+    attempt.older = OlderObjects(recorder)
+    attempt.older.look()
+    attempt.mark = recorder.journal.mark
+    recorder.attempts.append(attempt)
+    try:
+        continue_arm(recorder, arm, body, list(attempt.places.values()))
+    finally:
+        recorder.attempts.pop()
+    return arm
+
+
+def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:
+    region = Region(recorder.region)
+    error = caught(attempt.kinds)
+    with recorder.resume(region):
+        region.define(error, region.placeholder("error", error))
+
+        def placeholder(slot: Slot) -> Any:
+            value = recorder.instantiate(slot.type)
+            region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
+            return value
+
+        held = {key: build(state, placeholder) for key, state in attempt.states.items()}
+    arm = Arm(region, writes={key: (attempt.places[key], value) for key, value in held.items()})
+
+    def handled() -> Exit | None:
+        try:
+            raise error  # so that a bare ``raise`` in the handler finds it
+        except BaseException as current:
+            if current is not error:
+                raise
+            return handler(error)
+
+    continue_arm(recorder, arm, handled, list(attempt.places.values()))
+    return arm
