@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
 from stillgraph.core.location import Location
 from stillgraph.core.reasons import REASONS, Reason
 
@@ -51,6 +55,29 @@ class ExportError(CaptureError):
     """A program runs, but the requested format cannot express it."""
 
 
+class Refusal(BaseException):
+    """A `CaptureError` on its way through code of the user's, whose ``except Exception`` is not meant for it."""
+
+    def __init__(self, error: CaptureError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+_IN_USER_CODE: ContextVar[bool] = ContextVar("stillgraph_in_user_code", default=False)
+
+
+@contextlib.contextmanager
+def refusing_past_user_code() -> Iterator[None]:
+    """While code of the user's runs, a refusal passes its handlers; it arrives as a `CaptureError`."""
+    token = _IN_USER_CODE.set(True)
+    try:
+        yield
+    except Refusal as refusal:
+        raise refusal.error from refusal.__cause__
+    finally:
+        _IN_USER_CODE.reset(token)
+
+
 def _underlined(text: str, location: Location) -> list[str]:
     stripped = text.lstrip()
     shown = ["    " + stripped]
@@ -62,15 +89,24 @@ def _underlined(text: str, location: Location) -> list[str]:
     return shown
 
 
-def refuse(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:
-    """The error for a reason of the catalogue: ``raise refuse("SG201", "...")``.
+def refuse(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> BaseException:
+    """What to raise for a reason of the catalogue: ``raise refuse("SG201", "...")``.
 
     Args:
         code: a code of `core.reasons.REASONS`.
         message: what happened, in the user's own terms.
         location: the user's line.
         hint: what to write instead, where the catalogue's hint can be bettered.
+
+    Returns:
+        A `CaptureError`, or a `Refusal` that carries it past the user's handlers.
     """
+    error = refusal(code, message, location=location, hint=hint)
+    return Refusal(error) if _IN_USER_CODE.get() else error
+
+
+def refusal(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:
+    """The error of `refuse`."""
     reason = REASONS[code]
     kind = ExportError if code.startswith("SG4") else CaptureError
     return kind(reason, message, location, hint)

@@ -21,8 +21,8 @@ from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import call_generator
-from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
+from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sort, sorted_
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refusal, refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import as_sequence
@@ -16,7 +16,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined
-from stillgraph.trace.journal import MISSING, Place, VariablePlace
+from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
 from stillgraph.trace.loops import loop
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
@@ -66,9 +66,9 @@ def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | Non
     try:
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
-        raise _Unstageable(refuse(failure.code, failure.message, location=here())) from failure
-    except CaptureError as error:
-        raise _Unstageable(error) from error
+        raise _Unstageable(refusal(failure.code, failure.message, location=here())) from failure
+    except Refusal as refused:
+        raise _Unstageable(refused.error) from refused
 
 
 def _try_stage(context: Context, test: Callable[[], Any], body: Block, start: Checkpoint) -> Any:
@@ -146,12 +146,12 @@ def _must_stage(context: Context, test: Callable[[], Any], body: Block) -> Exit 
         return _stage(context, test, body)
     except _Unstageable as failure:
         if failure.error.reason.code not in _CHANGES_OF_KIND:
-            raise failure.error from None
+            raise Refusal(failure.error) from None
         start.rollback()
         try:
             return _first_apart(context, test, body)
-        except (CaptureError, _Unstageable):
-            raise failure.error from None
+        except (Refusal, _Unstageable):
+            raise Refusal(failure.error) from None
 
 
 _CHANGES_OF_KIND = ("SG201", "SG202", "SG203", "SG205")
@@ -262,24 +262,6 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None
-
-
-class Variable:
-    """A variable that an operator keeps to itself, carried like one of the user's."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.key = (name, id(self))
-        self.name = name
-        self.value = value
-
-    def get(self) -> Any:
-        return self.value
-
-    def set(self, value: Any) -> None:
-        self.value = value
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:

@@ -18,6 +18,7 @@ from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
@@ -304,7 +305,9 @@ def isinstance_(value: Any, kinds: Any) -> Any:
 
 
 def _is_uncertain(value: Any) -> bool:
-    """Whether only the run knows what kind of value it is: a tensor, a number or None."""
+    """Whether only the run knows what kind of value it is: a tensor, a number or None, or which exception."""
+    if isinstance(value, Caught):
+        return True
     if not _staged(value):
         return False
     marks = ("stillgraph_optional", "stillgraph_may_be_number", "stillgraph_mixed")

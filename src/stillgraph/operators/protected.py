@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.operators.branches import Block, places
-from stillgraph.operators.loops import Context, Variable
+from stillgraph.operators.loops import Context
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import Variable
 from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -49,6 +51,14 @@ def try_(
     exit = _capture(context, inner, ((None, clean_up_and_go_on),), None)
     cleanup()
     return exit
+
+
+def handling() -> None:
+    """The beginning of a handler for every exception: those with which a capture ends are not meant."""
+    error = sys.exc_info()[1]
+    if session() is not None and error is not None and not isinstance(error, Exception):
+        if type(error).__module__.startswith("stillgraph."):
+            raise error
 
 
 def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:

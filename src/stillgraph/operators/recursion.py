@@ -6,7 +6,7 @@ import inspect
 from types import CodeType, FunctionType
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.frames import here
 from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, TailCalls, arguments_of, as_calls, as_loop
@@ -47,7 +47,7 @@ def call_recursive(
             raise Restart("not_tail", code) from None
         message = f"'{original.__name__}' calls itself under a staged condition: {failure.message}"
         raise refuse("SG207", message, location=here()) from failure
-    except CaptureError:
+    except Refusal:
         if code in capture.knowledge.not_tail:
             raise
         raise Restart("not_tail", code) from None

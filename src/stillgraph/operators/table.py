@@ -12,7 +12,7 @@ from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
-from stillgraph.operators.protected import try_
+from stillgraph.operators.protected import handling, try_
 from stillgraph.operators.stores import (
     attr,
     del_attr,
@@ -32,6 +32,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "if_": if_,
         "while_": while_,
         "try_": try_,
+        "handling": handling,
         "for_": for_,
         "continue_": continue_,
         "result_of": result_of,

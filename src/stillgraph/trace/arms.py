@@ -129,15 +129,13 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         yield
     except Diverged:
         arm.diverged = True
-    except StillgraphError:
-        raise
     except BaseException as error:
         if isinstance(error, Caught):
             left = recorder.left_behind()
             recorder.emit("call_function", reraise, (error,), {} if left is None else {"left": left})
             arm.diverged = True
             return
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, StillgraphError):
             raise
         if not raised_by_user(error):
             message = f"on a path that only the run takes, the code raises {type(error).__name__}: {error}"

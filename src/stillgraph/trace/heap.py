@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.trace.frames import is_ours, is_torch
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, VariablePlace
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
 
@@ -50,6 +50,7 @@ class OlderObjects:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._born = next(births)
         self._objects: dict[int, Any] | None = None
 
     def look(self) -> dict[int, Any]:
@@ -70,6 +71,8 @@ class OlderObjects:
 
     def has(self, place: Place) -> bool:
         """Whether a place belongs to an object that is older than the arm."""
+        if isinstance(place, Variable):
+            return place.born < self._born
         if isinstance(place, VariablePlace):
             return True
         if isinstance(place, CellPlace):
@@ -77,7 +80,7 @@ class OlderObjects:
         elif isinstance(place, (AttributePlace, ContentsPlace)):
             target = place.target
         else:
-            return True  # module-level names, and the places that loops keep to themselves
+            return True  # module-level names
         return isinstance(target, torch.nn.Module) or self.holds(target)
 
     def holds(self, target: Any) -> bool:

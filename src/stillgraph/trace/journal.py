@@ -7,6 +7,7 @@ in rewritten code goes through the journal, which remembers what was there befor
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -154,6 +155,29 @@ class ContentsPlace:
 
     def __str__(self) -> str:
         return f"a {type(self.target).__name__}"
+
+
+class Variable:
+    """A variable that an operator keeps to itself (the index of a loop, say), carried like one of the user's."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.born = next(births)
+        self.key = (name, self.born)
+        self.name = name
+        self.value = value
+
+    def get(self) -> Any:
+        return self.value
+
+    def set(self, value: Any) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+births = itertools.count()
+"""Tells which of two came first: a `Variable`, or an arm."""
 
 
 def copy_contents(container: Any) -> Any:

@@ -14,12 +14,12 @@ from typing import Any
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, unify_captures
-from stillgraph.trace.caught import caught
+from stillgraph.trace.caught import Caught, caught
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import Joiner
-from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.journal import MISSING, ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -69,7 +69,7 @@ class Attempt:
         self._busy = True
         try:
             self._notice_places()
-            values = {key: place.get() for key, place in self.places.items()}
+            values = {key: _held(place) for key, place in self.places.items()}
             last, now = self.handed.get(id(self.recorder.region)), list(_stamp(self.places, values))
             if last is None or len(last) != len(now) or any(a is not b for a, b in zip(last, now)):
                 self.handed[id(self.recorder.region)] = now
@@ -98,6 +98,12 @@ class Attempt:
     def slots(self) -> list[Slot]:
         """The leaves that the handler takes."""
         return [slot for state in self.states.values() for slot in slots_of(state)]
+
+
+def _held(place: Place) -> Any:
+    """What a place holds; the name of a caught exception is unbound behind its handler."""
+    value = place.get()
+    return MISSING if isinstance(value, Caught) else value
 
 
 def _stamp(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> Iterator[Any]:

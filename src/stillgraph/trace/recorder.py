@@ -17,7 +17,7 @@ import torch
 from torch import fx
 from torch.overrides import TorchFunctionMode
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import refuse, refusing_past_user_code
 from stillgraph.program.context import current_context
 from stillgraph.program.operations import build_list
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
@@ -86,7 +86,7 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with self, without_traces_of_failing_kernels():
+            with refusing_past_user_code(), self, without_traces_of_failing_kernels():
                 yield
         finally:
             _CURRENT.reset(token)

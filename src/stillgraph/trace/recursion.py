@@ -20,7 +20,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import CONTINUE, Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, is_empty
-from stillgraph.trace.journal import Place
+from stillgraph.trace.journal import Place, Variable
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.loops import loop
 from stillgraph.trace.recorder import Recorder
@@ -70,27 +70,9 @@ for _name in (
 
 
 # ---- tail calls
-class _Arguments:
-    """The arguments of the next iteration, carried like a variable."""
-
-    key = "arguments"
-
-    def __init__(self, value: Given) -> None:
-        self.value = value
-
-    def get(self) -> Any:
-        return self.value
-
-    def set(self, value: Any) -> None:
-        self.value = value
-
-    def __str__(self) -> str:
-        return "recursive call"
-
-
 def arguments_of(given: Given) -> Place:
     """The arguments of a call, as a place."""
-    return _Arguments(given)
+    return Variable("recursive call", given)
 
 
 @dataclass(eq=False)

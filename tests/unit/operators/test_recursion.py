@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.program.operations import recurse, recursion
-from tests.unit.trace.agreement import N, P, WHILE, agree, agree_fresh, count, program_of, refusal
+from tests.unit.trace.agreement import WHILE, N, P, agree, agree_fresh, count, program_of, refusal
 
 
 # ---- tail calls

@@ -114,6 +114,21 @@ def set_of(iterable, element, condition=None):
     return {element(each) for each in iterable if condition is None or condition(each)}
 
 
+def try_(body, handlers, orelse=None, cleanup=None, **places):
+    try:
+        try:
+            left = body()
+        except BaseException as error:
+            for kinds, handler in handlers:
+                if kinds is None or isinstance(error, kinds()):
+                    return handler(error)
+            raise
+        return orelse() if left is None and orelse is not None else left
+    finally:
+        if cleanup is not None:
+            cleanup()
+
+
 def generator_of(iterable, element, condition=None):
     iterator = iter(iterable)
     return (element(each) for each in iterator if condition is None or condition(each))
@@ -156,6 +171,7 @@ OPERATORS: dict[str, object] = {
     "set_attr": setattr, "del_attr": delattr, "attr": getattr,
     "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
     "text": lambda template, *values: template.format(*values),
+    "handling": lambda: None, "try_": try_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,

@@ -20,7 +20,7 @@ import pytest
 
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.source import convert as module
-from stillgraph.source.convert import convert, is_converted
+from stillgraph.source.convert import _Way, convert, is_converted
 from stillgraph.source.pipeline import STEPS, is_known
 from tests.unit.source import run_programs
 from tests.unit.source.plain_operators import OPERATORS, converted, rewritten
@@ -145,7 +145,7 @@ def test_the_function_works_after_every_step(seed: int) -> None:
     expected = run_programs.outcome(program, 2, 5)
     analysis = module._analysis(program)
     for count in range(len(STEPS) + 1):
-        made = analysis.rewrite(frozenset(), {}, STEPS[:count])
+        made = analysis.rewrite(_Way(frozenset(), False), {}, STEPS[:count])
         supplied = {local: module._operator(name, OPERATORS, program) for name, local in made.operators.items()}
         bound = module.bind(made.code, program, supplied)
         assert run_programs.outcome(bound, 2, 5) == expected, STEPS[:count][-1:]

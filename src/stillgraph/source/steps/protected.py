@@ -22,6 +22,8 @@ Every such statement has an exit variable of its own, set last in its blocks: an
 statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
 it ends an exception that is under way.
 
+A handler for everything begins with `handling()`, which lets pass what is not for the user.
+
 A `try` whose exceptions only the run raises is asked for as an operator (`Rewriter.tries`)::
 
     try:                            def try_1():
@@ -127,7 +129,10 @@ def _else(node: Try, inner: Place, to: Rewriter) -> list[ast.stmt]:
 def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter) -> ast.ExceptHandler:
     if node.name:
         to.bind(node.name)
-    return with_fields(node, type=node.type and to.expr(node.type), body=to.statements(node.body, inner))
+    body = to.statements(node.body, inner)
+    if node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "BaseException"):
+        body = [build.statement(to.op("handling", [], node)), *body]
+    return with_fields(node, type=node.type and to.expr(node.type), body=body)
 
 
 def _inner(place: Place, to: Rewriter) -> Place:
