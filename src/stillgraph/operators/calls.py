@@ -27,12 +27,15 @@ from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, 
 from stillgraph.operators.sorting import sort, sorted_
 from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
 from stillgraph.program.operations import invoke
+from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.join import Unjoined, UnjoinedMethod
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.symbolic import is_fake
 
 _MUTATORS = frozenset(
     {
@@ -81,6 +84,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
+    if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
+        return call_numpy(function, args, kwargs)
     if meaning is not None:
         return meaning(*args, **kwargs)
     if isinstance(function, FunctionType):
@@ -107,6 +112,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call_function(capture, method, (function, *args), kwargs)
     _refuse_hidden_state(function)
     return function(*args, **kwargs)
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, (StagedArray, StagedNumber)) or is_fake(value)
 
 
 def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
@@ -408,6 +417,10 @@ def _parameter(*args: Any, **kwargs: Any) -> Any:
     return capture.record(torch.nn.Parameter, args, kwargs)
 
 
+def _from_numpy(array: Any) -> Any:
+    return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
+
+
 def _generator(*args: Any, **kwargs: Any) -> Any:
     raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
 
@@ -427,6 +440,7 @@ _OTHERS: dict[Any, Callable[..., Any]] = {
         (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
     ),
     next: _next,
+    torch.from_numpy: _from_numpy,
     **{
         f: _at_run_time(f, float)
         for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)

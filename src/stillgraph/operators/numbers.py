@@ -6,6 +6,7 @@ import builtins
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.strings import print_
-from stillgraph.operators.truth import truth, truth_number
+from stillgraph.operators.truth import tensor_of, truth, truth_number
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
@@ -45,6 +47,7 @@ def _from_tensor(kind: type, value: torch.Tensor) -> Any:
 
 def int_(value: Any = 0, *rest: Any) -> Any:
     """``int``."""
+    value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(int, value)
     if isinstance(value, StagedNumber):
@@ -54,6 +57,7 @@ def int_(value: Any = 0, *rest: Any) -> Any:
 
 def float_(value: Any = 0.0) -> Any:
     """``float``."""
+    value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(float, value)
     if isinstance(value, StagedNumber):
@@ -68,6 +72,7 @@ def bool_(value: Any = False) -> Any:
 
 def len_(value: Any) -> Any:
     """``len``; a symbolic first dimension stays symbolic."""
+    value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         capture = _capture()
         shape = read_shape(capture, value, capture.to_fake(value))
@@ -299,9 +304,17 @@ def isinstance_(value: Any, kinds: Any) -> Any:
     if _is_uncertain(value):
         capture = _capture()
         return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
+    if isinstance(value, StagedArray):
+        return _is_array(value, kinds)
     if isinstance(value, StagedNumber):
         return issubclass(kind_of(value), kinds) or _symbolic_kind(value, kinds)
     return isinstance(value, kinds)
+
+
+def _is_array(value: StagedArray, kinds: Any) -> bool:
+    if value.tensor.dim() == 0:
+        raise refuse("SG301", "whether this is an array or a scalar of numpy's is asked", location=here())
+    return issubclass(sys.modules["numpy"].ndarray, kinds)
 
 
 def _is_uncertain(value: Any) -> bool:

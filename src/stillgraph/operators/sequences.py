@@ -10,6 +10,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.lists import is_spread, length
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.session import session
@@ -101,6 +102,14 @@ class Rows(_Iterable):
 
     def at(self, index: Any) -> Any:
         return self.tensor[index]
+
+
+@dataclass(eq=False)
+class ArrayRows(Rows):
+    """An array of numpy's, along its first dimension."""
+
+    def at(self, index: Any) -> Any:
+        return StagedArray(self.tensor[index])
 
 
 @dataclass(eq=False)
@@ -235,6 +244,8 @@ def as_sequence(iterable: Any) -> Any:
         return iterable
     if isinstance(iterable, torch.Tensor):
         return Rows(iterable)
+    if isinstance(iterable, StagedArray):
+        return ArrayRows(iterable.tensor)
     if isinstance(iterable, range):
         return Range(iterable.start, iterable.stop, iterable.step)
     if type(iterable) in (list, tuple) or is_spread(iterable) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):

@@ -12,6 +12,7 @@ from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.arms import text_node
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
@@ -32,7 +33,7 @@ def is_staged(value: Any) -> bool:
         return any(is_staged(v) for v in value)
     if isinstance(value, dict):
         return any(is_staged(v) for v in value.values())
-    return isinstance(value, (torch.Tensor, StagedNumber, StagedText, Caught))
+    return isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText, Caught))
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:

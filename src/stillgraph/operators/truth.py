@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stillgraph.operators import lists
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
@@ -21,6 +22,7 @@ def truth(session: Session, value: Any) -> Any:
     Raises:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
+    value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _tensor_truth(session, value)
     if isinstance(value, StagedBool):
@@ -34,6 +36,11 @@ def truth(session: Session, value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)
+
+
+def tensor_of(value: Any) -> Any:
+    """The tensor behind an array of numpy's; anything else as it is."""
+    return value.tensor if isinstance(value, StagedArray) else value
 
 
 def _tensor_truth(session: Session, value: torch.Tensor) -> Any:

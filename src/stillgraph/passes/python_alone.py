@@ -15,6 +15,7 @@ from stillgraph.program.types import ListType
 _REASONS: dict[Any, str] = {
     operations.recursion: "the program has a recursion, which no graph format knows",
     operations.try_: "the program handles an exception, which no graph format knows",
+    operations.to_numpy: "the program makes a numpy array",
     operations.sort_order: "the program sorts by values that only the run knows",
     operator.is_: "the program asks whether two tensors are one object",
 }

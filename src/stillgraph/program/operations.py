@@ -216,6 +216,12 @@ def repeated(items: list[Any], count: int) -> list[Any]:
     return items * count
 
 
+def to_numpy(tensor: torch.Tensor) -> Any:
+    """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension."""
+    array = tensor.numpy()
+    return array[()] if array.ndim == 0 else array
+
+
 # ---- recursion
 def recursion(name: str, body: Any, entries: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
     """The first call of a region that calls itself: ``body(*entries, *operands)``, ``operands`` being the same for all.

@@ -6,6 +6,7 @@ import collections
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
@@ -22,7 +23,7 @@ def mutable_containers(value: Any) -> Iterator[Any]:
         parts = None if is_empty(item) else split(item)
         if parts is None:
             continue
-        if not isinstance(item, (tuple, slice, Exit)):
+        if not isinstance(item, (tuple, slice, Exit, StagedArray)):
             yield item
         queue.extend(parts.children)
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.symbolic import is_fake
@@ -44,6 +45,8 @@ def split(value: Any) -> Parts | None:
         return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
     if isinstance(value, slice):
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
+    if kind is StagedArray:
+        return Parts(kind, None, ("",), (value.tensor,), lambda new: StagedArray(new[0]))
     if kind is Exit or (dataclasses.is_dataclass(kind) and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)

@@ -12,6 +12,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, show_shape
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
@@ -265,7 +266,7 @@ class Joiner:
 
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
-        if isinstance(left, (tuple, slice, Exit)):
+        if isinstance(left, (tuple, slice, Exit, StagedArray)):
             return build
         for side, (mine, other) in enumerate(((left, right), (right, left))):
             if self._partners.setdefault((side, id(mine)), id(other)) != id(other):

@@ -19,9 +19,10 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
 from stillgraph.program.context import current_context
-from stillgraph.program.operations import build_list
+from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
@@ -228,6 +229,10 @@ class Recorder(TorchFunctionMode):
             return self.region.node_of(value)
         if isinstance(value, Items):
             return self._build_list(value)
+        if isinstance(value, StagedArray):
+            node = self.emit("call_function", to_numpy, (value.tensor,), {})
+            node.meta["val"] = value.tensor
+            return node
         if isinstance(value, (tuple, list)) and has_spread(value):
             return self._list_node(value)
         if isinstance(value, torch.Size) and all(type(d) is int for d in value):

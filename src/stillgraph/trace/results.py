@@ -21,6 +21,7 @@ from stillgraph.program.effects import (
 )
 from stillgraph.program.guards import Cell
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.join import Unjoined, same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
@@ -44,7 +45,7 @@ class Results:
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
-        if isinstance(value, (torch.Tensor, StagedNumber)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedArray)):
             return self._output(value)
         if isinstance(value, Unjoined):
             flag = self._output(value.__dict__["flag"])

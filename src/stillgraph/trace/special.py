@@ -17,6 +17,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import is_integer
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain, staged
 from stillgraph.trace.symbolic import is_fake
@@ -311,6 +312,17 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return [_tolist(recorder, func, (row,), {}) for row in tensor.unbind(0)] if fake.shape[0] else []
 
 
+def _numpy(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.numpy()``; what eager refuses is refused with its words."""
+    fake = recorder.to_fake(args[0])
+    if getattr(fake, "stillgraph_grad_differs", False):
+        raise refuse("SG301", "requires_grad differs from path to path here", location=here())
+    if fake.requires_grad and not kwargs.get("force"):
+        message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise RuntimeError(message)
+    return StagedArray(recorder.record(_T.detach, (args[0],), {}) if fake.requires_grad else args[0])
+
+
 def _demand(what: str) -> Callable[..., Any]:
     def handler(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         return recorder.tensor_demanded(args[0], what)
@@ -339,6 +351,9 @@ def _run_only(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``torch.tensor(data)`` and ``as_tensor``: staged elements are stacked, arrays become constants."""
     data = args[0] if args else kwargs.get("data")
+    if isinstance(data, StagedArray):
+        shares = func in (torch.from_numpy, torch.as_tensor, torch.asarray) and not kwargs
+        return data.tensor if shares else recorder.record(torch.tensor, (data.tensor,), kwargs)
     if isinstance(data, torch.Tensor):
         return recorder.record(func, args, kwargs)
     if isinstance(data, (tuple, list)) and _holds_staged(data):
@@ -429,7 +444,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.__format__: _demand("text"),
     _T.__repr__: _demand("text"),
     _T.__contains__: lambda rec, func, args, kwargs: _truth(rec, func, args, kwargs),
-    _T.numpy: _demand("numpy"),
+    _T.numpy: _numpy,
     _T.__array__: _demand("numpy"),
     _T.equal: _truth,
     _T.allclose: _truth,

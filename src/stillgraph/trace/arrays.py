@@ -1,0 +1,144 @@
+"""numpy on staged tensors, by way of torch's own numpy layer: the adapter to `torch._numpy`.
+
+``tensor.numpy()`` gives a `StagedArray`. numpy's functions and operators on it are those of the same name in
+`torch._numpy`, whose torch calls are recorded like any others; what leaves the program is a real array again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import Staged, StagedNumber
+
+
+class StagedArray(Staged):
+    """A numpy array that only the run knows: ``tensor`` is its memory."""
+
+    __array_ufunc__ = None  # an array on the left of an operator leaves it to this class
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.__dict__["tensor"] = tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _AS_IN_TORCH:
+            return tuple(self.tensor.shape) if name == "shape" else getattr(self.tensor, name)
+        value = getattr(_wrapped(self), name, None)
+        if value is None:
+            raise refuse("SG301", f"the attribute {name} of a numpy array of a staged tensor", location=here())
+        return _calling(value) if callable(value) else _given_back(value)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise refuse("SG305", f"the attribute {name} of a numpy array is set", location=here())
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise refuse("SG301", "a numpy array of a staged tensor is used by code that is not converted", location=here())
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __str__ = __repr__ = __array__ = _refuse
+    __hash__ = _refuse  # type: ignore[assignment]  # arrays have none either
+
+
+_AS_IN_TORCH = ("shape", "ndim")
+_OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"),
+    *("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "getitem", "setitem"),
+)
+_REFLECTED = _OPERATORS[:13]
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any) -> Any:
+        return _calling(getattr(_wrapped(self), name))(*args)
+
+    return method
+
+
+def _names() -> Iterator[str]:
+    yield from (f"__{name}__" for name in _OPERATORS)
+    for name in _REFLECTED:
+        yield f"__r{name}__"
+        yield f"__i{name}__"
+
+
+for _name in _names():
+    setattr(StagedArray, _name, _operator(_name))
+
+
+def _layer() -> Any:
+    return importlib.import_module("torch._numpy")
+
+
+def _wrapped(array: StagedArray) -> Any:
+    return _layer().ndarray(array.tensor)
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the layer's, taking and giving arrays of ours."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+
+    return call
+
+
+def _handed_in(value: Any) -> Any:
+    if isinstance(value, StagedArray):
+        return _wrapped(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_handed_in, value))
+    if isinstance(value, StagedNumber):
+        raise refuse("SG301", "a staged number meets a numpy array; make it a tensor first", location=here())
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(value, (numpy.ndarray, numpy.generic)):
+        with torch._C.DisableTorchFunction():
+            constant = torch.as_tensor(value).clone()
+        return _layer().ndarray(constant)
+    if isinstance(value, (numpy.dtype, type)) and (isinstance(value, numpy.dtype) or issubclass(value, numpy.generic)):
+        return _layer().dtype(numpy.dtype(value).name)
+    return value
+
+
+def _given_back(value: Any) -> Any:
+    layer = _layer()
+    if isinstance(value, layer.ndarray):
+        return StagedArray(value.tensor)
+    if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
+        return type(value)(map(_given_back, value))
+    if isinstance(value, layer._dtypes.DType):
+        return sys.modules["numpy"].dtype(value.name)
+    return value
+
+
+def is_numpy(function: Any) -> bool:
+    """Whether a callable is one of numpy's."""
+    return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))
+
+
+def _module(function: Any) -> str | None:
+    module = getattr(function, "__module__", None)
+    return module if isinstance(module, str) else None
+
+
+def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A function of numpy's on staged values, by torch's layer.
+
+    Raises:
+        CaptureError: the layer does not have it.
+    """
+    name = getattr(function, "__name__", str(function))
+    place: Any = _layer()
+    for part in (_module(function) or "numpy").split(".")[1:]:
+        place = getattr(place, part, place)
+    found = getattr(place, name, None)
+    if found is None or isinstance(function, type):
+        raise refuse("SG301", f"numpy's {name} on a staged value; use torch's", location=here())
+    args = tuple(StagedArray(a) if isinstance(a, torch.Tensor) else a for a in args)
+    return _calling(found)(*args, **kwargs)
