@@ -82,7 +82,8 @@ def is_(left: Any, right: Any) -> Any:
             sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
             return select(capture, origin.flag, *sides)
         if id(value) in capture.frozen and type(value) is type(other):
-            raise refuse("SG305", f"a {type(value).__name__} is one of several copies of one: 'is' has no answer", location=here())
+            kind = type(value).__name__
+            raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())
         if isinstance(value, StagedBool) and isinstance(other, bool):
             return value if other else not_(value)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):

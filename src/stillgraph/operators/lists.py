@@ -57,7 +57,7 @@ def _known_element(value: Sequence[Any], index: Any) -> Any:
     return run[position]
 
 
-def _cut(capture: Session, value: Sequence[Any], index: slice) -> Any:
+def _cut(capture: Session, value: Any, index: slice) -> Any:
     bounds = (index.start, index.stop, index.step)
     if all(bound is None for bound in bounds):
         return type(value)(value)
@@ -180,7 +180,8 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
     capture.before_risk()
     spread = as_spread(capture, list(value))
     if not isinstance(spread.element, lists.Leaf):
-        raise refuse("SG210", f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers")
+        message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
+        raise refuse("SG210", message, location=here())
     return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))
 
 __all__ = ["METHODS", "SAFE_METHODS", "is_spread"]

@@ -264,11 +264,15 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
     return None
 
 
+def _of_a_block(variables: list[Any]) -> list[VariablePlace]:
+    return [VariablePlace(place.cell, place.name) for place in variables]
+
+
 def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run a generator, and the loop's body wherever it yields."""
     journal = context.session.journal
     left = Variable("the loop's exit", NO_EXIT)
-    keeps, drops = ([VariablePlace(place.cell, place.name) for place in places_] for places_ in (context.keeps, context.drops))
+    keeps, drops = (_of_a_block(context.keeps), _of_a_block(context.drops))
 
     def emit(item: Any) -> Any:
         for place in (*keeps, *drops):

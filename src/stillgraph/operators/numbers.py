@@ -231,7 +231,8 @@ def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
 
     def all_of_them() -> Any:
         # the first is apart: what it makes of a 0 to begin with may be of another type
-        return _folded(function, lists.at(capture, items, slice(1, None)), function(initial[0], lists.at(capture, items, 0)))
+        first = function(initial[0], lists.at(capture, items, 0))
+        return _folded(function, lists.at(capture, items, slice(1, None)), first)
 
     return if_exp(items, all_of_them, lambda: initial[0])
 

@@ -34,7 +34,7 @@ def try_(
     keeps: tuple[str, ...] = (),
     drops: tuple[str, ...] = (),
 ) -> Exit | None:
-    """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, ``else: orelse()``, ``finally: cleanup()``."""
+    """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, and so on."""
     capture = session()
     if capture is None:
         return _plain(body, handlers, orelse, cleanup)
@@ -56,9 +56,8 @@ def try_(
 def handling() -> None:
     """The beginning of a handler for every exception: those with which a capture ends are not meant."""
     error = sys.exc_info()[1]
-    if session() is not None and error is not None and not isinstance(error, Exception):
-        if type(error).__module__.startswith("stillgraph."):
-            raise error
+    if error is not None and not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph."):
+        raise error
 
 
 def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:

@@ -30,7 +30,7 @@ def call_recursive(
     given = dict(bound.arguments)
 
     def call(values: Given) -> Any:
-        complete = inspect.BoundArguments(signature, values)  # type: ignore[arg-type]  # any mapping in order does
+        complete = inspect.BoundArguments(signature, values)
         return function(*complete.args, **complete.kwargs)
 
     active = capture.recursions.get(code)

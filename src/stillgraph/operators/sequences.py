@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators.lists import is_spread, length
+from stillgraph.operators import lists
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
@@ -152,14 +152,14 @@ class Listed(_Iterable):
 
     @property
     def stageable(self) -> bool:
-        return is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
+        return lists.is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
 
     def length(self) -> Any:
-        if not is_spread(self.items):
+        if not lists.is_spread(self.items):
             return len(self.items)
         capture = session()
         assert capture is not None
-        return length(capture, self.items)
+        return lists.length(capture, self.items)
 
     def at(self, index: Any) -> Any:
         from stillgraph.operators.stores import item
@@ -248,6 +248,8 @@ def as_sequence(iterable: Any) -> Any:
         return ArrayRows(iterable.tensor)
     if isinstance(iterable, range):
         return Range(iterable.start, iterable.stop, iterable.step)
-    if type(iterable) in (list, tuple) or is_spread(iterable) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+    if type(iterable) in (list, tuple) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
+        return Listed(iterable)
+    if lists.is_spread(iterable):
         return Listed(iterable)
     return None

@@ -93,7 +93,8 @@ def note_contents(target: Any) -> None:
     if capture is not None and isinstance(target, CONTAINERS):
         if capture.is_ambiguous(target):
             kind = type(target).__name__
-            raise refuse("SG305", f"a {kind} is changed that is another one on each path, or in each iteration", location=here())
+            message = f"a {kind} is changed that is another one on each path, or in each iteration"
+            raise refuse("SG305", message, location=here())
         capture.journal.note(ContentsPlace(target))
 
 

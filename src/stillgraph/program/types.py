@@ -111,11 +111,18 @@ def join_types(left: Type, right: Type) -> Type:
     else:
         assert isinstance(left, NumberType) and isinstance(right, TensorType)
         joined = _join_tensors(as_tensor_type(left, right), right)
-    return replace(
+    return optional(
         joined,
-        may_be_none=left.may_be_none or right.may_be_none,
-        may_be_unbound=left.may_be_unbound or right.may_be_unbound,
+        none=left.may_be_none or right.may_be_none,
+        unbound=left.may_be_unbound or right.may_be_unbound,
     )
+
+
+def optional(type_: Type, *, none: bool = False, unbound: bool = False) -> Type:
+    """The type of a place that holds, on some path, ``None`` or nothing; a list says that of its elements."""
+    if isinstance(type_, ListType):
+        return type_
+    return replace(type_, may_be_none=type_.may_be_none or none, may_be_unbound=type_.may_be_unbound or unbound)
 
 
 def _join_lists(left: Type, right: Type) -> Type:

@@ -229,7 +229,7 @@ class _Block:
         if target is build_list:
             return self._list_display(*node.args)
         if target is recurse:
-            return f"{self.writer.functions[node.args[0]]}({', '.join(args[1:])})"  # type: ignore[index]
+            return f"{self.writer.functions[node.args[0]]}({', '.join(args[1:])})"
         if target is operator.getitem:
             return f"{_primary(args[0])}[{self._index(node.args[1])}]"
         if target is operator.setitem:

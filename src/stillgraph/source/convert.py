@@ -207,7 +207,8 @@ class _Analysis:
                steps: tuple[Step, ...]) -> tuple[Rewriter, FunctionNode]:
         names = Names(self.scopes.names | self._subjects | set(self._free))
         names.fresh_names |= self._subjects
-        rewriter = Rewriter(Request(self.scopes, names, callees, way.watched, self._source.file, way.tries), (*STRUCTURE, *steps))
+        request = Request(self.scopes, names, callees, way.watched, self._source.file, way.tries)
+        rewriter = Rewriter(request, (*STRUCTURE, *steps))
         class_name = self._source.class_name
         if isinstance(self.node, ast.Lambda):
             return rewriter, functions.lambda_with(self.node, self.node.args, class_name, rewriter)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
 from stillgraph.source.scopes import FunctionNode, parameters_of
 from stillgraph.source.tree import child_nodes, without_warnings
@@ -186,5 +186,5 @@ def location(code: types.CodeType) -> Location:
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
-def _no_source(code: types.CodeType, why: str) -> CaptureError:
+def _no_source(code: types.CodeType, why: str) -> BaseException:
     return refuse("SG101", f"the source of {code.co_qualname} cannot be read: {why}", location=location(code))

@@ -1,4 +1,4 @@
-"""Two names for one container: what a loop carries is rebuilt in each iteration, so other names would be left behind."""
+"""Two names for one container: what a loop carries is made anew in each iteration, and leaves other names behind."""
 
 from __future__ import annotations
 

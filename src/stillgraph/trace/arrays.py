@@ -43,7 +43,7 @@ class StagedArray(Staged):
         raise refuse("SG301", "a numpy array of a staged tensor is used by code that is not converted", location=here())
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __str__ = __repr__ = __array__ = _refuse
-    __hash__ = _refuse  # type: ignore[assignment]  # arrays have none either
+    __hash__ = _refuse
 
 
 _AS_IN_TORCH = ("shape", "ndim")

@@ -37,7 +37,8 @@ class FrontEnd:
     """What a capture asks of its front end.
 
     Attributes:
-        convert: rewrites a function, its ``try`` statements too if the last argument says so; gives the new one and the names of the outer variables it assigns.
+        convert: rewrites a function, its ``try`` statements too if the last argument says so; gives the new one and
+            the names of the outer variables it assigns.
         turn_inside_out: the same for a generator, as a function that hands out what it yields; gives the name of the
             parameter for that too, or None where it cannot be done.
         is_converted: whether a code object is rewritten code.
@@ -214,7 +215,8 @@ class _Attempt:
             return None
 
     def _convert(self, function: FunctionType) -> FunctionType:
-        converted, written_cells = self.front_end.convert(function, frozenset(self.knowledge.watch), self.knowledge.tries)
+        watched = frozenset(self.knowledge.watch)
+        converted, written_cells = self.front_end.convert(function, watched, self.knowledge.tries)
         self._watch(function, written_cells)
         return converted
 

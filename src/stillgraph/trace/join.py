@@ -11,7 +11,16 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type, join_types, show_shape
+from stillgraph.program.types import (
+    JoinFailure,
+    ListType,
+    NumberType,
+    TensorType,
+    Type,
+    join_types,
+    optional,
+    show_shape,
+)
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.exits import Exit
@@ -160,7 +169,7 @@ def _in_place(function: Callable[[Any, Any], Any], value: Any, other: Any) -> An
 _give_operators()
 
 
-def refuse_join(place: str, failure: JoinFailure) -> Exception:
+def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     """The error for a place whose two values have no join."""
     return refuse(failure.code, f"{failure.message} (in '{place}')", location=here())
 
@@ -239,9 +248,9 @@ class Joiner:
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:
-            return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_unbound=True))
+            return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
         if (left is None and is_leaf(right)) or (right is None and is_leaf(left)):
-            return self._one_sided(left, right, place, lambda type_: replace(type_, may_be_none=True))
+            return self._one_sided(left, right, place, lambda type_: optional(type_, none=True))
         if is_leaf(left) and is_leaf(right):
             return self._pair(left, right, join_types(self.type_of(left), self.type_of(right)), place)
         return self._join_containers(left, right, place)
@@ -301,7 +310,8 @@ class Joiner:
         """Lists of different length, or of a length that only the run knows."""
         element = structure([*first.children, *second.children], self.type_of)
         sides = [columns(element, parts.children) for parts in (first, second)]
-        indices = [self._add(*pair, place) for pair in zip(*sides, map(ListType, types(element)))]
+        held = map(ListType, types(element))
+        indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, held)]
 
         def build(outs: Sequence[Any]) -> Any:
             freeze_elements(self.recorder, element, (*first.children, *second.children))
@@ -353,10 +363,10 @@ class Joiner:
         return lambda outs: parts.rebuild([build(outs) for build in builds])
 
     def _one_sided_spread(self, on_left: bool, spread: Spread, empty: Any, place: str) -> Build:
-        indices = [
-            self._add(*((empty, column) if on_left else (column, empty)), self.type_of(column), place)
-            for column in spread.columns
-        ]
+        indices = []
+        for column in spread.columns:
+            left, right = (empty, column) if on_left else (column, empty)
+            indices.append(self._add(left, right, self.type_of(column), place))
         return lambda outs: Spread(spread.element, tuple(outs[index] for index in indices))
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:

@@ -88,9 +88,9 @@ class Spread(Staged):
         raise refuse("SG210", f"{getattr(func, '__name__', func)} takes no list of unknown length", location=here())
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __call__ = __contains__ = _refuse
-    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]  # they never return
+    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = __eq__ = __ne__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
-    __truediv__ = __rtruediv__ = __neg__ = __hash__ = _refuse  # type: ignore[assignment]  # as above
+    __truediv__ = __rtruediv__ = __neg__ = __hash__ = _refuse
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, same_dimension
+from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, optional, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, View, describe, is_empty, is_leaf, same_constant, wants_columns
@@ -165,7 +165,7 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
 
 
 def _optional(type_: Type, empty: Any) -> Type:
-    return replace(type_, may_be_none=True) if empty is None else replace(type_, may_be_unbound=True)
+    return optional(type_, none=empty is None, unbound=empty is not None)
 
 
 def _same_type(left: Type, right: Type) -> bool:

@@ -1,8 +1,8 @@
 """``try`` statements whose exceptions only the run raises.
 
-The body is recorded in a region of its own, and so is the handler. Wherever something in the body may raise, the handler
-has to find what the variables and objects outside held at that moment: before each operation the recorder hands over
-what has changed since the last time (`keep`). What the handler takes is found as a loop's state is.
+The body is recorded in a region of its own, and so is the handler. Wherever something in the body may raise, the
+handler has to find what the variables and objects outside held at that moment: before each operation the recorder hands
+over what has changed since the last time (`keep`). What the handler takes is found as a loop's state is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Handler = Callable[[BaseException], Exit | None]
 
 
 class StageTry(BaseException):
-    """Something in the body of a ``try`` raises in the run, so it has to be recorded apart. No `Exception`, see `signals`."""
+    """Something in the body of a ``try`` raises in the run, so that has to be recorded apart. See `signals`."""
 
     def __init__(self, attempt: object) -> None:
         super().__init__(attempt)

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NoReturn
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import recurse, recursion
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import CONTINUE, Exit, Return
+from stillgraph.trace.frames import here
 from stillgraph.trace.join import DEAD, Joiner, is_empty
 from stillgraph.trace.journal import Place, Variable
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
@@ -56,8 +59,10 @@ class Pending:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
-        pending = next(a for a in (*args, *(kwargs or {}).values(), cls) if isinstance(a, Pending) or a is cls)
-        raise NotATailCall(pending.__dict__.get("_code"))
+        for value in torch.utils._pytree.tree_leaves((args, kwargs)):
+            if isinstance(value, Pending):
+                value._use()
+        raise refuse("SG207", "what a recursive call gives is used", location=here())
 
 
 for _name in (

@@ -234,7 +234,7 @@ class Session(Recorder):
         return self._convert(function)
 
     def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
-        """A generator as a function that hands out what it yields, and its parameter for that; None if that is not to be."""
+        """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
         self.finder.add_function(generator)
         return self._turn_inside_out(generator)
 

@@ -52,7 +52,8 @@ def freeze(recorder: Recorder, element: lists.Element, child: Any) -> None:
 
 
 def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:
-    return define(recorder, ListType(element), leaf_node(recorder, items, ListType(element), "a list"))
+    column: StagedList = define(recorder, ListType(element), leaf_node(recorder, items, ListType(element), "a list"))
+    return column
 
 
 def define(recorder: Recorder, type_: Type, node: Any) -> Any:
@@ -113,10 +114,10 @@ def _joined(recorder: Recorder, function: Any, tensors: Any, dim: int, is_new: b
 def _joined_type(spread: Spread, dim: int, is_new: bool) -> TensorType:
     element = spread.element
     if not isinstance(element, lists.Leaf) or not isinstance(element.type, TensorType):
-        raise refuse("SG210", "a list of unknown length that holds other things than tensors becomes a tensor", location=here())
+        raise refuse("SG210", "a list that holds other things than tensors becomes a tensor", location=here())
     type_ = element.type
     if type_.may_be_none or type_.may_be_number or type_.may_be_unbound:
-        raise refuse("SG210", "a list of unknown length in which not all need be tensors becomes a tensor", location=here())
+        raise refuse("SG210", "a list in which not all need be tensors becomes a tensor", location=here())
     shape = list(type_.shape)
     rank = len(shape) + is_new
     if rank == 0:
@@ -140,7 +141,7 @@ def _tensor(recorder: Recorder, function: Any, data: Any, options: dict[str, Any
     spread = as_spread(recorder, data)
     type_ = spread.element.type if isinstance(spread.element, lists.Leaf) else None
     if not isinstance(type_, NumberType) or type_.mixed or type_.may_be_none:
-        raise refuse("SG210", "a tensor is made of a list of unknown length, not all numbers of one kind", location=here())
+        raise refuse("SG210", "a tensor is made of a list whose elements are not numbers of one kind", location=here())
     dtype = options.get("dtype") or _DTYPES.get(type_.kind) or torch.get_default_dtype()
     device = torch.device(options.get("device") or "cpu")
     node = recorder.emit("call_function", function, (spread.columns[0],), options)

@@ -55,6 +55,8 @@ def test_a_length_that_only_the_run_knows(function: Any) -> None:
     agree(function, P, N, P + 1)
 
 
-@pytest.mark.parametrize("function", [lambda x: {int(v) for v in x if v > 1}, lambda x: {int(v): v for v in x if v > 1}])
+@pytest.mark.parametrize(
+    "function", [lambda x: {int(v) for v in x if v > 1}, lambda x: {int(v): v for v in x if v > 1}]
+)
 def test_sets_and_dicts_need_a_known_length(function: Any) -> None:
     assert refusal(function, P).reason.code == "SG206"

@@ -99,7 +99,7 @@ def of_another(x: Tensor) -> Any:
 
 def endless(x: Tensor) -> Any:
     for count in forever():
-        x = x / 2
+        x = x / (count + 1)
         if x.abs().max() < 0.3:
             break
     return x, count
@@ -117,7 +117,7 @@ def asked(x: Tensor) -> Any:
         sum(row for row in x if row > 0),
         max((float(row) for row in x if row > 0), default=-1.0),
         sorted(float(row) for row in x if row > 1),
-        [row for row in (r * 2 for r in x if r > 0)],
+        [row + 1 for row in (r * 2 for r in x if r > 0)],
     )
 
 

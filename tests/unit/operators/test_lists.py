@@ -42,7 +42,7 @@ def grown_by_plus(x: Tensor) -> Any:
     a = [x]
     for row in x:
         if row > 0:
-            a = a + [row * x]
+            a = a + [row * x]  # noqa: RUF005 (as people write it)
             a += [x]
     return a
 
@@ -267,8 +267,8 @@ def truths(x: Tensor) -> Any:
 def extremes(x: Tensor) -> Any:
     sums = [float(v.sum()) for v in powers(x)]
     best = max(sums, default=-1.0)
-    least = min(sums + [0.5])
-    return best, least, any(s > 3 for s in sums), all([s > 0.5 for s in sums]), sorted(sums, reverse=True)
+    least = min([*sums, 0.5])
+    return best, least, any(s > 3 for s in sums), all(s > 0.5 for s in sums), sorted(sums, reverse=True)
 
 
 def sorted_by(x: Tensor) -> Any:

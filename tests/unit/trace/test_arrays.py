@@ -84,6 +84,8 @@ def test_what_eager_refuses() -> None:
     agree(lambda x: x.numpy(), P.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("function", [lambda x: np.interp(x.numpy(), [0, 1], [2, 3]), lambda x: np.float32(x.numpy()[0])])
+@pytest.mark.parametrize(
+    "function", [lambda x: np.interp(x.numpy(), [0, 1], [2, 3]), lambda x: np.float32(x.numpy()[0])]
+)
 def test_refused(function: Any) -> None:
     assert refusal(function, P).reason.code == "SG301"

@@ -1,7 +1,8 @@
 """Calls: `f(a, *b, k=c)` becomes `call(f, a, *b, k=c)`.
 
 What the caller of `convert` knows to be plain is called as it is, unless it is given `*b`: how many arguments those are
-may be for `call` to say. So are functions that look at the frame they are called from. `super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
+may be for `call` to say. So are functions that look at the frame they are called from.
+`super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
 """
 from __future__ import annotations
 

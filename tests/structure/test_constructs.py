@@ -1,0 +1,155 @@
+"""The guide's table of constructs: every row has an example, and every example does what the table says."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+import stillgraph as sg
+from stillgraph.core.reasons import REASONS
+from tests.unit.trace.agreement import agree_fresh
+
+PAGE = Path(__file__).parents[2] / "docs/guide/constructs.md"
+TEXT = PAGE.read_text()
+PRELUDE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0]
+CODE = re.compile(r"\bSG\d{3}\b")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: the anchor it links to, and the codes in its last column."""
+
+    anchor: str
+    codes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block of code below a heading; ``code`` is the reason it is refused with, if it is."""
+
+    anchor: str
+    code: str | None
+    source: str
+
+
+def rows() -> Iterator[Row]:
+    """Every row of every table."""
+    for line in TEXT.splitlines():
+        link = re.match(r"\| \[.*?\]\(#([\w-]+)\) \|", line)
+        if link:
+            yield Row(link[1], frozenset(CODE.findall(line)))
+        else:
+            assert not line.startswith("| ") or line.startswith("| construct |"), f"a row without a link: {line}"
+
+
+def examples() -> Iterator[Example]:
+    """Every example, in the order of the page."""
+    for section in re.split(r"^#### ", TEXT, flags=re.MULTILINE)[1:]:
+        anchor = section.splitlines()[0].strip().lower().replace(" ", "-")
+        for info, source in re.findall(r"^```(.*?)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE):
+            language, *refused = info.split()
+            assert language == "python", info
+            assert not refused or refused[0] == "refused", info
+            yield Example(anchor, refused[1] if refused else None, source)
+
+
+ROWS, EXAMPLES = list(rows()), list(examples())
+WORKING = [example for example in EXAMPLES if example.code is None]
+REFUSED = [example for example in EXAMPLES if example.code is not None]
+
+
+def name(example: Example) -> str:
+    return example.anchor if example.code is None else f"{example.anchor}-{example.code}"
+
+
+# ---- the page
+def test_every_row_has_an_example_and_every_example_a_row() -> None:
+    headings = list(dict.fromkeys(example.anchor for example in EXAMPLES))
+    assert [row.anchor for row in ROWS] == headings
+    assert len(re.findall(r"^#### ", TEXT, re.MULTILINE)) == len(headings), "a heading without an example, or twice"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.anchor)
+def test_the_codes_of_a_row_are_in_the_catalogue_and_those_of_its_examples(row: Row) -> None:
+    assert row.codes <= REASONS.keys()
+    assert {example.code for example in REFUSED if example.anchor == row.anchor} <= row.codes
+
+
+# ---- its examples
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example], ModuleType]:
+    """Imports an example from a file of its own, anew each time."""
+    count = 0
+
+    def imported(example: Example) -> ModuleType:
+        nonlocal count
+        count += 1
+        path = tmp_path / f"{name(example).replace('-', '_')}_{count}.py"
+        path.write_text(f"{PRELUDE}\n\n{example.source}")
+        spec = importlib.util.spec_from_file_location(f"constructs_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return imported
+
+
+def maker(module: ModuleType, again: Callable[[], ModuleType]) -> Callable[[], Any]:
+    """What makes the example's target: twice the same function, or a fresh one where it keeps state."""
+    if hasattr(module, "make"):
+        return module.make  # type: ignore[no-any-return]
+    if isinstance(module.example, type):
+        return module.example
+    if "\n    global " in Path(str(module.__file__)).read_text():
+        return lambda: again().example
+    return lambda: module.example
+
+
+def kind(value: Any) -> Any:
+    """All that the calls of one program have in common."""
+    if isinstance(value, Tensor):
+        return value.dtype, tuple(value.shape), value.requires_grad
+    return repr(value)
+
+
+def programs_for(module: ModuleType) -> int:
+    """How many programs the calls of an example may need."""
+    if hasattr(module, "programs"):
+        return int(module.programs)
+    if hasattr(module, "input_spec"):
+        return 1
+    return len({(str(pytree.tree_structure(c)), *map(kind, pytree.tree_leaves(c))) for c in module.calls if type(c) is tuple})
+
+
+@pytest.mark.parametrize("example", WORKING, ids=name)
+def test_as_in_eager(example: Example, load: Callable[[Example], ModuleType]) -> None:
+    module = load(example)
+    make = maker(module, lambda: load(example))
+    agree_fresh(make, *module.calls, programs=programs_for(module), input_spec=getattr(module, "input_spec", None))
+
+
+@pytest.mark.parametrize("example", REFUSED, ids=name)
+def test_refused(example: Example, load: Callable[[Example], ModuleType]) -> None:
+    module = load(example)
+    make = maker(module, lambda: load(example))
+    for call in module.calls:
+        torch.manual_seed(0)
+        static = sg.to_static(make(), backend="eager", input_spec=getattr(module, "input_spec", None))
+        with pytest.raises(sg.CaptureError) as raised:
+            static(*copy.deepcopy(call))
+        assert raised.value.reason.code == example.code, str(raised.value)
