@@ -337,8 +337,15 @@ def _inductor(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Callab
         return _eager(graph_module, example_inputs)
     from torch._inductor.compile_fx import compile_fx
 
-    compiled: Any = compile_fx(graph_module, example_inputs)
+    # Inductor's Python wrapper spends more on an iteration of a loop than a small body takes; its C++ wrapper does not.
+    patches = {"cpp_wrapper": True} if _is_loop_on_cpu(graph_module, example_inputs) else None
+    compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches)
     return cast(Region, compiled)
+
+
+def _is_loop_on_cpu(graph_module: fx.GraphModule, example_inputs: list[Any]) -> bool:
+    loops = any(node.target is torch.ops.higher_order.while_loop for node in graph_module.graph.nodes)
+    return loops and all(v.device.type == "cpu" for v in example_inputs if isinstance(v, torch.Tensor))
 
 
 @functools.cache  # so that the warning is given once
