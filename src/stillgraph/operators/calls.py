@@ -35,6 +35,7 @@ from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
 
 _MUTATORS = frozenset(
@@ -219,6 +220,8 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
+        return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
         return capture.record(method, args, kwargs)
     if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:

@@ -39,7 +39,7 @@ class Context:
         mark = journal.mark
         for place in (*self.keeps, *self.drops):
             journal.note(place)
-        return Checkpoint(self.session, mark, self.session.region.mark())
+        return Checkpoint(self.session, mark, self.session.region.mark(), len(self.session.splits))
 
 
 @dataclass
@@ -47,11 +47,13 @@ class Checkpoint:
     session: Session
     journal: int
     region: Mark
+    splits: int
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since."""
         self.session.journal.rollback(self.journal)
         self.session.region.rollback(self.region)
+        del self.session.splits[self.splits :]
 
 
 class _Unstageable(Exception):
@@ -66,7 +68,7 @@ def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | Non
     try:
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
-        raise _Unstageable(refusal(failure.code, failure.message, location=here())) from failure
+        raise _Unstageable(refusal(failure.code, failure.explained, location=here())) from failure
     except Refusal as refused:
         raise _Unstageable(refused.error) from refused
 

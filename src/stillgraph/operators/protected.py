@@ -119,7 +119,7 @@ def _staged(context: Context, body: Block, handlers: Handlers, orelse: Block | N
     try:
         exit = stage(capture, attempt, to_the_end, handle, [completed, *context.keeps], context.drops)
     except JoinFailure as failure:
-        raise refuse(failure.code, failure.message, location=here()) from failure
+        raise refuse(failure.code, failure.explained, location=here()) from failure
     if orelse is None:
         return exit
     return stage_rest(capture, exit, lambda: _if_completed(context, completed, orelse), context.keeps, context.drops)

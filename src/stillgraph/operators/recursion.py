@@ -45,7 +45,7 @@ def call_recursive(
     except JoinFailure as failure:
         if code not in capture.knowledge.not_tail:
             raise Restart("not_tail", code) from None
-        message = f"'{original.__name__}' calls itself under a staged condition: {failure.message}"
+        message = f"'{original.__name__}' calls itself under a staged condition: {failure.explained}"
         raise refuse("SG207", message, location=here()) from failure
     except Refusal:
         if code in capture.knowledge.not_tail:
@@ -57,7 +57,7 @@ def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) 
     try:
         return active.call(given)
     except JoinFailure as failure:
-        message = f"'{original.__name__}' calls itself under a staged condition: {failure.message}"
+        message = f"'{original.__name__}' calls itself under a staged condition: {failure.explained}"
         raise refuse("SG207", message, location=here()) from failure
 
 

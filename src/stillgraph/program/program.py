@@ -13,7 +13,7 @@ the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
@@ -41,6 +41,25 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Split:
+    """Something that is done once for each of two paths, because what they left in one place has no join.
+
+    Attributes:
+        place: the variable, attribute or item.
+        why: what is wrong with the two values.
+        location: the user's line that does it, a `core.location.Location`; None if there is none.
+    """
+
+    place: str
+    why: str
+    location: Any
+
+    def __str__(self) -> str:
+        where = "" if self.location is None else f" at {self.location.file.rsplit('/', 1)[-1]}:{self.location.line}"
+        return f"'{self.place}' is used once per path{where}: {self.why}"
+
+
+@dataclass(frozen=True)
 class Program:
     """A captured program. Printed by ``str()``; checked by `program.verify.verify`."""
 
@@ -52,8 +71,7 @@ class Program:
     effects: tuple[Effect, ...]
     guards: tuple[Guard, ...]
     failures: tuple[tuple[Effect, ...], ...] = ()  # per ``raise``, the effects before it; see `operations.raise_`
-    constants: tuple[Any, ...] = ()
-    notes: tuple[Any, ...] = field(default=())
+    splits: tuple[Split, ...] = ()
 
     @property
     def parameters(self) -> tuple[Input, ...]:

@@ -14,12 +14,24 @@ import torch
 
 
 class JoinFailure(Exception):
-    """Two types have no join. ``code`` is a reason of the catalogue."""
+    """Two types have no join.
+
+    Attributes:
+        code: a reason of the catalogue.
+        message: what is wrong with the two.
+        sides: the two values as messages name them, each with where it was made; empty until somebody knows.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.sides: tuple[str, ...] = ()
+
+    @property
+    def explained(self) -> str:
+        """The message, with a line for each side."""
+        return "\n".join((self.message, *(f"    {side}" for side in self.sides)))
 
 
 @dataclass(frozen=True)
@@ -72,20 +84,39 @@ def same_dimension(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def join_shapes(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The shape that covers both: equal dimensions stay, others become unknown.
+Shape = tuple[Any, ...] | None
+"""The dimensions of a tensor, None for one that is unknown; or None: not even their number is known."""
+
+
+def join_shapes(left: Shape, right: Shape) -> Shape:
+    """The shape that covers both, by the ShapeJoin rules of seed 002.
+
+    Equal dimensions stay (rule 1), others become unknown (rule 2, and further than it: also two known ones that differ).
+    The rank becomes unknown if it is on one side (rule 3), or if the longer shape goes on with unknown dimensions where
+    the shorter ends, and the two agree before (rule 4).
 
     Raises:
-        JoinFailure: the shapes differ in their number of dimensions.
+        JoinFailure: the shapes differ in rank otherwise.
     """
-    if len(left) != len(right):
-        shown = f"shape1 = {show_shape(left)}, shape2 = {show_shape(right)}"
-        raise JoinFailure("SG201", f"Shape Join Failed: {shown}: their join has an unknown rank.")
-    return tuple(a if same_dimension(a, b) else None for a, b in zip(left, right))
+    if left is None or right is None:
+        return None
+    if len(left) == len(right):
+        return tuple(a if same_dimension(a, b) else None for a, b in zip(left, right))
+    short, long = sorted((left, right), key=len)
+    agree = all((a is None and b is None) or same_dimension(a, b) for a, b in zip(short, long))
+    if agree and all(dimension is None for dimension in long[len(short) :]):
+        return None
+    raise JoinFailure("SG201", f"Shape Join Failed: {_both(left, right)}.")
 
 
-def show_shape(shape: tuple[Any, ...]) -> str:
+def _both(left: Shape, right: Shape) -> str:
+    return f"shape1 = {show_shape(left)}, shape2 = {show_shape(right)}"
+
+
+def show_shape(shape: Shape) -> str:
     """A shape as the messages print it; ``?`` is an unknown dimension."""
+    if shape is None:
+        return "of unknown rank"
     inner = ", ".join(str(d) if isinstance(d, int) else "?" for d in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
@@ -136,10 +167,14 @@ def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
         raise JoinFailure("SG202", f"outputs differ in dtype: {left.dtype} and {right.dtype}")
     if left.device != right.device:
         raise JoinFailure("SG202", f"outputs differ in device: {left.device} and {right.device}")
+    shape = join_shapes(left.shape, right.shape)
+    if shape is None:
+        message = f"Shape Join Failed: {_both(left.shape, right.shape)}: their join has an unknown rank."
+        raise JoinFailure("SG201", message)
     return TensorType(
         left.dtype,
         left.device,
-        join_shapes(left.shape, right.shape),
+        shape,
         left.requires_grad or right.requires_grad,
         left.grad_differs or right.grad_differs or left.requires_grad != right.requires_grad,
         left.may_be_number or right.may_be_number,

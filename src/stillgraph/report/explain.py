@@ -9,14 +9,21 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.program.operations import recursion, try_
+from stillgraph.program.outputs import Choice, Container, Instance, Template
 from stillgraph.program.program import Program
 
-_STAGED = {torch.ops.higher_order.cond: "if", torch.ops.higher_order.while_loop: "while"}
+_STAGED = {
+    torch.ops.higher_order.cond: "if",
+    torch.ops.higher_order.while_loop: "while",
+    recursion: "recursion",
+    try_: "try",
+}
 
 
 @dataclass(frozen=True)
 class StagedConstruct:
-    """A branch or loop of the program, and the user's line it stands on."""
+    """A branch, loop, recursion or ``try`` of the program, and the user's line it stands on."""
 
     kind: str
     file: str
@@ -33,7 +40,7 @@ class Explanation:
         seconds: how long the capture took.
         nodes: operations in all regions together.
         regions: straight-line graphs.
-        staged: branches and loops, outermost first.
+        staged: branches, loops, recursions and tries, outermost first.
         operations: how often each operation occurs.
     """
 
@@ -54,9 +61,23 @@ class Explanation:
             lines.append(f"{'  ' * (construct.depth + 1)}{construct.kind} staged at {place}")
         kinds = Counter(i.kind for i in self.program.inputs)
         lines.append("  inputs: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+        lines += [f"  split: {split}" for split in self.program.splits]
+        lines += ["  split: the result is another one on each path"] * _choices(self.program.result)
         lines.append(f"  guards: {len(self.program.guards)}; effects: {len(self.program.effects)}")
         lines += [f"    {effect}" for effect in self.program.effects]
         return "\n".join([*lines, "", str(self.program)])
+
+
+def _choices(template: Template) -> int:
+    """How often a result is picked by the path taken, for want of a join."""
+    match template:
+        case Choice(left=left, right=right):
+            return 1 + _choices(left) + _choices(right)
+        case Container(children=children):
+            return sum(map(_choices, children))
+        case Instance(attributes=attributes):
+            return sum(_choices(value) for _, value in attributes)
+    return 0
 
 
 def explain(program: Program, seconds: float = 0.0) -> Explanation:

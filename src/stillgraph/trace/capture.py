@@ -284,6 +284,7 @@ class _Attempt:
             tuple(effects),
             tuple(guards),
             tuple(self.session.failures),
+            tuple(self.session.splits),
         )
 
 

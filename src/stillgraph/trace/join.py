@@ -171,7 +171,21 @@ _give_operators()
 
 def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     """The error for a place whose two values have no join."""
-    return refuse(failure.code, f"{failure.message} (in '{place}')", location=here())
+    message = "\n".join((f"{failure.message} (in '{place}')", *(f"    {side}" for side in failure.sides)))
+    return refuse(failure.code, message, location=here())
+
+
+def explain(recorder: Recorder, failure: JoinFailure, *sides: tuple[str, Any]) -> None:
+    """Let a failure say what the two sides have and where they got it, unless it knows that of something in them."""
+    if failure.sides:
+        return
+    texts = []
+    for who, value in sides:
+        location = recorder.made_at(value)
+        source = None if location is None else location.source_line()
+        where = "" if location is None else f"  (line {location.line}: {(source or '').strip()})"
+        texts.append(f"{who} {describe(value)}{where}")
+    failure.sides = tuple(texts)
 
 
 def is_leaf(value: Any) -> bool:
@@ -236,6 +250,7 @@ class Joiner:
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
+            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
             if not self.allow_unjoined:
                 raise
             return self._unjoined(left, right, place, failure)
@@ -244,7 +259,11 @@ class Joiner:
         """As `join`, for what a container holds on each path: there is one container, so it has to be one structure."""
         if left is DEAD or right is DEAD or same_constant(left, right):
             return self.join(left, right, place)
-        return self._join_unlike(left, right, place)
+        try:
+            return self._join_unlike(left, right, place)
+        except JoinFailure as failure:
+            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
+            raise
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:

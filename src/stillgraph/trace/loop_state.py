@@ -9,7 +9,7 @@ from typing import Any
 from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, optional, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, describe, is_empty, is_leaf, same_constant, wants_columns
+from stillgraph.trace.join import DEAD, Joiner, View, describe, explain, is_empty, is_leaf, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, cover, same_structure, structure, types
 
@@ -57,6 +57,17 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     Raises:
         JoinFailure: the place changed its kind.
     """
+    try:
+        return _widen(joiner, state, after, place)
+    except JoinFailure as failure:
+        if not failure.sides and f"'{place}'" not in failure.message:
+            failure.message = f"{failure.message} (in '{place}')"
+        before = ("before the iteration it is", entry_of(state))
+        explain(joiner.recorder, failure, before, ("after it", after))
+        raise
+
+
+def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if after is DEAD:
         return state
     if isinstance(state, Slot):

@@ -18,6 +18,7 @@ from torch import fx
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
+from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
@@ -338,6 +339,11 @@ class Recorder(TorchFunctionMode):
         node.meta["val"] = plain(number)
         self.region.define(number, node)
         return number
+
+    def made_at(self, value: Any) -> Location | None:
+        """The user's line that made a staged value, if an operation did."""
+        known = self.root.lines.get(id(value))
+        return None if known is None or known[0] is not value else known[1]
 
     # ---- values out of types
     def type_of(self, value: Any) -> Type:

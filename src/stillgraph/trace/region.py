@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.location import Location
 from stillgraph.program.operations import EFFECTFUL
 
 
@@ -35,9 +36,14 @@ class Region:
     attributes: dict[str, Any] = field(default_factory=dict)
     known: dict[int, tuple[Any, fx.Node]] = field(default_factory=dict)
     captures: list[tuple[Any, fx.Node]] = field(default_factory=list)
+    lines: dict[int, tuple[Any, Location]] = field(default_factory=dict)  # where a value was made, of the whole tree
     _last_placeholder: fx.Node | None = None
     _order: list[int] = field(default_factory=list)
     _counts: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    def __post_init__(self) -> None:
+        if self.parent is not None:
+            self.lines = self.parent.lines
 
     def placeholder(self, name: str, value: Any) -> fx.Node:
         """A new placeholder behind those there are."""
@@ -51,6 +57,8 @@ class Region:
     def define(self, value: Any, node: fx.Node) -> None:
         """Let ``node`` stand for ``value``, which is a tensor or a staged number."""
         self.known[id(value)] = (value, node)
+        if node.op != "placeholder" and node.meta.get("location") is not None:
+            self.lines.setdefault(id(value), (value, node.meta["location"]))
         self._order.append(id(value))
 
     def find(self, value: Any) -> fx.Node | None:

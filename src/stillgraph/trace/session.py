@@ -14,9 +14,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import Effect
+from stillgraph.program.program import Split
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch, location_of
+from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch, line_here, location_of
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
@@ -91,7 +92,7 @@ class Session(Recorder):
         self.options = options
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.failures: list[tuple[Effect, ...]] = []
-        self.splits = 0  # how often something was done twice for want of a join
+        self.splits: list[Split] = []  # what was done twice for want of a join
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
         self.recursions: dict[CodeType, Recursion | TailCalls] = {}  # functions recorded as recursive, by their code
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
@@ -146,9 +147,9 @@ class Session(Recorder):
         flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
         if id(flag) in self._taken:
             return block(left if self._taken[id(flag)] else right)
-        if len(self._taken) >= _DEEPEST_SPLIT or self.splits >= _MOST_SPLITS:
+        if len(self._taken) >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        self.splits += 1
+        self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
 
         def arm(taken: bool) -> Exit | None:
             self._taken[id(flag)] = taken

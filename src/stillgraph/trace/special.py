@@ -17,8 +17,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import is_integer
+from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
+from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain, staged
 from stillgraph.trace.symbolic import is_fake
 
@@ -307,7 +309,15 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(tensor)
     if fake.dim() == 0:
         return _item(recorder, func, args, kwargs)
-    if not all(type(d) is int for d in fake.shape):
+    with torch._C.DisableTorchFunction():
+        known = all(type(d) is int for d in fake.shape)
+    if not known and fake.dim() == 1:
+        column = recorder.instantiate(ListType(NumberType(number_kind(fake.dtype))))
+        node = recorder.emit("call_method", "tolist", (tensor,), {})
+        node.meta["val"] = column.type
+        recorder.region.define(column, node)
+        return [Spread(Leaf(column.type.element), (column,))]
+    if not known:
         raise refuse("SG301", "tolist() of a tensor whose size only the run knows", location=here())
     return [_tolist(recorder, func, (row,), {}) for row in tensor.unbind(0)] if fake.shape[0] else []
 

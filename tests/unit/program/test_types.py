@@ -29,18 +29,24 @@ def f32(*shape: Any, **facts: Any) -> TensorType:
 @pytest.mark.parametrize(
     ("left", "right", "joined"),
     [
-        # The table of seed 002's ShapeJoin rules, as far as ranks are known.
+        # The whole table of seed 002's ShapeJoin rules; None is its unknown_rank.
         ((3, 4), (3, 4), (3, 4)),
         ((3, U), (3, 4), (3, U)),
-        # Further than seed 002: known and different sizes of one rank.
+        (None, (3, 4), None),
+        ((3, U), (3, U, U), None),
+        # Further than seed 002, where this fails: known and different sizes of one rank.
         ((3, 5), (3, 4), (3, U)),
+        # Beyond the table.
         ((U,), (U,), (U,)),
         ((), (), ()),
         ((0, 1), (0, 1), (0, 1)),
         ((1,), (2,), (U,)),
+        (None, None, None),
+        ((), (U,), None),
+        ((U,), (U, U, U), None),
     ],
 )
-def test_shapes_that_join(left: tuple[Any, ...], right: tuple[Any, ...], joined: tuple[Any, ...]) -> None:
+def test_shapes_that_join(left: Any, right: Any, joined: Any) -> None:
     assert join_shapes(left, right) == joined
     assert join_shapes(right, left) == joined
 
@@ -48,18 +54,25 @@ def test_shapes_that_join(left: tuple[Any, ...], right: tuple[Any, ...], joined:
 @pytest.mark.parametrize(
     ("left", "right", "message"),
     [
+        # The rest of that table: "Join Fail".
         ((3, 4), (3, 4, 1), "shape1 = (3, 4), shape2 = (3, 4, 1)"),
-        ((3, U), (3, U, U), "shape1 = (3, ?), shape2 = (3, ?, ?)"),
         ((3, U), (4, U, U), "shape1 = (3, ?), shape2 = (4, ?, ?)"),
         ((3, U), (3, 4, U), "shape1 = (3, ?), shape2 = (3, 4, ?)"),
+        # Beyond the table.
         ((), (2,), "shape1 = (), shape2 = (2,)"),
+        ((3, U), (3, U, 2), "shape1 = (3, ?), shape2 = (3, ?, 2)"),
     ],
 )
-def test_shapes_that_do_not(left: tuple[Any, ...], right: tuple[Any, ...], message: str) -> None:
+def test_shapes_that_do_not(left: Any, right: Any, message: str) -> None:
     with pytest.raises(JoinFailure) as caught:
         join_shapes(left, right)
     assert caught.value.code == "SG201"
-    assert caught.value.message == f"Shape Join Failed: {message}: their join has an unknown rank."
+    assert caught.value.message == f"Shape Join Failed: {message}."
+
+
+def test_tensors_of_unknown_rank_are_not_joined() -> None:
+    with pytest.raises(JoinFailure, match=r"shape1 = \(3, \?\), shape2 = \(3, \?, \?\): .* unknown rank"):
+        join_types(f32(3, U), f32(3, U, U))
 
 
 def test_a_symbolic_dimension_is_equal_to_itself_alone() -> None:
@@ -71,6 +84,7 @@ def test_a_symbolic_dimension_is_equal_to_itself_alone() -> None:
     assert join_shapes((one, 2), (one, 2)) == (one, 2)
     assert join_shapes((one,), (other,)) == (None,)
     assert show_shape((one, 2, None)) == "(?, 2, ?)"
+    assert show_shape(None) == "of unknown rank"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""What a refusal says: the place, both values, both lines, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.unit.trace.agreement import P, refusal
+
+
+def ranks(x: Tensor) -> Any:
+    if x.sum() > 0:
+        y = x + 1
+    else:
+        y = x.sum()
+    return len({y: 1})
+
+
+def dtypes_in_a_container(x: Tensor) -> Any:
+    found = {"best": x}
+    if x.sum() > 0:
+        found["best"] = x * 2
+    else:
+        found["best"] = torch.zeros(3, dtype=torch.long)
+    return {found["best"]: 1}
+
+
+def in_a_loop(x: Tensor) -> Any:
+    while x.sum() < 10:
+        x = x.unsqueeze(0)
+    return x
+
+
+def before_and_in_a_loop(x: Tensor) -> Any:
+    best = "none"
+    count = 0
+    while x.sum() < 10:
+        best = x * 2 if count else {"x": x}
+        x = best["x"] + 1
+        count = count + 1
+    return best
+
+
+def made_on_one_path(x: Tensor) -> Any:
+    class Box:
+        pass
+
+    box = Box()
+    if x.sum() > 0:
+        box.value = x  # type: ignore[attr-defined]  # the user's way
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "texts"),
+    [
+        (
+            ranks,
+            [
+                "Shape Join Failed: shape1 = (3,), shape2 = () (in 'y')".replace("= () (", "= (). ("),
+                "one path has a float32 tensor of shape (3,)  (line 16: y = x + 1)",
+                "the other has a float32 tensor of shape ()  (line 18: y = x.sum())",
+                "hint: Make both paths give the same number of dimensions",
+            ],
+        ),
+        (
+            dtypes_in_a_container,
+            [
+                "outputs differ in dtype: torch.float32 and torch.int64",
+                "one path has a float32 tensor of shape (3,)  (line 25: found[\"best\"] = x * 2)",
+                "the other has a int64 tensor of shape (3,)  (line 27: found[\"best\"] = torch.zeros(3, dtype=torch.long))",
+                "hint: Convert one of them with .to(dtype)",
+            ],
+        ),
+        (
+            in_a_loop,
+            [
+                "Shape Join Failed: shape1 = (3,), shape2 = (1, 3). (in 'x')",
+                "before the iteration it is a float32 tensor of shape (3,)",
+                "after it a float32 tensor of shape (1, 3)  (line 33: x = x.unsqueeze(0))",
+            ],
+        ),
+        (before_and_in_a_loop, ["'best' is 'none' before the loop and a dict of 1 after an iteration"]),
+        (made_on_one_path, ["an attribute is made or deleted on one path only (in 'Box.value')"]),
+    ],
+)
+def test_says(function: Any, texts: list[str]) -> None:
+    message = str(refusal(function, P / 10))
+    for text in texts:
+        assert text in message
+    assert __file__ in message
