@@ -1,0 +1,77 @@
+"""Generated programs with containers give what eager gives, or are refused for a reason that aliases give."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+import stillgraph as sg
+from tests.cases.case import Case
+from tests.cases.harness import check_static
+from tests.property.containers import container_programs
+from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+
+__all__ = ["folder"]  # the fixture
+
+QUICK, BATCH, BATCHES = 12, 60, 10
+REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG301", "SG305"}
+
+
+def refusal(function: Any, calls: Inputs) -> sg.CaptureError | None:
+    """The first error with which the capture of a call is refused."""
+    static = sg.to_static(function, backend="eager")
+    for args in calls:
+        try:
+            static.get_program(*copy.deepcopy(args))
+        except sg.CaptureError as error:
+            return error
+        except Exception:
+            return None  # what the function itself raises whatever its tensors hold
+    return None
+
+
+def check(folder: Path, count: int, seed: int) -> Counter[str]:
+    """Compare `count` different programs with eager; how many were refused, by the code of the reason."""
+    passed: set[str] = set()
+    refused: Counter[str] = Counter()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(container_programs(), inputs(), st.booleans())
+    def agrees(source: str, calls: Inputs, grad: bool) -> None:
+        if source in passed:
+            hypothesis.reject()
+        hypothesis.note(source)
+        function = load(source, folder)
+        error = refusal(function, calls)
+        if error is None:
+            check_static(Case("a generated program", lambda: function, calls, grad=grad))
+        else:
+            assert error.reason.code in REFUSED, error
+            refused[error.reason.code] += 1
+        passed.add(source)
+
+    agrees()
+    assert len(passed) >= count
+    return refused
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_programs_agree_with_eager(folder: Path, batch: int) -> None:
+    refused = check(folder, QUICK, seed=-1 - batch - SEED * 1000)
+    assert sum(refused.values()) <= QUICK / 2, refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
+    refused = check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+    assert sum(refused.values()) <= BATCH / 3, refused
