@@ -161,14 +161,12 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         if produced is not None:
             return produced
         function = capture.convert(function)
-        if original.__code__ in capture.knowledge.recursive:
-            return call_recursive(capture, original, function, args, kwargs)
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
-    for name in assigned_outer_variables(function.__code__):
-        cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-        capture.journal.note(CellPlace(cell, name))
+    if original.__code__ in capture.knowledge.recursive:
+        return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
+    note_outer_variables(capture, function)
     if not capture.in_arm:
         return function(*args, **kwargs)
     return _call_in_arm(capture, original, function, args, kwargs)
@@ -190,6 +188,13 @@ def _call_in_arm(
         return function(*args, **kwargs)
     finally:
         capture.calls[code] -= 1
+
+
+def note_outer_variables(capture: Session, function: FunctionType) -> None:
+    """To be called before a function that assigns variables of those around it."""
+    for name in assigned_outer_variables(function.__code__):
+        cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+        capture.journal.note(CellPlace(cell, name))
 
 
 @functools.lru_cache(maxsize=4096)

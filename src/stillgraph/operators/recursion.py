@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -13,33 +14,44 @@ from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, Tai
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
 
+Identity = tuple[CodeType, tuple[int, ...]]
+
 
 def call_recursive(
-    capture: Session, original: FunctionType, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+    capture: Session,
+    original: FunctionType,
+    function: FunctionType,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    before: Callable[[Session, FunctionType], None],
 ) -> Any:
     """Call a function known to be recursive: the first call stages it, those inside belong to that one.
+
+    ``before`` is to be called before each call of the rewritten function.
 
     Raises:
         Restart: the function turned out not to call itself in tail position only.
         CaptureError: what it takes or gives cannot be one type for all calls.
     """
     code = original.__code__
+    mine = (code, tuple(map(id, original.__closure__ or ())))  # a local function is another one in each call around it
     signature = inspect.signature(original)
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()  # each call gives the same arguments, be they left out or not
     given = dict(bound.arguments)
 
     def call(values: Given) -> Any:
+        before(capture, function)
         complete = inspect.BoundArguments(signature, values)
         return function(*complete.args, **complete.kwargs)
 
-    active = capture.recursions.get(code)
+    active = capture.recursions.get(mine)
     if active is not None:
         return _again(active, original, given)
     try:
         if code not in capture.knowledge.not_tail:
-            return _loop(capture, code, call, given)
-        return _calls(capture, code, call, given)
+            return _loop(capture, mine, call, given)
+        return _calls(capture, mine, call, given)
     except NotATailCall as signal:
         raise Restart("not_tail", signal.code) from None
     except JoinFailure as failure:
@@ -61,20 +73,20 @@ def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) 
         raise refuse("SG207", message, location=here()) from failure
 
 
-def _loop(capture: Session, code: CodeType, call: Call, given: Given) -> Any:
-    tail = TailCalls(capture, code, arguments_of(given))
-    capture.recursions[code] = tail
+def _loop(capture: Session, mine: Identity, call: Call, given: Given) -> Any:
+    tail = TailCalls(capture, mine[0], arguments_of(given))
+    capture.recursions[mine] = tail
     try:
         return as_loop(capture, tail, call)
     finally:
-        del capture.recursions[code]
+        del capture.recursions[mine]
 
 
-def _calls(capture: Session, code: CodeType, call: Call, given: Given) -> Any:
+def _calls(capture: Session, mine: Identity, call: Call, given: Given) -> Any:
     def belongs_to(recursion: Recursion | None) -> None:
         if recursion is None:
-            del capture.recursions[code]
+            del capture.recursions[mine]
         else:
-            capture.recursions[code] = recursion
+            capture.recursions[mine] = recursion
 
-    return as_calls(capture, belongs_to, code.co_name, call, given)
+    return as_calls(capture, belongs_to, mine[0].co_name, call, given)

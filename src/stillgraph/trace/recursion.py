@@ -18,6 +18,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import recurse, recursion
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.aliases import mutable_containers
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import CONTINUE, Exit, Return
@@ -97,7 +98,7 @@ class TailCalls:
 
     def returned(self, value: Any) -> Exit:
         """The exit of a block that returns ``value``."""
-        if isinstance(value, Pending) and self.pending and value is self.pending[-1]:
+        if self.pending and value is self.pending[-1]:
             self.pending.pop()
             return CONTINUE
         if self.pending:
@@ -138,6 +139,7 @@ class Recursion:
     places: dict[Hashable, Place] = field(default_factory=dict)
     states: dict[Hashable, State] = field(default_factory=dict)
     settled: bool = True
+    shares: bool = False  # whether what it gives may be an object that others know
 
     def call(self, given: Given) -> Any:
         """A recursive call, of types as far as they are known by now.
@@ -167,6 +169,9 @@ class Recursion:
         made = bind_outputs(self.recorder, node, [slot.type for slot in slots], [slot.place for slot in slots])
         values = iter(made)
         result = build(self.result, lambda _: next(values))
+        if self.shares and not isinstance(self.result, Fixed):
+            for container in mutable_containers(result):
+                self.recorder.freeze(container)
         for key, state in self.states.items():
             if slots_of(state):
                 self.recorder.journal.write(self.places[key], build(state, lambda _: next(values)))
@@ -202,6 +207,10 @@ class Recursion:
                 self._widen_place(key, value)
         if not arm.diverged:
             assert arm.exit is not None
+            if isinstance(self.result, Fixed) and self.result.value is DEAD and arm.is_older(arm.exit.value):
+                self.result = Fixed(arm.exit.value)  # an object from outside is given back as it is
+                self.settled = False
+            self.shares = self.shares or any(map(arm.is_older, mutable_containers(arm.exit.value)))
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result
             self.result = result

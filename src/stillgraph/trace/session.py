@@ -94,7 +94,7 @@ class Session(Recorder):
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
-        self.recursions: dict[CodeType, Recursion | TailCalls] = {}  # functions recorded as recursive, by their code
+        self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -220,10 +220,10 @@ class Session(Recorder):
 
     def tail_call(self, value: Pending) -> Exit:
         """The exit of a block that returns what a recursive call gives."""
-        recursion = self.recursions.get(value.__dict__["_code"])
-        if not isinstance(recursion, TailCalls):
-            value._use()
-        return recursion.returned(value)
+        for recursion in self.recursions.values():
+            if isinstance(recursion, TailCalls) and any(value is each for each in recursion.pending):
+                return recursion.returned(value)
+        value._use()
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
