@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import operator
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined
-from stillgraph.trace.numbers import StagedBool, StagedNumber, is_number
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 
 
@@ -103,6 +105,41 @@ def may_be_none(value: Any) -> bool:
     return bool(getattr(value, "stillgraph_optional", (False, False))[0])
 
 
+def eq(left: Any, right: Any) -> Any:
+    """``left == right``; containers of what only the run knows are compared in the run."""
+    known = _comparable(left, right)
+    return left == right if known is None else known
+
+
+def ne(left: Any, right: Any) -> Any:
+    """``left != right``."""
+    known = _comparable(left, right)
+    return left != right if known is None else not_(known)
+
+
+def _comparable(left: Any, right: Any) -> Any:
+    """Whether two containers are equal, as Python compares them; None for anything that Python may compare itself."""
+    capture = session()
+    if capture is None or type(left) is not type(right) or left is right:
+        return None
+    if dataclasses.is_dataclass(left) and type(left).__eq__.__qualname__ == "__create_fn__.<locals>.__eq__":
+        names = [each.name for each in dataclasses.fields(left) if each.compare]
+        return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
+    if not isinstance(left, (list, tuple, dict, collections.deque)) or not (_holds_staged(left) or _holds_staged(right)):
+        return None
+    capture.before_risk()  # tensors of several elements have no one truth value
+    sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))
+    return capture.fresh_result(bool, capture.emit("call_function", operator.eq, sides, {}))
+
+
+def _holds_staged(container: Any) -> bool:
+    parts = container.values() if isinstance(container, dict) else container
+    return any(
+        _holds_staged(part) if isinstance(part, (list, tuple, dict)) else isinstance(part, Staged) or _staged(part)
+        for part in parts
+    )
+
+
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
     capture = session()
@@ -116,7 +153,7 @@ def in_(item: Any, container: Any) -> Any:
         return lists.contains(capture, container, item)
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
-    if isinstance(container, (list, tuple)) and any(_staged(value) for value in (item, *container)):
+    if isinstance(container, (list, tuple)) and (_holds_staged((item,)) or _holds_staged(container)):
         return _in_sequence(capture, item, container)
     return item in container
 
@@ -131,5 +168,5 @@ def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
     comparable = [v for v in container if _staged(v) or is_number(v) or not _staged(item)]
     if not comparable:
         return False
-    tests = [lambda v=v: item == v for v in comparable]
+    tests = [lambda v=v: eq(item, v) for v in comparable]
     return truth_number(capture, or_(tests[0](), *tests[1:]))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -18,9 +19,11 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined, is_leaf, same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
-from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number
+from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.staging import branch
+from stillgraph.trace.text import StagedText
 
 CONTAINERS = (list, dict, set, collections.deque)
 
@@ -170,6 +173,8 @@ def item(target: Any, key: Any) -> Any:
         if isinstance(key, StagedInt):
             capture.before_risk()
             return _staged_item(capture, target, key)
+    if isinstance(target, collections.defaultdict):
+        note_contents(target)  # reading makes what is missing
     return target[key]
 
 
@@ -211,6 +216,44 @@ def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any
     node.meta["val"] = capture.to_fake(value)
     capture.region.define(value, node)
     return value
+
+
+def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
+    """The values for a target with a star in it: so many alone, the rest as a list, so many alone again."""
+    capture = session()
+    if capture is not None and lists.is_spread(value):
+        capture.before_risk()
+        least = before + after
+        if_short = functools.partial(_too_few, value, least)
+        branch(capture, lists.length(capture, value) < least, if_short, lambda: None, (), ())
+        alone = [lists.at(capture, value, index) for index in range(before)]
+        rest = lists.at(capture, list(value), slice(before, -after if after else None))
+        return (*alone, rest, *(lists.at(capture, value, index - after) for index in range(after)))
+    items = list(value)
+    if len(items) < before + after:
+        _too_few(items, before + after)
+    stop = len(items) - after
+    return (*items[:before], items[before:stop], *items[stop:])
+
+
+def _too_few(items: Any, least: int) -> NoReturn:
+    if not lists.is_spread(items):
+        raise ValueError(f"not enough values to unpack (expected at least {least}, got {len(items)})")
+    capture = session()
+    assert capture is not None
+    count = StagedText("not enough values to unpack (expected at least {}, got {})", (least, lists.length(capture, items)))
+    raise ValueError(count)
+
+
+def matched(subject: Any) -> Any:
+    """The subject of a pattern that Python itself tries: it must be what it seems to be."""
+    if session() is None:
+        return subject
+    parts = subject if type(subject) in (list, tuple) else subject.values() if type(subject) is dict else ()
+    for value in (subject, *parts):
+        if isinstance(value, (Staged, Unjoined)):
+            raise refuse("SG301", "a pattern is tried on a value that only the run knows", location=here())
+    return subject
 
 
 def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:

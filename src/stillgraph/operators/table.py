@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from stillgraph.operators.booleans import and_, in_, is_, is_none, not_, or_
+from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
@@ -20,9 +20,11 @@ from stillgraph.operators.stores import (
     del_item,
     inplace,
     item,
+    matched,
     set_attr,
     set_global,
     set_item,
+    unpack,
 )
 from stillgraph.operators.strings import assert_, text
 from stillgraph.trace.exits import BREAK, CONTINUE
@@ -46,6 +48,8 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "in_": in_,
         "is_none": is_none,
         "is_": is_,
+        "eq": eq,
+        "ne": ne,
         "assert_": assert_,
         "call": call,
         "item": item,
@@ -55,6 +59,8 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "del_attr": del_attr,
         "attr": attr,
         "inplace": inplace,
+        "unpack": unpack,
+        "matched": matched,
         "text": text,
         "list_of": list_of,
         "set_of": set_of,

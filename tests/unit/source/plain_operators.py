@@ -129,6 +129,14 @@ def try_(body, handlers, orelse=None, cleanup=None, **places):
             cleanup()
 
 
+def unpack(value, before, after):
+    items = list(value)
+    if len(items) < before + after:
+        raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
+    stop = len(items) - after
+    return (*items[:before], items[before:stop], *items[stop:])
+
+
 def generator_of(iterable, element, condition=None):
     iterator = iter(iterable)
     return (element(each) for each in iterator if condition is None or condition(each))
@@ -171,6 +179,7 @@ OPERATORS: dict[str, object] = {
     "set_attr": setattr, "del_attr": delattr, "attr": getattr,
     "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
     "text": lambda template, *values: template.format(*values),
+    "eq": operator.eq, "ne": operator.ne, "unpack": unpack, "matched": lambda subject: subject,
     "handling": lambda: None, "try_": try_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "context": lambda manager: manager,

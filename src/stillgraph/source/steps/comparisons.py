@@ -6,6 +6,7 @@ Before::
     x not in [a, b]
     x is not None
     x is y
+    x == y
 
 After::
 
@@ -13,6 +14,7 @@ After::
     not_(in_(x, [a, b]))
     not_(is_none(x))        # left as it is for a parameter that is never assigned
     is_(x, y)
+    eq(x, y)                # left as it is where one of them is a constant
 """
 from __future__ import annotations
 
@@ -83,6 +85,8 @@ def _link(op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.expr, to: Rewr
         case ast.Is() | ast.IsNot() if not _is_none(left):
             same = to.op("is_", [left, right], at)
             return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
+        case ast.Eq() | ast.NotEq() if not isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
+            return to.op("eq" if isinstance(op, ast.Eq) else "ne", [left, right], at)
     return ast.Compare(left, [op], [right], **build.span(at))
 
 

@@ -129,7 +129,7 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
         for name in pattern_names(node.pattern):
             to.bind(name)
     yes = ast.match_case(node.pattern, None, [build.give_back(build.constant(True, node), node)])
-    run = ast.Match(node.subject, [yes], **build.span(node))
+    run = ast.Match(to.op("matched", [node.subject], node), [yes], **build.span(node))
     body = [*to.declarations(inner, node), run, build.give_back(build.constant(False, node), node)]
     made = build.function(to.names.helper("matches"), build.parameters((), node), body, node)
     assert to.frame.prelude is not None, "a statement has room for definitions"

@@ -38,6 +38,9 @@ SYMBOLS: dict[type[ast.operator], str] = {
 
 
 def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    if len(node.targets) == 1 and _starred(node.targets[0]) is not None:
+        node = _unpacked(node, to)
+        return assign(node, rest, place, to)
     if all(to.stores_by_python(target) for target in node.targets):
         return Rewritten([to.children(node)])
     value = to.expr(node.value)
@@ -47,6 +50,43 @@ def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     waiting, name = _wait(value, "value", to)
     stores = [made for target in node.targets for made in _store(target, build.load(name, target), to)]
     return Rewritten([*waiting, *stores])
+
+
+def _starred(target: ast.expr) -> int | None:
+    """Where a target has its starred element."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return None
+    return next((index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
+
+
+def _unpacked(node: ast.Assign, to: Rewriter) -> ast.Assign:
+    """`a, *b = x` as `a, b = unpack(x, 1, 0)`: of how many elements there are, only the run may know."""
+    (target,) = node.targets
+    star = _starred(target)
+    assert isinstance(target, ast.Tuple | ast.List)
+    assert star is not None
+    elements = [each.value if isinstance(each, ast.Starred) else each for each in target.elts]
+    counts = [build.constant(star, node.value), build.constant(len(elements) - star - 1, node.value)]
+    unpack = Unpacked.made(node.value, counts)
+    return with_fields(node, targets=[with_fields(target, elts=elements)], value=unpack)
+
+
+class Unpacked(ast.expr):
+    """The value of an assignment to a starred target: made and taken by this step only."""
+
+    _fields = ("value",)
+    value: ast.expr
+    counts: list[ast.expr]
+
+    @classmethod
+    def made(cls, value: ast.expr, counts: list[ast.expr]) -> Unpacked:
+        node = cls(**build.span(value))
+        node.value, node.counts = value, counts
+        return node
+
+
+def unpacking(node: Unpacked, to: Rewriter) -> ast.expr:
+    return to.op("unpack", [to.expr(node.value), *node.counts], node)
 
 
 def annotated(node: ast.AnnAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -227,6 +267,6 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
 
 
-STEP = Step("stores", expressions={ast.NamedExpr: walrus},
+STEP = Step("stores", expressions={ast.NamedExpr: walrus, Unpacked: unpacking},
             statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
                         ast.Import: imports, ast.ImportFrom: imports})

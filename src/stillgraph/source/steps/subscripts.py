@@ -1,6 +1,6 @@
-"""Reads: `a[i, 1:n]` becomes `item(a, (i, slice_(1, n)))`, `a[-1]` becomes `item(a, -1)`; `a["k"]` and `a[:, -1]` stay.
+"""Reads: `a[i, 1:n]` becomes `item(a, (i, slice_(1, n)))`, `a[-1]` becomes `item(a, -1)`; `a[:, -1]` stays.
 
-What stays has a constant key that no list or tuple takes.
+What stays has a constant key that neither a list nor a dict takes.
 """
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def read_item(owner: ast.expr, key: ast.expr, at: ast.expr, to: Rewriter) -> ast
 
 
 def stays(key: ast.expr) -> bool:
-    """Whether a constant key cannot be that of a list."""
+    """Whether reading by a constant key cannot change anything, nor mean a list."""
     match key:
         case ast.Constant(value=value):
-            return not isinstance(value, int)
+            return value is None or value is ...
         case ast.Tuple():
             return is_fixed(key)
     return False
