@@ -1,7 +1,8 @@
 """Programs with lists of unknown length, dicts, attributes, aliases, maybe-values, generators, recursion and handlers.
 
-They have the control flow of `tests.property.programs` and, besides its variables, some of their own: the lists ``l``, ``m``
-and ``k`` of 0-d tensors (two names may be one list), the dict ``d``, the object ``o``, and ``x``, a 0-d tensor or None.
+They have the control flow of `tests.property.programs` and, besides its variables, some of their own: the lists ``l``,
+``m`` and ``k`` of 0-d tensors (two names may be one list), the dict ``d``, the object ``o``, and ``x``, which is a 0-d
+tensor or None.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ _SCALARS = (
     "(max(l) if l else {s})", "sum((e for e in positive({v})), {s} * 0)", "(k[0] if k else {s})",
 )  # fmt: skip
 _INTS = ("len(l)", "len(m)", 'd["n"]', "o.n", "sum(1 for e in m if e > 0)", "int(x is None)", "len(k)")
-_CONDITIONS = ("len(l) > 2", "l", "not m", "x is None", "x is not None", 'd["n"] > 1', "any(e > 0 for e in l)", "k is l")
+_CONDITIONS = (
+    "len(l) > 2", "l", "not m", "x is None", "x is not None", 'd["n"] > 1', "any(e > 0 for e in l)", "k is l", "l == m",
+)  # fmt: skip
 _LINES = (
     "l.append({s})", "l.append({s})", "m.append({s})", "m += [{s}]", "m.insert(0, {s})", "l = m + [{s}]", "l.extend(m)",
     "m = [e * 0.5 for e in m if e > {c}]", "m = list(positive({v}))", "k = l", "k = m", "m.clear()", "m = l[:2]",

@@ -125,7 +125,9 @@ def _comparable(left: Any, right: Any) -> Any:
     if dataclasses.is_dataclass(left) and type(left).__eq__.__qualname__ == "__create_fn__.<locals>.__eq__":
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
-    if not isinstance(left, (list, tuple, dict, collections.deque)) or not (_holds_staged(left) or _holds_staged(right)):
+    if not isinstance(left, (list, tuple, dict, collections.deque)):
+        return None
+    if not _holds_staged(left) and not _holds_staged(right):
         return None
     capture.before_risk()  # tensors of several elements have no one truth value
     sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))

@@ -9,7 +9,7 @@ import functools
 import inspect
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
 
@@ -32,7 +32,7 @@ from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.join import Unjoined, UnjoinedMethod
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
@@ -89,6 +89,13 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call_numpy(function, args, kwargs)
     if meaning is not None:
         return meaning(*args, **kwargs)
+    result = _call_other(capture, function, args, kwargs)
+    if isinstance(result, Iterator):
+        capture.made(result)
+    return result
+
+
+def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
@@ -139,10 +146,17 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
 
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
+    original = _unwrapped_seed(function)
     try:
-        return MEANINGS.get(function) or _OTHERS.get(function)
+        return MEANINGS.get(original) or _OTHERS.get(original)
     except TypeError:  # not hashable
         return None
+
+
+def _unwrapped_seed(function: Any) -> Any:
+    """``torch.manual_seed``, which Dynamo wraps once it is imported."""
+    inner = getattr(function, "__wrapped__", None) if getattr(function, "__name__", "") == "manual_seed" else None
+    return function if inner is None else getattr(inner, "__wrapped__", inner)
 
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -225,6 +239,11 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if function in (torch.nn.Module.train, torch.nn.Module.eval):
+        return _OTHERS[function](receiver, *args, **kwargs)
+    if isinstance(receiver, random.Random):
+        message = f"random.{method.__name__} draws from a state that the program cannot advance"
+        raise refuse("SG305", message, location=here())
     if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
@@ -406,10 +425,29 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
     return recorded
 
 
+def _id(value: Any) -> int:
+    """``id``: of what is made in the run, only the run knows it."""
+    if isinstance(value, Staged) or is_fake(value):
+        raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
+    return id(value)
+
+
+def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
+    """``module.train(mode)``: every submodule's flag is a place like any other."""
+    for inner in module.modules():
+        set_attr(inner, "training", mode)
+    return module
+
+
+def _eval(module: torch.nn.Module) -> torch.nn.Module:
+    return _train(module, False)
+
+
 def _next(iterator: Any, *default: Any) -> Any:
-    """``next``: an iterator from before the capture would be used up by it."""
+    """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
     capture = session()
     assert capture is not None
+    capture.before_advancing(iterator)
     if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
         raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
     return next(iterator, *default)
@@ -448,6 +486,9 @@ _OTHERS: dict[Any, Callable[..., Any]] = {
         (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
     ),
     next: _next,
+    id: _id,
+    torch.nn.Module.train: _train,
+    torch.nn.Module.eval: _eval,
     torch.from_numpy: _from_numpy,
     **{
         f: _at_run_time(f, float)

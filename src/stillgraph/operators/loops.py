@@ -221,6 +221,8 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
         return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)
     if sequence is None:
+        if isinstance(iterable, Iterator):
+            context.session.before_advancing(iterable)
         return _unroll(context, iter(iterable), body)
     if sequence.cursor is not None:  # an iterator that was advanced before
         return _unroll(context, sequence.cursor, body)
@@ -302,7 +304,7 @@ def _indexed(
     capture = context.session
 
     def test() -> Any:
-        return place.get() < length
+        return place.get() < (sequence.length() if sequence.may_change else length)
 
     def one() -> Exit | None:
         exit = body(sequence.at(place.get()))

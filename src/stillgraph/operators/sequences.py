@@ -40,6 +40,7 @@ class _Iterable:
     """
 
     once = False  # whether it is an iterator
+    may_change = False  # whether its length is to be asked anew before each iteration
     cursor: Iterator[Any] | None = None
 
     def begin(self) -> Iterator[Any]:
@@ -154,6 +155,10 @@ class Listed(_Iterable):
     def stageable(self) -> bool:
         return lists.is_spread(self.items) or (bool(self.items) and all(is_number(item) for item in self.items))
 
+    @property
+    def may_change(self) -> bool:  # type: ignore[override]  # a list is asked, the others know
+        return type(self.items) is list and lists.is_spread(self.items)
+
     def length(self) -> Any:
         if not lists.is_spread(self.items):
             return len(self.items)
@@ -177,6 +182,10 @@ class Enumerated(_Iterable):
     start: Any = 0
 
     @property
+    def may_change(self) -> bool:  # type: ignore[override]  # as above
+        return bool(self.inner.may_change)
+
+    @property
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
 
@@ -195,6 +204,10 @@ class Zipped(_Iterable):
     once = True
 
     inner: tuple[Any, ...]
+
+    @property
+    def may_change(self) -> bool:  # type: ignore[override]  # as above
+        return any(sequence.may_change for sequence in self.inner)
 
     @property
     def stageable(self) -> bool:

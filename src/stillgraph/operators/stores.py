@@ -15,13 +15,15 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
 from stillgraph.program.guards import Source
 from stillgraph.program.types import JoinFailure, join_types
+from stillgraph.trace.arms import emit_raise
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import Unjoined, is_leaf, same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.signals import Restart
+from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText
 
@@ -111,8 +113,21 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         return
     if not _called_by_user(target, "__setitem__", key, value):
         note_contents(target)
+        _refuse_unknown(target)
         if not _set_unknown(target, key, value):
             target[key] = value
+
+
+_KNOWN = (*CONTAINERS, torch.Tensor, StagedArray, torch.nn.Module)
+
+
+def _refuse_unknown(target: Any) -> None:
+    """Refuse to change, in an arm or from outside, an object that the journal cannot put back (a numpy array, say)."""
+    capture = session()
+    if capture is None or isinstance(target, _KNOWN):
+        return
+    if capture.in_arm or capture.is_outer(target):
+        raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())
 
 
 def _set_unknown(target: Any, key: Any, value: Any) -> bool:
@@ -237,12 +252,12 @@ def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
 
 
 def _too_few(items: Any, least: int) -> NoReturn:
-    if not lists.is_spread(items):
-        raise ValueError(f"not enough values to unpack (expected at least {least}, got {len(items)})")
+    text = "not enough values to unpack (expected at least {}, got {})"
     capture = session()
-    assert capture is not None
-    count = StagedText("not enough values to unpack (expected at least {}, got {})", (least, lists.length(capture, items)))
-    raise ValueError(count)
+    if capture is None or not lists.is_spread(items):
+        raise ValueError(text.format(least, len(items)))
+    emit_raise(capture, ValueError(StagedText(text, (least, lists.length(capture, items)))))
+    raise Diverged
 
 
 def matched(subject: Any) -> Any:
@@ -296,6 +311,9 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
+
+
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
@@ -309,4 +327,6 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         result = call(method, left, right)
         return _INPLACE[symbol](left, right) if result is NotImplemented else result
     note_contents(left)
+    if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
+        _refuse_unknown(left)
     return _INPLACE[symbol](left, right)

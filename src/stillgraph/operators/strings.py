@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.arms import text_node
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
+from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -59,6 +62,8 @@ def print_(*values: Any, **options: Any) -> None:
     if capture is None:
         print(*values, **options)
         return
+    if options.get("file") not in (None, sys.stdout, sys.stderr):
+        raise refuse("SG305", "print writes to a file of its own", location=here())
     capture.emit("call_function", run_print, (None, [_shown(capture, v) for v in values], options), {})
 
 

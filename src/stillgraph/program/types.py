@@ -91,7 +91,7 @@ Shape = tuple[Any, ...] | None
 def join_shapes(left: Shape, right: Shape) -> Shape:
     """The shape that covers both, by the ShapeJoin rules of seed 002.
 
-    Equal dimensions stay (rule 1), others become unknown (rule 2, and further than it: also two known ones that differ).
+    Equal dimensions stay (rule 1), others become unknown (rule 2; further than it, also two known ones that differ).
     The rank becomes unknown if it is on one side (rule 3), or if the longer shape goes on with unknown dimensions where
     the shorter ends, and the two agree before (rule 4).
 

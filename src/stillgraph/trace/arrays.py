@@ -27,7 +27,7 @@ class StagedArray(Staged):
         self.__dict__["tensor"] = tensor
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(("__", "stillgraph_")):
             raise AttributeError(name)
         if name in _AS_IN_TORCH:
             return tuple(self.tensor.shape) if name == "shape" else getattr(self.tensor, name)

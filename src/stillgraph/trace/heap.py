@@ -122,7 +122,7 @@ def _children(value: Any) -> list[Any]:
 def _instance_state(value: Any) -> list[Any]:
     """What an instance of a user's class holds, in its ``__dict__`` or in slots."""
     state = getattr(value, "__dict__", None)
-    held = list(state.values()) if isinstance(state, dict) else []
+    held = [state, *state.values()] if isinstance(state, dict) else []
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

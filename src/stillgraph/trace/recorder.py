@@ -80,6 +80,7 @@ class Recorder(TorchFunctionMode):
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
+        self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
 
     # ---- being the current one
@@ -167,8 +168,9 @@ class Recorder(TorchFunctionMode):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
-        if special.may_fail(func):
-            self.before_raise(RuntimeError)
+        failure = special.failure_of(func, args)
+        if failure is not None:
+            self.before_raise(failure)
         result = self.run(func, args, kwargs)
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
@@ -217,6 +219,8 @@ class Recorder(TorchFunctionMode):
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
         """Add a node to the open region, its arguments given as values."""
+        if any(getattr(value, "stillgraph_optional", None) for value in args):
+            self.before_raise(None)  # an operation on what may be None or unbound
         for attempt in self.attempts:
             attempt.before_node()
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))

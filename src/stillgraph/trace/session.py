@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
@@ -24,6 +24,7 @@ from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
+from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
@@ -93,6 +94,7 @@ class Session(Recorder):
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
+        self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
@@ -188,6 +190,9 @@ class Session(Recorder):
         if self.swallowing:
             message = "an exception is raised under a staged condition inside a with block that may end it"
             raise refuse("SG208", message, location=here())
+        if self.watching and kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError)):
+            message = "an exception is raised under a staged condition inside a with block whose manager would see it"
+            raise refuse("SG208", message, location=here())
         for attempt in reversed(self.attempts):
             if not attempt.staged and attempt.catches(kind):
                 raise StageTry(attempt)
@@ -198,6 +203,20 @@ class Session(Recorder):
             raise Restart("tries", None)
         message = "an exception is raised under a staged condition inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
+
+    def made(self, iterator: Any) -> None:
+        """Remember where an iterator was made."""
+        self._made[id(iterator)] = (iterator, self.region)
+
+    def before_advancing(self, iterator: Any) -> None:
+        """Refuse to advance, in an arm, an iterator from before it: the other arm would find it advanced.
+
+        Raises:
+            CaptureError: it is one, or nobody knows where it is from.
+        """
+        known = self._made.get(id(iterator))
+        if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
+            raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
 
     def before_list(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
@@ -223,7 +242,7 @@ class Session(Recorder):
         for recursion in self.recursions.values():
             if isinstance(recursion, TailCalls) and any(value is each for each in recursion.pending):
                 return recursion.returned(value)
-        value._use()
+        return value._use()
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -89,9 +89,21 @@ def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
     return "call_function", func, args
 
 
-def may_fail(func: Any) -> bool:
-    """Whether a torch function raises for some values of its arguments: a matrix that has no inverse, say."""
-    return getattr(func, "__name__", "").startswith("linalg_") or func in _FAILING
+def failure_of(func: Any, args: Any) -> type[Exception] | None:
+    """What a torch function raises for some values of its arguments, such as a matrix that has no inverse."""
+    if getattr(func, "__name__", "").startswith("linalg_") or func in _FAILING:
+        return RuntimeError
+    if func in (_T.__getitem__, _T.__setitem__):
+        whole = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return IndexError if any(isinstance(i, torch.SymInt) or _is_position(i) for i in whole) else None
+    if any(isinstance(a, torch.Tensor) and is_fake(a) and _has_unknown_size(a) for a in args):
+        return RuntimeError
+    return None
+
+
+def _has_unknown_size(fake: torch.Tensor) -> bool:
+    with torch._C.DisableTorchFunction():
+        return any(type(size) is not int for size in fake.shape)
 
 
 _FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
@@ -294,6 +306,8 @@ def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(tensor)
     if isinstance(fake.numel(), int) and fake.numel() != 1:
         raise RuntimeError(f"a Tensor with {fake.numel()} elements cannot be converted to Scalar")
+    if not isinstance(fake.numel(), int):
+        recorder.before_raise(RuntimeError)
     return recorder.fresh_result(number_kind(fake.dtype), recorder.emit("call_method", "item", (tensor,), {}))
 
 

@@ -17,12 +17,10 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
 
-SPREADABLE = (list, tuple, collections.deque)
-
 
 def is_spread(value: Any) -> bool:
     """Whether a value is a list, tuple or deque whose length only the run knows."""
-    return type(value) in SPREADABLE and lists.has_spread(value)
+    return (type(value) is tuple or isinstance(value, (list, collections.deque))) and lists.has_spread(value)
 
 
 # ---- making and reading columns

@@ -71,7 +71,7 @@ def made_on_one_path(x: Tensor) -> Any:
             [
                 "outputs differ in dtype: torch.float32 and torch.int64",
                 "one path has a float32 tensor of shape (3,)  (line 25: found[\"best\"] = x * 2)",
-                "the other has a int64 tensor of shape (3,)  (line 27: found[\"best\"] = torch.zeros(3, dtype=torch.long))",
+                "the other has a int64 tensor of shape (3,)  (line 27: found[\"best\"] = torch.zeros(3, dtype=",
                 "hint: Convert one of them with .to(dtype)",
             ],
         ),

@@ -66,7 +66,7 @@ def _unpacked(node: ast.Assign, to: Rewriter) -> ast.Assign:
     assert isinstance(target, ast.Tuple | ast.List)
     assert star is not None
     elements = [each.value if isinstance(each, ast.Starred) else each for each in target.elts]
-    counts = [build.constant(star, node.value), build.constant(len(elements) - star - 1, node.value)]
+    counts: list[ast.expr] = [build.constant(star, node.value), build.constant(len(elements) - star - 1, node.value)]
     unpack = Unpacked.made(node.value, counts)
     return with_fields(node, targets=[with_fields(target, elts=elements)], value=unpack)
 

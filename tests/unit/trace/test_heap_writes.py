@@ -1,0 +1,251 @@
+"""What arms and loop bodies do to objects that outlive them: joined like locals, or refused, never done by both."""
+
+from __future__ import annotations
+
+import collections
+import io
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.unit.trace.agreement import agree, agree_fresh, refusal
+
+UP = torch.tensor([3.0, 1.0, 2.0, 5.0])
+DOWN = torch.tensor([-3.0, -1.0, -2.0, -1.0])
+LOW = torch.full((4,), 0.1)
+CALLS = (DOWN, UP, LOW)
+
+
+# ---- lists whose length only the run knows
+def starred(x: Tensor) -> Any:
+    kept = [v for v in x if v > 0]
+    if not kept:
+        return None
+    first, *rest = kept
+    *most, last = kept
+    return first, rest, most, last
+
+
+def too_few(x: Tensor) -> Any:
+    kept = [v for v in x if v > 0]
+    first, *rest = kept
+    return first, rest
+
+
+def compared(x: Tensor) -> Any:
+    kept = [i for i in range(4) if x[i] > 0]
+    return kept == [0, 1, 2, 3], kept != [0, 1, 2, 3], kept == [0, 1, 2, 3], (kept, 1) == ([], 1), [0] in [kept]
+
+
+def compared_tensors(x: Tensor) -> Any:
+    a, b = [x[0], x[1]], [x[1], x[0]]
+    return a == b, a == a, a != b, {"a": x.sum().item()} == {"a": 11.0}
+
+
+def grows_while_iterated(x: Tensor) -> Any:
+    kept = [v for v in x if v > 2]
+    for v in kept:
+        if len(kept) < 5:
+            kept.append(v - 1)
+    return kept
+
+
+def shrinks_while_iterated(x: Tensor) -> Any:
+    kept = [v for v in x if v > 0]
+    count = 0
+    for _ in kept:
+        kept.pop()
+        count += 1
+    for i, _ in enumerate(kept):
+        kept.pop(i)
+    return kept, count
+
+
+class Stack(list[Any]):
+    def push(self, value: Any) -> None:
+        self.append(value)
+
+
+def own_class(x: Tensor) -> Any:
+    stack = Stack()
+    if x.sum() > 5:
+        stack.push(1)
+    return len(stack)
+
+
+# ---- objects
+def through_its_dict(x: Tensor) -> Any:
+    class Box:
+        value = 0
+
+    box = Box()
+    box.__dict__["value"] = 1
+    if x.sum() > 5:
+        box.__dict__["value"] = 9
+    return box.value
+
+
+def seeded_in_an_arm(x: Tensor) -> Tensor:
+    if x.sum() > 5:
+        torch.manual_seed(5)
+    return torch.rand(1)
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Any:
+        if x.sum() > 5:
+            self.drop.eval()
+        return self.drop(x), self.drop.training
+
+
+# ---- exceptions
+def of_none(x: Tensor) -> Any:
+    best = None
+    if x.sum() > 5:
+        best = x
+    try:
+        return best + 1  # type: ignore[operator]  # the user's way
+    except TypeError:
+        return x
+
+
+def unbound(x: Tensor) -> Any:
+    if x.sum() > 5:
+        y = x
+    try:
+        return y + 1
+    except NameError:
+        return x
+
+
+def out_of_range(x: Tensor) -> Any:
+    try:
+        return x[int(x[3])]
+    except IndexError:
+        return x[0]
+
+
+def not_one_element(x: Tensor) -> Any:
+    try:
+        return x[x > 0].item()
+    except RuntimeError:
+        return 0.0
+
+
+def sizes_that_do_not_fit(x: Tensor) -> Any:
+    try:
+        return x[x > 0] + torch.ones(3)
+    except RuntimeError:
+        return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(starred, too_few, compared, compared_tensors, grows_while_iterated, shrinks_while_iterated, own_class),
+        *(through_its_dict, seeded_in_an_arm, of_none, unbound, out_of_range, not_one_element, sizes_that_do_not_fit),
+    ],
+)
+def test_as_in_eager(function: Any) -> None:
+    agree(function, *CALLS)
+
+
+def test_the_mode_of_a_module_is_state_like_any_other() -> None:
+    agree_fresh(Dropping, *CALLS, programs=2)
+
+
+# ---- refused
+def matched(x: Tensor) -> Any:
+    match [v for v in x if v > 0]:
+        case []:
+            return 0
+        case [_, *rest]:
+            return len(rest)
+
+
+def advanced_in_an_arm(x: Tensor) -> Any:
+    numbers = iter([1, 2, 3])
+    if x.sum() > 5:
+        next(numbers)
+    return next(numbers)
+
+
+def made_by_reading(x: Tensor) -> Any:
+    found: dict[str, list[int]] = collections.defaultdict(list)
+    if x.sum() > 5:
+        found["a"].append(1)
+    return dict(found)
+
+
+class Watching:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return True
+
+
+def seen_by_a_manager(x: Tensor) -> Any:
+    with Watching():
+        if x.sum() > 5:
+            raise ValueError("big")
+    return x
+
+
+def written_array(x: Tensor) -> Any:
+    array = np.zeros(2)
+    if x.sum() > 5:
+        array[0] = 7
+    return float(array[0])
+
+
+def written_text(x: Tensor) -> Any:
+    buffer = io.StringIO()
+    if x.sum() > 5:
+        print("big", file=buffer)
+    return buffer.getvalue()
+
+
+def identity(x: Tensor) -> Any:
+    y = x if x.sum() > 0 else x + 1
+    return id(x) == id(y)
+
+
+class Halves:
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+    def __iter__(self) -> Halves:
+        return self
+
+    def __next__(self) -> Tensor:
+        self.value = self.value / 2
+        if self.value.norm() < 1:
+            raise StopIteration
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (matched, "SG301"),
+        (advanced_in_an_arm, "SG305"),
+        (made_by_reading, "SG203"),
+        (seen_by_a_manager, "SG208"),
+        (written_array, "SG305"),
+        (written_text, "SG305"),
+        (identity, "SG301"),
+        (lambda x: x * random.choice([1, 2, 3]), "SG305"),
+        (lambda x: list(Halves(x)), "SG301"),
+    ],
+)
+def test_refused(function: Any, code: str) -> None:
+    assert refusal(function, UP).reason.code == code
