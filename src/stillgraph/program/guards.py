@@ -158,6 +158,17 @@ class IdentityGuard:
 
 
 @dataclass(frozen=True)
+class BytesGuard:
+    """What a numpy array holds: ``value.tobytes() == data``."""
+
+    source: Source
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"{self.source} holds what it held"
+
+
+@dataclass(frozen=True)
 class LengthGuard:
     """``len(value) == length``, for sequences."""
 
@@ -222,6 +233,7 @@ Guard = (
     | TypeGuard
     | ConstantGuard
     | IdentityGuard
+    | BytesGuard
     | LengthGuard
     | KeysGuard
     | AliasGuard

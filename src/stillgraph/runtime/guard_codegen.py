@@ -26,6 +26,7 @@ from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
+    BytesGuard,
     ConstantGuard,
     Guard,
     IdentityGuard,
@@ -232,6 +233,8 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             return _constant_miss(writer.read(source), value, writer)
         case IdentityGuard(source=source):
             return _identity_miss(writer.read(source), guard, writer)
+        case BytesGuard(source=source, data=data):
+            return f"{writer.read(source)}.tobytes() != {writer.constant(data)}"
         case LengthGuard(source=source, length=length):
             value = writer.read(source)
             return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"

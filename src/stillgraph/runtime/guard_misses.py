@@ -13,6 +13,7 @@ import torch
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     AliasGuard,
+    BytesGuard,
     ConstantGuard,
     Guard,
     IdentityGuard,
@@ -86,6 +87,9 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             if type(value) is type(expected):
                 kinds = ("", "")
             return f"{source} should be {_shown(expected)}{kinds[0]}, but is {_shown(value)}{kinds[1]}"
+        case BytesGuard(source=source, data=data):
+            value = read(source)
+            return None if value.tobytes() == data else f"the array {source} holds other numbers"
         case IdentityGuard(source=source):
             return _identity_failure(guard, read(source))
         case LengthGuard(source=source, length=length):

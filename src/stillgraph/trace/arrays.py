@@ -117,6 +117,12 @@ def _given_back(value: Any) -> Any:
     return value
 
 
+def is_array(value: Any) -> bool:
+    """Whether an object is one of numpy's arrays."""
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
 def is_numpy(function: Any) -> bool:
     """Whether a callable is one of numpy's."""
     return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))

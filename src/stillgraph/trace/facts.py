@@ -18,6 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     Attribute,
+    BytesGuard,
     Cell,
     ConstantGuard,
     Global,
@@ -32,6 +33,7 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
+from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.recorder import Recorder
@@ -163,7 +165,10 @@ class WorldGuards:
                 self._add(KeysGuard(source, tuple(value)))
                 for key, item in value.items():
                     self._value(Item(source, key), item)
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, (set, frozenset)):
+            if len(value) <= _LONGEST and all(isinstance(item, _PRIMITIVES) for item in value):
+                self._add(ConstantGuard(source, type(value)(value)))
+        elif isinstance(value, (list, tuple, collections.deque)):
             if len(value) <= _LONGEST:
                 self._add(LengthGuard(source, len(value)))
                 for index, item in enumerate(value):
@@ -183,6 +188,8 @@ class WorldGuards:
             self._add(ConstantGuard(source, value))
         elif key not in self.written and not isinstance(value, (*_CONTAINERS, torch.Tensor, torch.nn.Module)):
             self._add(IdentityGuard(source, value))
+            if is_array(value):
+                self._add(BytesGuard(source, value.tobytes()))
 
     def _add(self, guard: Any) -> None:
         self.guards.setdefault((type(guard), guard.source), guard)

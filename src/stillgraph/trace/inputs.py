@@ -15,6 +15,7 @@ from stillgraph.program.guards import (
     AliasGuard,
     Argument,
     Attribute,
+    BytesGuard,
     ConstantGuard,
     Guard,
     Held,
@@ -28,6 +29,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.trace.arrays import is_array
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder
@@ -66,6 +68,8 @@ class Inputs:
             self.guards.append(ConstantGuard(source, value))
         else:
             self.guards.append(IdentityGuard(source, value))
+            if is_array(value):
+                self.guards.append(BytesGuard(source, value.tobytes()))
         return value
 
     def _container(self, value: Any, parts: Any, source: Source) -> Any:

@@ -249,3 +249,24 @@ class Halves:
 )
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, UP).reason.code == code
+
+
+# ---- state that the journal keeps, and state that it does not
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: collections.deque[Tensor] = collections.deque(maxlen=2)
+        self.seen: set[int] = set()
+        self.table = np.ones(4, np.float32)
+
+    def forward(self, x: Tensor) -> Any:
+        self.last.append(x.sum())
+        self.seen.add(len(self.seen) % 3)
+        return sum(self.last), len(self.seen), x * float(self.table.sum())
+
+
+def test_deques_sets_and_arrays_are_guarded() -> None:
+    def write_array(module: Any) -> None:
+        module.table[:] = 5
+
+    agree_fresh(Keeping, *CALLS, *CALLS, write_array, UP, programs=8)
