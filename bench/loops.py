@@ -1,7 +1,7 @@
 """Staged loops: what it costs to capture one, and how fast it runs.
 
-``python -m bench.loops [--rounds N] [--json FILE]``. The first table captures ``for i in range(n)`` for growing ``n``: above
-the unroll limit the loop is staged, so neither time nor size grow with ``n``. The second runs loops of 200 iterations
+``python -m bench.loops [--rounds N] [--json FILE]``. The first table captures ``for i in range(n)`` for growing ``n``:
+above the unroll limit the loop is staged, so neither time nor size grow with ``n``. The second runs loops of 200 iterations
 without gradients: stillgraph under Inductor (the whole loop is one compiled graph) against eager PyTorch,
 ``torch.jit.script`` and ``torch.compile``, all interleaved.
 """
@@ -9,8 +9,10 @@ without gradients: stillgraph under Inductor (the whole loop is one compiled gra
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,6 @@ from rich.table import Table
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a script, beside ``python -m bench.loops``
-
-import time
 
 import stillgraph as sg
 from bench._timing import machine, median, per_call, write_json
@@ -91,7 +91,7 @@ def runs(rounds: int) -> list[dict[str, Any]]:
             for contender in contenders.values():
                 for _ in range(4):
                     torch.testing.assert_close(contender(*args), expected, atol=1e-4, rtol=1e-4)
-            calls = {name: (lambda call=call: call(*args)) for name, call in contenders.items()}
+            calls = {name: partial(call, *args) for name, call in contenders.items()}
             seconds = per_call(calls, rounds=rounds)
         rows.append({"loop": function.__name__, **{name: median(values) * 1e3 for name, values in seconds.items()}})
     return rows

@@ -20,7 +20,7 @@ from stillgraph.operators import lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.generators import call_generator
+from stillgraph.operators.generators import Produced, call_generator, mapped
 from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
@@ -30,7 +30,7 @@ from stillgraph.program.operations import invoke
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.join import Unjoined, UnjoinedMethod
-from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.journal import AttributePlace, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import Session, session
@@ -392,6 +392,8 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 
 def _map(function: Any, *iterables: Any) -> Any:
+    if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
+        return mapped(functools.partial(call, function), iterables[0])
     known = [known_or_list(iterable) for iterable in iterables]
     if any(lists.is_spread(iterable) for iterable in known):
         return list_of(zip_(*known), lambda items: call(function, *items))
@@ -423,6 +425,14 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
         return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
 
     return recorded
+
+
+def _object_setattr(target: Any, name: str, value: Any) -> None:
+    """``object.__setattr__``, which goes past a ``__setattr__`` of the class's."""
+    capture = session()
+    assert capture is not None
+    capture.journal.note(AttributePlace(target, name))
+    object.__setattr__(target, name, value)
 
 
 def _id(value: Any) -> int:
@@ -496,6 +506,7 @@ _OTHERS: dict[Any, Callable[..., Any]] = {
     },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr,
+    object.__setattr__: _object_setattr,
     delattr: del_attr,
     getattr: _getattr,
     map: _map,

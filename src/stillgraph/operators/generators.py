@@ -10,6 +10,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import if_
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import Variable
 from stillgraph.trace.session import Session, session
 
 Emit = Callable[[Any], Any]
@@ -55,6 +56,29 @@ class Produced:
         if self._drawn is None:
             self._drawn = self._draw()
         return getattr(self._drawn, name)  # send, throw, close
+
+
+def enumerated(generator: Produced, start: Any) -> Produced:
+    """``enumerate(generator, start)``."""
+
+    def run(emit: Emit) -> None:
+        capture = session()
+        assert capture is not None
+        count = Variable("the index of enumerate", start)
+
+        def each(item: Any) -> Any:
+            index = count.get()
+            capture.journal.write(count, index + 1)
+            return emit((index, item))
+
+        generator.run(each)
+
+    return Produced(run, lambda: enumerate(generator, start))
+
+
+def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
+    """``map(function, generator)``."""
+    return Produced(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
 def _advanced() -> Iterator[Any]:

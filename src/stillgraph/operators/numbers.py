@@ -16,7 +16,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
-from stillgraph.operators.generators import Produced
+from stillgraph.operators.generators import Produced, enumerated
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
 from stillgraph.trace.arrays import StagedArray
@@ -117,6 +117,8 @@ def _sequence(value: Any) -> Any:
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
+    if isinstance(iterable, Produced) and not iterable.begun:
+        return enumerated(iterable, start)
     sequence = _sequence(iterable)
     return enumerate(iterable, start) if sequence is None else sequences.Enumerated(sequence, start)
 

@@ -260,13 +260,14 @@ def _too_few(items: Any, least: int) -> NoReturn:
     raise Diverged
 
 
-def matched(subject: Any) -> Any:
-    """The subject of a pattern that Python itself tries: it must be what it seems to be."""
+def matched(subject: Any, by_class: bool) -> Any:
+    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``."""
     if session() is None:
         return subject
     parts = subject if type(subject) in (list, tuple) else subject.values() if type(subject) is dict else ()
     for value in (subject, *parts):
-        if isinstance(value, (Staged, Unjoined)):
+        harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
+        if isinstance(value, (Staged, Unjoined)) and not harmless:
             raise refuse("SG301", "a pattern is tried on a value that only the run knows", location=here())
     return subject
 

@@ -24,6 +24,10 @@ _REASONS: dict[Any, str] = {
 def refuse_python_alone(program: Program) -> Program:
     """The program, if a whole graph can express it.
 
+    ::
+
+        a = [x]; while …: a = [*a, y]     →     an error that says so
+
     Raises:
         CaptureError: it recurs, sorts, compares identities, or keeps a list of unknown length.
     """

@@ -32,6 +32,11 @@ def is_standard_library(file: str) -> bool:
     return file.startswith(("<frozen", _STANDARD)) and _SITE not in file
 
 
+def is_container_class(file: str) -> bool:
+    """Whether a file has the standard library's containers written in Python: what they do to themselves is noted."""
+    return file.endswith(os.path.join("collections", "__init__.py"))
+
+
 def is_library(file: str) -> bool:
     """Whether a file belongs to an installed package: its code is converted only where that is needed."""
     return _SITE in file or file.startswith("<")

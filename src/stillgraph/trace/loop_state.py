@@ -89,6 +89,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Slot(_optional(joiner.type_of(after), before), before, place)
     if is_leaf(before):
         return Slot(_cover(joiner.type_of(before), joiner, after, place), before, place)
+    if before is DEAD and joiner.is_older(after):
+        return Fixed(after)  # an object from outside is handed out as it is
     parts = joiner.views[1](after)
     if (before is DEAD or before is MISSING) and parts is not None:
         children = tuple(Fixed(before) for _ in parts.children)

@@ -125,8 +125,17 @@ def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
     """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
     for key in loop_.shared:
         if isinstance(loop_.state[key], (Tree, Listed)):
+            mine = {id(container) for container in mutable_containers(loop_.places[key].get())}
             for container in mutable_containers(values[key]):
-                loop_.recorder.freeze(container)
+                if id(container) not in mine:
+                    loop_.recorder.freeze(container)
+
+
+def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
+    """Freeze the containers of two values that are not the same in both."""
+    first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
+    for key in first.keys() ^ second.keys():
+        recorder.freeze(first.get(key, second.get(key)))
 
 
 def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
@@ -137,7 +146,7 @@ def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
 
 def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
-    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, views=(split, arm.view))
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=(split, arm.view))
     settled = True
     for key, (place, _) in arm.writes.items():
         if key not in loop_.places and key not in skip:
@@ -189,8 +198,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
             recorder.journal.write(loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
-                for container in (*mutable_containers(entry), *mutable_containers(result)):
-                    recorder.freeze(container)
+                _freeze_copies(recorder, entry, result)
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
 

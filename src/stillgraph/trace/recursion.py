@@ -207,9 +207,7 @@ class Recursion:
                 self._widen_place(key, value)
         if not arm.diverged:
             assert arm.exit is not None
-            if isinstance(self.result, Fixed) and self.result.value is DEAD and arm.is_older(arm.exit.value):
-                self.result = Fixed(arm.exit.value)  # an object from outside is given back as it is
-                self.settled = False
+            self.joiner.is_older = arm.is_older
             self.shares = self.shares or any(map(arm.is_older, mutable_containers(arm.exit.value)))
             result = widen(self.joiner, self.result, arm.exit.value, f"{self.name}()")
             self.settled = self.settled and result is self.result

@@ -17,7 +17,16 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.program import Split
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, is_torch, line_here, location_of
+from stillgraph.trace.frames import (
+    here,
+    is_container_class,
+    is_library,
+    is_ours,
+    is_standard_library,
+    is_torch,
+    line_here,
+    location_of,
+)
 from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
@@ -266,7 +275,7 @@ class Session(Recorder):
             return False
         if code in self.knowledge.convert:
             return True
-        if is_torch(file) or is_standard_library(file):
+        if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
 

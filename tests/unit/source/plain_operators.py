@@ -179,7 +179,7 @@ OPERATORS: dict[str, object] = {
     "set_attr": setattr, "del_attr": delattr, "attr": getattr,
     "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
     "text": lambda template, *values: template.format(*values),
-    "eq": operator.eq, "ne": operator.ne, "unpack": unpack, "matched": lambda subject: subject,
+    "eq": operator.eq, "ne": operator.ne, "unpack": unpack, "matched": lambda subject, by_class: subject,
     "handling": lambda: None, "try_": try_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "context": lambda manager: manager,

@@ -129,12 +129,20 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
         for name in pattern_names(node.pattern):
             to.bind(name)
     yes = ast.match_case(node.pattern, None, [build.give_back(build.constant(True, node), node)])
-    run = ast.Match(to.op("matched", [node.subject], node), [yes], **build.span(node))
+    run = ast.Match(_checked(node, to), [yes], **build.span(node))
     body = [*to.declarations(inner, node), run, build.give_back(build.constant(False, node), node)]
     made = build.function(to.names.helper("matches"), build.parameters((), node), body, node)
     assert to.frame.prelude is not None, "a statement has room for definitions"
     to.frame.prelude.append(made)
     return build.call(build.load(made.name, node), [], node)
+
+
+def _checked(node: Matches, to: Rewriter) -> ast.expr:
+    """The subject; where the pattern looks into it, only if it is what it seems to be."""
+    kinds = {type(part) for part in ast.walk(node.pattern)}
+    if not kinds & {ast.MatchClass, ast.MatchSequence, ast.MatchMapping}:
+        return node.subject
+    return to.op("matched", [node.subject, build.constant(ast.MatchClass in kinds, node)], node)
 
 
 def _comparison(pattern: ast.pattern, subject: ast.expr, to: Rewriter) -> ast.expr | None:
