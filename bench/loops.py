@@ -1,8 +1,8 @@
 """Staged loops: what it costs to capture one, and how fast it runs.
 
 ``python -m bench.loops [--rounds N] [--json FILE]``. The first table captures ``for i in range(n)`` for growing ``n``:
-above the unroll limit the loop is staged, so neither time nor size grow with ``n``. The second runs loops of 200 iterations
-without gradients: stillgraph under Inductor (the whole loop is one compiled graph) against eager PyTorch,
+above the unroll limit the loop is staged, so neither time nor size grow with ``n``. The second runs loops of 200
+iterations without gradients: stillgraph under Inductor (the whole loop is one compiled graph) against eager PyTorch,
 ``torch.jit.script`` and ``torch.compile``, all interleaved.
 """
 

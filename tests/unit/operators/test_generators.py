@@ -149,6 +149,13 @@ def nested_loops(x: Tensor) -> Any:
     return best
 
 
+def numbered(x: Tensor) -> Any:
+    total = x.sum() * 0
+    for i, row in enumerate(loud(x, LIMIT), start=1):
+        total = total + i * row
+    return total, sum(map(abs, loud(x, LIMIT)))
+
+
 def constant(x: Tensor) -> Any:
     """Drawn from as Python does it."""
     numbers = forever()
@@ -161,7 +168,7 @@ def constant(x: Tensor) -> Any:
     "function",
     [
         *(summed, with_break, with_return, with_continue, of_another, endless, collected, asked, printed, lazily),
-        *(nested_loops, constant),
+        *(nested_loops, numbered, constant),
     ],
 )
 def test_as_in_eager(function: Any) -> None:

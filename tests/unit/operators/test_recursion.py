@@ -192,6 +192,66 @@ def in_a_loop(x: Tensor) -> Tensor:
     return total
 
 
+def gathered(x: Tensor, found: list[Tensor]) -> list[Tensor]:
+    found.append(x)
+    if x < 1:
+        return found
+    return gathered(x / 2, found)
+
+
+def gathered_twice(x: Tensor, found: list[Tensor]) -> list[Tensor]:
+    if x > 1:
+        found.append(x)
+        gathered_twice(x / 2, found)
+        gathered_twice(x / 3, found)
+    return found
+
+
+def the_same_list(x: Tensor) -> Any:
+    """What a call gives back is the very list it was given."""
+    first: list[Tensor] = []
+    second: list[Tensor] = []
+    one, other = gathered(x, first), gathered_twice(x, second)
+    one.append(x)
+    other.append(-x)
+    return first, second, one is first, other is second
+
+
+def counted_up(x: Tensor, state: dict[str, Any]) -> dict[str, Any]:
+    state["n"] = state["n"] + 1
+    if x > 1:
+        counted_up(x / 2, state)
+    return state
+
+
+def the_same_dict(x: Tensor) -> Any:
+    state = {"n": x * 0}
+    again = counted_up(x, state)
+    again["n"] = again["n"] * 2
+    return state
+
+
+def local_functions(n: Tensor) -> Any:
+    calls = 0
+
+    def product(k: Tensor) -> Tensor:
+        return k if k < 2 else product(k - 1) * k
+
+    def tail(k: Tensor, total: Tensor) -> Tensor:
+        if k < 2:
+            return total
+        return tail(k - 1, total * k)
+
+    def fibonacci(k: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if k < 2:
+            return k
+        return fibonacci(k - 1) + fibonacci(k - 2)
+
+    return product(n), tail(n, n * 0 + 1), fibonacci(n), calls
+
+
 T = torch.tensor
 
 
@@ -210,6 +270,9 @@ T = torch.tensor
         (printing, [T(1.0), T(7.0)]),
         (failing, [T(1.0), T(-1.0), T(-5.0)]),
         (in_a_loop, [P, N]),
+        (the_same_list, [T(3.0), T(0.5)]),
+        (the_same_dict, [T(3.0), T(0.5)]),
+        (local_functions, [T(6), T(1)]),
     ],
 )
 def test_as_in_eager(function: Any, calls: list[Any]) -> None:
@@ -239,6 +302,26 @@ def test_of_a_module() -> None:
             return self.forward(self.left(x) / 2, depth + 1) - self.forward(self.right(x) / 3, depth + 1)
 
     agree_fresh(Tree, P, N, P / 100)
+
+
+def test_a_closure_of_a_factory() -> None:
+    def make() -> Any:
+        calls = 0
+
+        def go(n: Tensor) -> Tensor:
+            nonlocal calls
+            calls += 1
+            if n < 2:
+                return n
+            return go(n - 1) + go(n - 2)
+
+        return go
+
+    eager, static = make(), make()
+    captured = sg.to_static(static, backend="eager")
+    for n in (6, 1, 4):
+        assert captured(T(n)) == eager(T(n))
+        assert static.__closure__[0].cell_contents == eager.__closure__[0].cell_contents
 
 
 def test_gradients() -> None:

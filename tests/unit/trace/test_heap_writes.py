@@ -89,6 +89,27 @@ def through_its_dict(x: Tensor) -> Any:
     return box.value
 
 
+def past_the_class(x: Tensor) -> Any:
+    class Box:
+        value: int
+
+    box = Box()
+    box.value = 0
+    if x.sum() > 5:
+        object.__setattr__(box, "value", 9)
+    return box.value
+
+
+def containers_of_the_library(x: Tensor) -> Any:
+    user_list, user_dict = collections.UserList([1]), collections.UserDict({"a": 1})
+    counter = collections.Counter("aab")
+    if x.sum() > 5:
+        user_list.append(2)
+        user_dict["a"] = 5
+        counter["a"] += 7
+    return len(user_list.data), user_dict["a"], counter["a"]
+
+
 def seeded_in_an_arm(x: Tensor) -> Tensor:
     if x.sum() > 5:
         torch.manual_seed(5)
@@ -151,7 +172,8 @@ def sizes_that_do_not_fit(x: Tensor) -> Any:
     "function",
     [
         *(starred, too_few, compared, compared_tensors, grows_while_iterated, shrinks_while_iterated, own_class),
-        *(through_its_dict, seeded_in_an_arm, of_none, unbound, out_of_range, not_one_element, sizes_that_do_not_fit),
+        *(through_its_dict, past_the_class, containers_of_the_library, seeded_in_an_arm, of_none, unbound),
+        *(out_of_range, not_one_element, sizes_that_do_not_fit),
     ],
 )
 def test_as_in_eager(function: Any) -> None:
