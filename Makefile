@@ -34,6 +34,7 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	@$(PYTHON) -m bench.capture
 	@$(PYTHON) -m bench.overhead
+	@$(PYTHON) -m bench.loops
 
 docs: $(INSTALLED)
 	@$(PYTHON) -m pytest -q tests/structure/test_docs.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from stillgraph.trace.arrays import StagedArray
@@ -26,6 +26,16 @@ def mutable_containers(value: Any) -> Iterator[Any]:
         if not isinstance(item, (tuple, slice, Exit, StagedArray)):
             yield item
         queue.extend(parts.children)
+
+
+def keys_of_shared(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> set[Hashable]:
+    """The places that hold a container which another of them holds too."""
+    owners: dict[int, list[Hashable]] = {}
+    for key, value in values.items():
+        if not isinstance(places[key], ContentsPlace):
+            for container in mutable_containers(value):
+                owners.setdefault(id(container), []).append(key)
+    return {key for keys in owners.values() if len(keys) > 1 for key in keys}
 
 
 def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]:

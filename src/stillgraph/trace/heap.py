@@ -71,10 +71,8 @@ class OlderObjects:
 
     def has(self, place: Place) -> bool:
         """Whether a place belongs to an object that is older than the arm."""
-        if isinstance(place, Variable):
+        if isinstance(place, (Variable, VariablePlace)):
             return place.born < self._born
-        if isinstance(place, VariablePlace):
-            return True
         if isinstance(place, CellPlace):
             target: Any = place.cell
         elif isinstance(place, (AttributePlace, ContentsPlace)):

@@ -23,6 +23,10 @@ class _Missing:
 MISSING = _Missing()
 
 
+births = itertools.count()
+"""Tells which of two came first: a `Variable`, or an arm."""
+
+
 class Place(Protocol):
     """A heap location."""
 
@@ -136,6 +140,12 @@ class CellPlace:
 class VariablePlace(CellPlace):
     """A variable of a block that a generator runs: it belongs to a function further out than the generator's arms."""
 
+    born: int
+
+    def __init__(self, cell: Any, name: str) -> None:
+        super().__init__(cell, name)
+        object.__setattr__(self, "born", next(births))
+
 
 @dataclass(frozen=True, eq=False)
 class ContentsPlace:
@@ -174,10 +184,6 @@ class Variable:
 
     def __str__(self) -> str:
         return self.name
-
-
-births = itertools.count()
-"""Tells which of two came first: a `Variable`, or an arm."""
 
 
 def copy_contents(container: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from stillgraph.program.operations import keep, try_
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.aliases import keys_of_shared, mutable_containers, with_other_names
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, unify_captures
 from stillgraph.trace.caught import Caught, caught
 from stillgraph.trace.containers import split
@@ -20,7 +21,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import Joiner
 from stillgraph.trace.journal import MISSING, ContentsPlace, Place
-from stillgraph.trace.loop_state import Fixed, Slot, State, build, leaves_of, slots_of, widen
+from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import Block, bind_outputs, close_arms, give_outputs, identifier
@@ -55,6 +56,7 @@ class Attempt:
     states: dict[Hashable, State] = field(default_factory=dict)
     mark: int = 0
     settled: bool = True
+    shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
 
@@ -87,6 +89,7 @@ class Attempt:
     def _hand_over(self, values: dict[Hashable, Any]) -> None:
         assert self.joiner is not None
         leaves: list[tuple[Slot, Any]] = []
+        self.shared |= keys_of_shared(self.places, values)
         for key, value in values.items():
             state = widen(self.joiner, self.states[key], value, str(self.places[key]))
             self.settled = self.settled and state is self.states[key]
@@ -171,6 +174,18 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     return arm
 
 
+def _freeze_copies(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]) -> None:
+    """Let the handler not change a container that is a copy of one with other names."""
+    copies = [attempt.places[key] for key, state in attempt.states.items() if isinstance(state, (Tree, Listed))]
+    shared = attempt.shared | {place.key for place in with_other_names(recorder, copies)}
+    for place in copies:
+        if place.key in shared and not isinstance(place, ContentsPlace):
+            mine = {id(container) for container in mutable_containers(place.get())}
+            for container in mutable_containers(held[place.key]):
+                if id(container) not in mine:
+                    recorder.freeze(container)
+
+
 def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:
     region = Region(recorder.region)
     error = caught(attempt.kinds)
@@ -183,6 +198,7 @@ def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> A
             return value
 
         held = {key: build(state, placeholder) for key, state in attempt.states.items()}
+    _freeze_copies(recorder, attempt, held)
     arm = Arm(region, writes={key: (attempt.places[key], value) for key, value in held.items()})
 
     def handled() -> Exit | None:
