@@ -16,9 +16,9 @@ from stillgraph.operators import lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.unjoined import Unjoined
 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:

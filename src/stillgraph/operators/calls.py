@@ -8,7 +8,6 @@ import dis
 import functools
 import inspect
 import random
-import time
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
@@ -19,24 +18,22 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
-from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.generators import Produced, call_generator, mapped
-from stillgraph.operators.numbers import MEANINGS, fold, known_or_list, zip_
+from stillgraph.operators.functions import OTHERS
+from stillgraph.operators.generators import call_generator
+from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
-from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
-from stillgraph.operators.sorting import sort, sorted_
-from stillgraph.operators.stores import CONTAINERS, del_attr, item, note_contents, set_attr, set_item
-from stillgraph.program.operations import invoke
+from stillgraph.operators.sorting import sort
+from stillgraph.operators.stores import CONTAINERS, note_contents
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.frames import here, is_standard_library, is_torch
-from stillgraph.trace.join import Unjoined, UnjoinedMethod
-from stillgraph.trace.journal import AttributePlace, CellPlace
+from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
-from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
 
 _MUTATORS = frozenset(
     {
@@ -148,7 +145,7 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
 def _meaning(function: Any) -> Callable[..., Any] | None:
     original = _unwrapped_seed(function)
     try:
-        return MEANINGS.get(original) or _OTHERS.get(original)
+        return MEANINGS.get(original) or OTHERS.get(original)
     except TypeError:  # not hashable
         return None
 
@@ -240,7 +237,7 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
     if function in (torch.nn.Module.train, torch.nn.Module.eval):
-        return _OTHERS[function](receiver, *args, **kwargs)
+        return OTHERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())
@@ -382,137 +379,3 @@ def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict
     instance: Any = object.__new__(kind)
     call_function(capture, init, (instance, *args), kwargs)
     return instance
-
-
-# ---- functions of Python's whose arguments are functions, or that store
-def _getattr(target: Any, name: str, *default: Any) -> Any:
-    from stillgraph.operators.stores import attr
-
-    return getattr(target, name, *default) if default else attr(target, name)
-
-
-def _map(function: Any, *iterables: Any) -> Any:
-    if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
-        return mapped(functools.partial(call, function), iterables[0])
-    known = [known_or_list(iterable) for iterable in iterables]
-    if any(lists.is_spread(iterable) for iterable in known):
-        return list_of(zip_(*known), lambda items: call(function, *items))
-    return (call(function, *items) for items in zip(*iterables))
-
-
-def _filter(function: Any, iterable: Any) -> Any:
-    from stillgraph.operators.comprehensions import list_of
-
-    test = (lambda value: value) if function is None else (lambda value: call(function, value))
-    kept = list_of(iterable, lambda value: value, test)
-    return kept if lists.is_spread(kept) else iter(kept)
-
-
-def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
-    return fold(lambda total, value: call(function, total, value), known_or_list(iterable), *initial)
-
-
-def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    return sorted_(call, iterable, key=key, reverse=reverse)
-
-
-def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """A function of Python's whose result differs at every call: it is called by the program."""
-
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        capture = session()
-        assert capture is not None
-        return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
-
-    return recorded
-
-
-def _object_setattr(target: Any, name: str, value: Any) -> None:
-    """``object.__setattr__``, which goes past a ``__setattr__`` of the class's."""
-    capture = session()
-    assert capture is not None
-    capture.journal.note(AttributePlace(target, name))
-    object.__setattr__(target, name, value)
-
-
-def _id(value: Any) -> int:
-    """``id``: of what is made in the run, only the run knows it."""
-    if isinstance(value, Staged) or is_fake(value):
-        raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
-    return id(value)
-
-
-def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
-    """``module.train(mode)``: every submodule's flag is a place like any other."""
-    for inner in module.modules():
-        set_attr(inner, "training", mode)
-    return module
-
-
-def _eval(module: torch.nn.Module) -> torch.nn.Module:
-    return _train(module, False)
-
-
-def _next(iterator: Any, *default: Any) -> Any:
-    """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
-    capture = session()
-    assert capture is not None
-    capture.before_advancing(iterator)
-    if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
-        raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
-    return next(iterator, *default)
-
-
-_OURS_ITERATORS = (Rows, Range, Listed, Enumerated, Zipped, Reversed)
-
-
-def _parameter(*args: Any, **kwargs: Any) -> Any:
-    """``torch.nn.Parameter``: made by the program."""
-    capture = session()
-    assert capture is not None
-    return capture.record(torch.nn.Parameter, args, kwargs)
-
-
-def _from_numpy(array: Any) -> Any:
-    return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
-
-
-def _generator(*args: Any, **kwargs: Any) -> Any:
-    raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
-
-
-def _seed(seed: Any) -> torch.Generator:
-    """``torch.manual_seed``: an effect of the program."""
-    capture = session()
-    assert capture is not None
-    capture.emit("call_function", torch.manual_seed, (seed,), {})
-    return torch.default_generator
-
-
-_OTHERS: dict[Any, Callable[..., Any]] = {
-    torch.manual_seed: _seed,
-    torch.nn.Parameter: _parameter,
-    **dict.fromkeys(
-        (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
-    ),
-    next: _next,
-    id: _id,
-    torch.nn.Module.train: _train,
-    torch.nn.Module.eval: _eval,
-    torch.from_numpy: _from_numpy,
-    **{
-        f: _at_run_time(f, float)
-        for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
-    },
-    **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
-    setattr: set_attr,
-    object.__setattr__: _object_setattr,
-    delattr: del_attr,
-    getattr: _getattr,
-    map: _map,
-    filter: _filter,
-    functools.reduce: _reduce,
-    sorted: _sorted,
-}
-
-__all__ = ["call", "call_function", "collections", "item", "set_item"]

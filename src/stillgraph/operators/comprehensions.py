@@ -13,9 +13,9 @@ from stillgraph.operators.sequences import as_sequence
 from stillgraph.operators.stores import note_contents
 from stillgraph.operators.truth import truth
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import Unjoined
 from stillgraph.trace.session import session
 from stillgraph.trace.staging import branch
+from stillgraph.trace.unjoined import Unjoined
 
 Element = Callable[[Any], Any]
 

@@ -15,12 +15,12 @@ from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
 from stillgraph.trace.loops import loop
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
+from stillgraph.trace.unjoined import Unjoined
 
 NO_EXIT = Exit()
 

@@ -19,13 +19,14 @@ from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import Unjoined, is_leaf, same_constant
+from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import Unjoined, is_leaf
 
 CONTAINERS = (list, dict, set, collections.deque)
 

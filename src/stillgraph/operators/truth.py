@@ -9,11 +9,11 @@ import torch
 
 from stillgraph.operators import lists
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.join import Unjoined
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.special import number_kind
 from stillgraph.trace.symbolic import known_true
+from stillgraph.trace.unjoined import Unjoined
 
 
 def truth(session: Session, value: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import Any
 from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, optional, same_dimension
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, describe, explain, is_empty, is_leaf, same_constant, wants_columns
+from stillgraph.trace.join import DEAD, Joiner, View, is_empty, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, cover, same_structure, structure, types
+from stillgraph.trace.unjoined import describe, explain, is_leaf
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ call is recorded as the user wrote it and not as what torch makes of it.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, structure, types
+from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -314,11 +316,11 @@ class Recorder(TorchFunctionMode):
     # ---- numbers
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Record ``function(*args)`` on Python numbers."""
-        if function in special.MAY_RAISE or getattr(function, "__module__", "") == "math":
+        if function in MAY_RAISE or getattr(function, "__module__", "") == "math":
             self.before_risk()
         if function is divmod:
-            return (self.number_operation(special.FLOORDIV, args), self.number_operation(special.MOD, args))
-        result = special.number_result(self, function, args)
+            return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
+        result = number_result(self, function, args)
         if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
             return known_true(result)
         node = self.emit("call_function", function, args, {})

@@ -23,13 +23,14 @@ from stillgraph.program.guards import Cell
 from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
-from stillgraph.trace.join import Unjoined, same_constant
+from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import Unjoined
 
 
 @dataclass

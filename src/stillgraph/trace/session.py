@@ -27,7 +27,6 @@ from stillgraph.trace.frames import (
     line_here,
     location_of,
 )
-from stillgraph.trace.join import Unjoined
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.protected import StageTry
@@ -39,6 +38,7 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import is_spread, torch_call
 from stillgraph.trace.staging import branch
+from stillgraph.trace.unjoined import Unjoined
 
 
 @dataclass

@@ -15,12 +15,13 @@ from torch import fx
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, Pair, refuse_join
+from stillgraph.trace.join import DEAD, Joiner, Pair
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.signals import Diverged
+from stillgraph.trace.unjoined import refuse_join
 
 Block = Callable[[], Exit | None]
 NO_EXIT = Exit()

@@ -10,9 +10,10 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.join import DEAD, Joiner, Unjoined, describe, same_constant
+from stillgraph.trace.join import DEAD, Joiner, same_constant
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.unjoined import Unjoined, describe
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 

@@ -1,0 +1,160 @@
+"""Functions of Python's and torch's that call, store, draw from or ask what only the run knows."""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators import lists
+from stillgraph.operators.comprehensions import list_of
+from stillgraph.operators.generators import Produced, mapped
+from stillgraph.operators.numbers import fold, known_or_list, zip_
+from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
+from stillgraph.operators.sorting import sorted_
+from stillgraph.operators.stores import attr, del_attr, set_attr
+from stillgraph.program.operations import invoke
+from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import AttributePlace
+from stillgraph.trace.numbers import Staged
+from stillgraph.trace.session import session
+from stillgraph.trace.symbolic import is_fake
+
+
+def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    from stillgraph.operators.calls import call  # which looks things up here
+
+    return call(function, *args, **kwargs)
+
+
+def _getattr(target: Any, name: str, *default: Any) -> Any:
+    return getattr(target, name, *default) if default else attr(target, name)
+
+
+def _map(function: Any, *iterables: Any) -> Any:
+    if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
+        return mapped(functools.partial(_call, function), iterables[0])
+    known = [known_or_list(iterable) for iterable in iterables]
+    if any(lists.is_spread(iterable) for iterable in known):
+        return list_of(zip_(*known), lambda items: _call(function, *items))
+    return (_call(function, *items) for items in zip(*iterables))
+
+
+def _filter(function: Any, iterable: Any) -> Any:
+    test = (lambda value: value) if function is None else (lambda value: _call(function, value))
+    kept = list_of(iterable, lambda value: value, test)
+    return kept if lists.is_spread(kept) else iter(kept)
+
+
+def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    return fold(lambda total, value: _call(function, total, value), known_or_list(iterable), *initial)
+
+
+def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    return sorted_(_call, iterable, key=key, reverse=reverse)
+
+
+def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """A function of Python's whose result differs at every call: it is called by the program."""
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        capture = session()
+        assert capture is not None
+        return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
+
+    return recorded
+
+
+def _object_setattr(target: Any, name: str, value: Any) -> None:
+    """``object.__setattr__``, which goes past a ``__setattr__`` of the class's."""
+    capture = session()
+    assert capture is not None
+    capture.journal.note(AttributePlace(target, name))
+    object.__setattr__(target, name, value)
+
+
+def _id(value: Any) -> int:
+    """``id``: of what is made in the run, only the run knows it."""
+    if isinstance(value, Staged) or is_fake(value):
+        raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
+    return id(value)
+
+
+def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
+    """``module.train(mode)``: every submodule's flag is a place like any other."""
+    for inner in module.modules():
+        set_attr(inner, "training", mode)
+    return module
+
+
+def _eval(module: torch.nn.Module) -> torch.nn.Module:
+    return _train(module, False)
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    """``next``: an iterator from before the capture would be used up by it, one from before an arm by both arms."""
+    capture = session()
+    assert capture is not None
+    capture.before_advancing(iterator)
+    if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
+        raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
+    return next(iterator, *default)
+
+
+_OURS_ITERATORS = (Rows, Range, Listed, Enumerated, Zipped, Reversed)
+
+
+def _parameter(*args: Any, **kwargs: Any) -> Any:
+    """``torch.nn.Parameter``: made by the program."""
+    capture = session()
+    assert capture is not None
+    return capture.record(torch.nn.Parameter, args, kwargs)
+
+
+def _from_numpy(array: Any) -> Any:
+    return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
+
+
+def _generator(*args: Any, **kwargs: Any) -> Any:
+    raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
+
+
+def _seed(seed: Any) -> torch.Generator:
+    """``torch.manual_seed``: an effect of the program."""
+    capture = session()
+    assert capture is not None
+    capture.emit("call_function", torch.manual_seed, (seed,), {})
+    return torch.default_generator
+
+
+OTHERS: dict[Any, Callable[..., Any]] = {
+    torch.manual_seed: _seed,
+    torch.nn.Parameter: _parameter,
+    **dict.fromkeys(
+        (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
+    ),
+    next: _next,
+    id: _id,
+    torch.nn.Module.train: _train,
+    torch.nn.Module.eval: _eval,
+    torch.from_numpy: _from_numpy,
+    **{
+        f: _at_run_time(f, float)
+        for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
+    },
+    **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
+    setattr: set_attr,
+    object.__setattr__: _object_setattr,
+    delattr: del_attr,
+    getattr: _getattr,
+    map: _map,
+    filter: _filter,
+    functools.reduce: _reduce,
+    sorted: _sorted,
+}
