@@ -8,6 +8,7 @@ import dis
 import functools
 import inspect
 import random
+import sys
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
@@ -103,6 +104,8 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         _refuse_spread(function, args)
         note_all(args)
         return function(*args, **kwargs)
+    if isinstance(function, functools._lru_cache_wrapper):
+        return call(function.__wrapped__, *args, **kwargs)  # nothing of a capture may stay in the user's cache
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if isinstance(function, torch.nn.Module):
@@ -374,6 +377,8 @@ def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict
     init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
     make: Any = kind.__new__
     ordinary = type(kind) is type and make is object.__new__ and isinstance(init, FunctionType)
+    if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
+        _refuse_spread(kind, args)
     if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
         return kind(*args, **kwargs)
     instance: Any = object.__new__(kind)

@@ -17,7 +17,7 @@ from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import attr, del_attr, set_attr
+from stillgraph.operators.stores import attr, del_attr, refuse_ambiguous, set_attr
 from stillgraph.program.operations import invoke
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
@@ -43,7 +43,7 @@ def _map(function: Any, *iterables: Any) -> Any:
     known = [known_or_list(iterable) for iterable in iterables]
     if any(lists.is_spread(iterable) for iterable in known):
         return list_of(zip_(*known), lambda items: _call(function, *items))
-    return (_call(function, *items) for items in zip(*iterables))
+    return (_call(function, *items) for items in zip(*known))
 
 
 def _filter(function: Any, iterable: Any) -> Any:
@@ -76,6 +76,7 @@ def _object_setattr(target: Any, name: str, value: Any) -> None:
     capture = session()
     assert capture is not None
     capture.journal.note(AttributePlace(target, name))
+    refuse_ambiguous(target, name)
     object.__setattr__(target, name, value)
 
 

@@ -39,7 +39,10 @@ class Context:
         mark = journal.mark
         for place in (*self.keeps, *self.drops):
             journal.note(place)
-        return Checkpoint(self.session, mark, self.session.region.mark(), len(self.session.splits))
+        capture = self.session
+        return Checkpoint(
+            capture, mark, capture.region.mark(), len(capture.splits), capture.advances, len(capture.begun)
+        )
 
 
 @dataclass
@@ -48,9 +51,20 @@ class Checkpoint:
     journal: int
     region: Mark
     splits: int
+    advances: int
+    begun: int
 
     def rollback(self) -> None:
-        """Undo everything that was written and recorded since."""
+        """Undo everything that was written and recorded since.
+
+        Raises:
+            CaptureError: an iterator has been advanced.
+        """
+        if self.session.advances != self.advances:
+            raise refuse("SG305", "an iterator is advanced in a loop that only the run ends", location=here())
+        for sequence in self.session.begun[self.begun :]:
+            sequence.rewind()
+        del self.session.begun[self.begun :]
         self.session.journal.rollback(self.journal)
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
@@ -223,8 +237,11 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
     if sequence is None:
         if isinstance(iterable, Iterator):
             context.session.before_advancing(iterable)
+            if context.session.is_outer(iterable):
+                raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
         return _unroll(context, iter(iterable), body)
     if sequence.cursor is not None:  # an iterator that was advanced before
+        context.session.before_advancing(sequence)
         return _unroll(context, sequence.cursor, body)
     length = sequence.length()
     if not isinstance(length, int):

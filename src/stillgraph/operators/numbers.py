@@ -125,9 +125,18 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
     """``zip``."""
+    if any(map(lists.is_spread, iterables)):
+        return _zip_with_spread(iterables, strict)
     parts = [_sequence(i) for i in iterables]
     if strict or not parts or any(part is None for part in parts):
         return zip(*iterables, strict=strict)
+    return sequences.Zipped(tuple(parts))
+
+
+def _zip_with_spread(iterables: Any, strict: bool) -> Any:
+    parts = [sequences.as_sequence(i) for i in iterables]
+    if strict or any(part is None for part in parts):
+        raise refuse("SG210", "a list of unknown length is zipped with what cannot be indexed", location=here())
     return sequences.Zipped(tuple(parts))
 
 

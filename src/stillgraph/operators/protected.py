@@ -53,10 +53,15 @@ def try_(
     return exit
 
 
+def _is_signal(error: BaseException) -> bool:
+    """Whether a capture ends or begins anew by this exception."""
+    return not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph.")
+
+
 def handling() -> None:
     """The beginning of a handler for every exception: those with which a capture ends are not meant."""
     error = sys.exc_info()[1]
-    if error is not None and not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph."):
+    if error is not None and _is_signal(error):
         raise error
 
 
@@ -94,8 +99,9 @@ def _capture(context: Context, body: Block, handlers: Handlers, orelse: Block | 
             raise
         start.rollback()
         return _staged(context, body, handlers, orelse)
-    except Exception as error:
-        handler = None if isinstance(error, StillgraphError) else _find(handlers, error)
+    except BaseException as error:
+        ours = isinstance(error, StillgraphError) or _is_signal(error)
+        handler = None if ours else _find(handlers, error)
         if handler is None:
             raise
         return handler(error)

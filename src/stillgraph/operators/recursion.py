@@ -76,9 +76,11 @@ def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) 
 def _loop(capture: Session, mine: Identity, call: Call, given: Given) -> Any:
     tail = TailCalls(capture, mine[0], arguments_of(given))
     capture.recursions[mine] = tail
+    capture.shelf.append(given)  # what was made for the call is older than its body
     try:
         return as_loop(capture, tail, call)
     finally:
+        capture.shelf.pop()
         del capture.recursions[mine]
 
 
@@ -89,4 +91,8 @@ def _calls(capture: Session, mine: Identity, call: Call, given: Given) -> Any:
         else:
             capture.recursions[mine] = recursion
 
-    return as_calls(capture, belongs_to, mine[0].co_name, call, given)
+    capture.shelf.append(given)
+    try:
+        return as_calls(capture, belongs_to, mine[0].co_name, call, given)
+    finally:
+        capture.shelf.pop()

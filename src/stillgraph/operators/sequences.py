@@ -50,6 +50,9 @@ class _Iterable:
         items = self._elements()
         if self.once:
             self.cursor = items
+            capture = session()
+            if capture is not None:
+                capture.begun.append(self)
         return items
 
     def rewind(self) -> None:
@@ -226,21 +229,24 @@ class Zipped(_Iterable):
 
 @dataclass(eq=False)
 class Reversed(_Iterable):
-    """``reversed(inner)``."""
+    """``reversed(inner)``, of the length that it has at the beginning."""
 
     once = True
 
     inner: Any
+    _length: Any = None
 
     @property
     def stageable(self) -> bool:
         return bool(self.inner.stageable)
 
     def length(self) -> Any:
-        return self.inner.length()
+        if self._length is None:
+            self._length = self.inner.length()
+        return self._length
 
     def at(self, index: Any) -> Any:
-        return self.inner.at(self.inner.length() - 1 - index)
+        return self.inner.at(self.length() - 1 - index)
 
 
 def minimum(left: Any, right: Any) -> Any:

@@ -47,16 +47,24 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         call(descriptor.fset, target, value)
         return
     if isinstance(target, torch.Tensor):
+        if name not in ("data", "grad", "requires_grad"):
+            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here())
         setattr(target, name, value)
         return
     if isinstance(target, (type, ModuleType)):
         raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
-    if capture.is_ambiguous(target):
-        raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
+    refuse_ambiguous(target, name)
     place = AttributePlace(target, name)
     _promote(capture, place, value)
     capture.journal.note(place)
     setattr(target, name, value)
+
+
+def refuse_ambiguous(target: Any, name: str) -> None:
+    """Refuse to change an attribute of an object that is another one on each path."""
+    capture = session()
+    if capture is not None and capture.is_ambiguous(target):
+        raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
 
 
 def _promote(capture: Session, place: AttributePlace, value: Any) -> None:
@@ -79,6 +87,7 @@ def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
     capture = session()
     if capture is not None and not isinstance(target, torch.Tensor):
+        refuse_ambiguous(target, name)
         capture.journal.note(AttributePlace(target, name))
     delattr(target, name)
 

@@ -164,7 +164,7 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
         ]
     if node.target is try_:
         _, body, handler, kinds, _ = node.args
-        caught = ", ".join(kind.__name__ for kind in kinds)  # type: ignore[union-attr]
+        caught = ", ".join(_value(kind).__name__ for kind in kinds)  # type: ignore[union-attr]
         return [
             _with_place(f"{indent}{_outputs(node)}try", place),
             *_child(module, body, indent + "  body ", indent + "       "),

@@ -268,9 +268,9 @@ class _Block:
             return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, slice):
             return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):
             return f"float('{value}')"
-        if value is None or value is ... or isinstance(value, (bool, int, float, str, bytes, complex)):
+        if value is None or value is ... or type(value) in (bool, int, float, str, bytes, complex):
             text = "..." if value is ... else repr(value)
             return f"({text})" if text.startswith("-") else text
         return self.writer.object(

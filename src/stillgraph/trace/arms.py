@@ -19,7 +19,7 @@ from stillgraph.program.context import current_context
 from stillgraph.program.operations import as_tensor, raise_, raise_text, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught
-from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
@@ -154,6 +154,8 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         args = (type(error), *(text_node(recorder, a) for a in error.args))
         recorder.emit("call_function", raise_text, args, keywords)
         return
+    if holds_staged(error.args) or holds_staged(vars(error)):
+        raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
     error.__traceback__ = error.__context__ = None
     recorder.emit("call_function", raise_, (error,), keywords)
 
@@ -178,6 +180,20 @@ def frame_in_try(recorder: Recorder) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def in_protected_block(recorder: Recorder, code: CodeType) -> bool:
+    """Whether the innermost call of a function, given its original code, is inside a ``try`` or ``with`` of its own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if recorder.is_rewritten(frame.f_code) and frame.f_code.co_filename == code.co_filename:
+            entries: list[Any] = dis.Bytecode(frame.f_code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
+            if any(entry.start <= frame.f_lasti < entry.end for entry in entries):
+                return True
+            if frame.f_code.co_qualname == code.co_qualname:
+                return False
+        frame = frame.f_back
+    return False
 
 
 @functools.lru_cache(maxsize=4096)

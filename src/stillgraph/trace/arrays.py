@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +35,9 @@ class StagedArray(Staged):
         value = getattr(_wrapped(self), name, None)
         if value is None:
             raise refuse("SG301", f"the attribute {name} of a numpy array of a staged tensor", location=here())
-        return _calling(value) if callable(value) else _given_back(value)
+        if not callable(value):
+            return _given_back(value)
+        return _calling(value, functools.partial(_method, name, self))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise refuse("SG305", f"the attribute {name} of a numpy array is set", location=here())
@@ -56,7 +59,10 @@ _REFLECTED = _OPERATORS[:13]
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
-        return _calling(getattr(_wrapped(self), name))(*args)
+        real = None if name.startswith("__i") or name == "__setitem__" else functools.partial(_method, name, self)
+        result = _calling(getattr(_wrapped(self), name), real)(*args)
+        scalar = name == "__getitem__" and isinstance(result, StagedArray) and result.tensor.dim() == 0
+        return StagedArray(result.tensor.clone()) if scalar else result  # an element is a number, not a view
 
     return method
 
@@ -72,6 +78,12 @@ for _name in _names():
     setattr(StagedArray, _name, _operator(_name))
 
 
+def _method(name: str, array: StagedArray, *args: Any, **kwargs: Any) -> Any:
+    """A method of numpy's own on ones of an array's shape and dtype."""
+    ones = _tried(lambda value: value, (array,), {})
+    return getattr(ones, name)(*args, **kwargs)
+
+
 def _layer() -> Any:
     return importlib.import_module("torch._numpy")
 
@@ -80,13 +92,53 @@ def _wrapped(array: StagedArray) -> Any:
     return _layer().ndarray(array.tensor)
 
 
-def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the layer's, taking and giving arrays of ours."""
+def _calling(function: Callable[..., Any], real: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A function of the layer's, taking and giving arrays of ours.
+
+    Args:
+        function: of the layer.
+        real: numpy's own, which says on arrays of ones of what dtype and shape the result has to be.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+        wanted = None if real is None else _tried(real, args, kwargs)
+        result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+        _require_same_kind(wanted, result)
+        return result
 
     return call
+
+
+def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """What numpy gives for arrays of ones; None if that says nothing."""
+    numpy: Any = sys.modules["numpy"]
+
+    def dummy(value: Any) -> Any:
+        if isinstance(value, StagedArray):
+            with torch._C.DisableTorchFunction():
+                shape, dtype = tuple(value.tensor.shape), str(value.tensor.dtype).removeprefix("torch.")
+            ones = numpy.ones(shape, dtype)
+            return ones if shape else ones[()]
+        return type(value)(map(dummy, value)) if type(value) in (tuple, list) else value
+
+    try:
+        with numpy.errstate(all="ignore"):
+            return real(*map(dummy, args), **{name: dummy(value) for name, value in kwargs.items()})
+    except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError):
+        return None  # of unknown size, or an error that the layer will raise as well
+
+
+def _require_same_kind(wanted: Any, result: Any) -> None:
+    numpy: Any = sys.modules["numpy"]
+    if not isinstance(wanted, (numpy.ndarray, numpy.generic)) or not isinstance(result, StagedArray):
+        return
+    with torch._C.DisableTorchFunction():
+        mine = str(result.tensor.dtype).removeprefix("torch.")
+        shape = tuple(result.tensor.shape)
+    known = all(type(size) is int for size in shape)
+    if wanted.dtype.name != mine or (known and wanted.shape != shape):
+        message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
+        raise refuse("SG301", message, location=here())
 
 
 def _handed_in(value: Any) -> Any:
@@ -147,4 +199,4 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if found is None or isinstance(function, type):
         raise refuse("SG301", f"numpy's {name} on a staged value; use torch's", location=here())
     args = tuple(StagedArray(a) if isinstance(a, torch.Tensor) else a for a in args)
-    return _calling(found)(*args, **kwargs)
+    return _calling(found, function)(*args, **kwargs)

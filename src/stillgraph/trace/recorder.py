@@ -78,6 +78,7 @@ class Recorder(TorchFunctionMode):
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
@@ -225,6 +226,7 @@ class Recorder(TorchFunctionMode):
             self.before_raise(None)  # an operation on what may be None or unbound
         for attempt in self.attempts:
             attempt.before_node()
+        self.emitted += 1
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
         node.meta["context"] = current_context()
         node.meta["location"] = line_here()

@@ -19,12 +19,12 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import recurse, recursion
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.aliases import mutable_containers
-from stillgraph.trace.arms import Arm, continue_arm, leaf_node
+from stillgraph.trace.arms import Arm, continue_arm, in_protected_block, leaf_node
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import CONTINUE, Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import DEAD, Joiner, is_empty
-from stillgraph.trace.journal import Place, Variable
+from stillgraph.trace.journal import CellPlace, Place, Variable
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.loops import loop
 from stillgraph.trace.recorder import Recorder
@@ -89,17 +89,33 @@ class TailCalls:
     code: CodeType
     arguments: Place
     pending: list[Pending] = field(default_factory=list)
+    mark: int = 0  # of the journal, where the body began
+    _since: tuple[Any, ...] = ()
 
     def call(self, given: Given) -> Any:
-        """A recursive call: the next iteration, provided that its result is returned."""
+        """A recursive call: the next iteration, provided that nothing is done after it but to return its result."""
+        if self.recorder.attempts or in_protected_block(self.recorder, self.code):
+            raise NotATailCall(self.code)
         self.recorder.journal.write(self.arguments, given)
         self.pending.append(Pending(self.code))
+        self._since = self._done()
         return self.pending[-1]
+
+    def _done(self) -> tuple[Any, ...]:
+        """What shows whether something was done: operations, writes, and what variables outside hold."""
+        journal = self.recorder.journal
+        cells = [write.place for write in journal.written(self.mark).values() if isinstance(write.place, CellPlace)]
+        return (self.recorder.emitted, journal.mark, *(place.get() for place in cells))
 
     def returned(self, value: Any) -> Exit:
         """The exit of a block that returns ``value``."""
         if self.pending and value is self.pending[-1]:
             self.pending.pop()
+            done = self._done()
+            if len(done) != len(self._since) or any(a is not b and a != b for a, b in zip(done[:2], self._since)):
+                raise NotATailCall(self.code)
+            if any(a is not b for a, b in zip(done[2:], self._since[2:])):
+                raise NotATailCall(self.code)
             return CONTINUE
         if self.pending:
             raise NotATailCall(self.code)
@@ -116,6 +132,7 @@ def as_loop(recorder: Recorder, tail: TailCalls, call: Call) -> Any:
 
     def body() -> Exit | None:
         tail.pending.clear()
+        tail.mark = recorder.journal.mark
         value = call(tail.arguments.get())
         if isinstance(value, Exit):
             return value

@@ -103,6 +103,8 @@ class Session(Recorder):
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
+        self.advances = 0  # how often an iterator was advanced that cannot be put back
+        self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
         self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
@@ -223,6 +225,7 @@ class Session(Recorder):
         Raises:
             CaptureError: it is one, or nobody knows where it is from.
         """
+        self.advances += 1
         known = self._made.get(id(iterator))
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
