@@ -252,6 +252,71 @@ def local_functions(n: Tensor) -> Any:
     return product(n), tail(n, n * 0 + 1), fibonacci(n), calls
 
 
+def fresh_list(x: Tensor) -> Any:
+    def go(value: Tensor, found: list[Tensor]) -> list[Tensor]:
+        if value <= 0:
+            return found
+        found.append(value)
+        return go(value - 1, found)
+
+    return go(x, [])
+
+
+def logged_afterwards(x: Tensor, log: list[Tensor]) -> Tensor:
+    """The result is only returned, but something is done before that."""
+    if x <= 0:
+        return x
+    result = logged_afterwards(x - 1, log)
+    log.append(x)
+    return result
+
+
+def printed_afterwards(x: Tensor) -> Tensor:
+    if x <= 0:
+        return x
+    result = printed_afterwards(x - 1)
+    print("after", x)
+    return result
+
+
+def logged_finally(x: Tensor, log: list[Tensor]) -> Tensor:
+    if x <= 0:
+        return x
+    try:
+        return logged_finally(x - 1, log)
+    finally:
+        log.append(x)
+
+
+def deepest(x: Tensor, state: dict[str, Any]) -> Tensor:
+    if x <= 0:
+        return x
+    state["depth"] += 1
+    state["most"] = max(state["most"], state["depth"])
+    result = deepest(x - 1, state)
+    state["depth"] -= 1
+    return result
+
+
+def not_tail_calls(x: Tensor) -> Any:
+    first: list[Tensor] = []
+    second: list[Tensor] = []
+    state = {"depth": 0, "most": 0}
+    count = 0
+
+    def doubled(value: Tensor) -> Tensor:
+        nonlocal count
+        if value <= 0:
+            return value
+        count += 1
+        result = doubled(value - 1)
+        count = count * 2
+        return result
+
+    results = logged_afterwards(x, first), logged_finally(x, second), printed_afterwards(x), deepest(x, state)
+    return results, doubled(x), first, second, state, count
+
+
 T = torch.tensor
 
 
@@ -273,6 +338,8 @@ T = torch.tensor
         (the_same_list, [T(3.0), T(0.5)]),
         (the_same_dict, [T(3.0), T(0.5)]),
         (local_functions, [T(6), T(1)]),
+        (fresh_list, [T(3.0), T(-1.0)]),
+        (not_tail_calls, [T(3.0), T(-1.0)]),
     ],
 )
 def test_as_in_eager(function: Any, calls: list[Any]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import functools
 import io
+import itertools
 import random
 from typing import Any
 
@@ -75,6 +77,48 @@ def own_class(x: Tensor) -> Any:
     if x.sum() > 5:
         stack.push(1)
     return len(stack)
+
+
+def reversed_while_it_grows(x: Tensor) -> Any:
+    numbers = [1, 2]
+    for number in reversed(numbers):
+        numbers.append(number)
+        x = x + number
+        if x.sum() > 1000:
+            break
+    return x
+
+
+def handled_outside_exception(x: Tensor) -> Any:
+    class Stop(BaseException):
+        pass
+
+    try:
+        raise Stop
+    except Stop:
+        y = x
+    try:
+        if x.sum() > 0:
+            raise ValueError
+    except ValueError:
+        y = y + 1
+    return y
+
+
+@functools.lru_cache
+def table(length: int) -> Tensor:
+    return torch.arange(length) * 1.0
+
+
+def cached(x: Tensor) -> Tensor:
+    return x + table(4)
+
+
+def numbers_of_numpy(x: Tensor) -> Any:
+    array = x.clone().numpy()
+    first = array[0]
+    array += 1
+    return np.sqrt(4.0) * x, first, array
 
 
 # ---- objects
@@ -173,6 +217,7 @@ def sizes_that_do_not_fit(x: Tensor) -> Any:
     [
         *(starred, too_few, compared, compared_tensors, grows_while_iterated, shrinks_while_iterated, own_class),
         *(through_its_dict, past_the_class, containers_of_the_library, seeded_in_an_arm, of_none, unbound),
+        *(reversed_while_it_grows, handled_outside_exception, cached, numbers_of_numpy),
         *(out_of_range, not_one_element, sizes_that_do_not_fit),
     ],
 )
@@ -255,9 +300,53 @@ class Halves:
         return self.value
 
 
+def used_up_by_trying(x: Tensor) -> Any:
+    numbers = iter(range(1000))
+    i = 0
+    while i < 70:
+        x = x + next(numbers)
+        i += 1
+    return x
+
+
+def zipped_unevenly(x: Tensor) -> Any:
+    kept = [v for v in x if v > 0]
+    count = 0
+    for _, _ in zip(kept, [x, x + 1]):
+        count += 1
+    return count
+
+
+def chained(x: Tensor) -> Any:
+    return len(list(itertools.chain([v for v in x if v > 0], [x])))
+
+
+class Lazy:
+    def __init__(self) -> None:
+        self.weight = torch.ones(4)
+        self.reads = 0
+
+    @functools.cached_property
+    def tripled(self) -> Tensor:
+        return self.weight * 3
+
+    def __getitem__(self, index: int) -> Tensor:
+        self.reads += 1
+        return self.weight[index]
+
+
+LAZY = Lazy()
+
+
 @pytest.mark.parametrize(
     ("function", "code"),
     [
+        (used_up_by_trying, "SG305"),
+        (zipped_unevenly, "SG206"),
+        (chained, "SG210"),
+        (lambda x: x * LAZY.tripled, "SG305"),
+        (lambda x: x * LAZY[0], "SG305"),
+        (lambda x: x.int().numpy() / 2, "SG301"),
         (matched, "SG301"),
         (advanced_in_an_arm, "SG305"),
         (made_by_reading, "SG203"),
@@ -271,6 +360,13 @@ class Halves:
 )
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, UP).reason.code == code
+
+
+def test_nothing_of_a_capture_stays() -> None:
+    assert refusal(lambda x: x * LAZY.tripled, UP)
+    assert vars(LAZY).keys() == {"weight", "reads"}
+    agree(cached, UP)
+    assert type(table(4)) is Tensor
 
 
 # ---- state that the journal keeps, and state that it does not
