@@ -18,7 +18,7 @@ from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
-from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, identifier
+from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
@@ -112,9 +112,9 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
     region = Region(recorder.region)
     with recorder.resume(region):
         inputs = {
-            key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()
+            key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()
         }
-        build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
+        build(loop_.exit, lambda slot: carried(recorder, region, slot))
     _freeze_shared(loop_, inputs)
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, body, loop_.noted)
@@ -136,12 +136,6 @@ def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
     first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
     for key in first.keys() ^ second.keys():
         recorder.freeze(first.get(key, second.get(key)))
-
-
-def _placeholder(recorder: Recorder, region: Region, slot: Slot) -> Any:
-    value = recorder.instantiate(slot.type)
-    region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
-    return value
 
 
 def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
@@ -235,9 +229,9 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
     region = Region(recorder.region)
     with recorder.resume(region):
         values = {
-            key: build(state, lambda slot: _placeholder(recorder, region, slot)) for key, state in loop_.state.items()
+            key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()
         }
-        exit: Exit = build(loop_.exit, lambda slot: _placeholder(recorder, region, slot))
+        exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
 
     def guarded() -> Exit | None:

@@ -24,7 +24,7 @@ from stillgraph.trace.journal import MISSING, ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
-from stillgraph.trace.staging import Block, bind_outputs, close_arms, give_outputs, identifier
+from stillgraph.trace.staging import Block, bind_outputs, carried, close_arms, give_outputs
 
 _MAX_ROUNDS = 12
 Handler = Callable[[BaseException], Exit | None]
@@ -174,7 +174,7 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     return arm
 
 
-def _freeze_copies(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]) -> None:
+def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]) -> None:
     """Let the handler not change a container that is a copy of one with other names."""
     copies = [attempt.places[key] for key, state in attempt.states.items() if isinstance(state, (Tree, Listed))]
     shared = attempt.shared | {place.key for place in with_other_names(recorder, copies)}
@@ -193,12 +193,10 @@ def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> A
         region.define(error, region.placeholder("error", error))
 
         def placeholder(slot: Slot) -> Any:
-            value = recorder.instantiate(slot.type)
-            region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
-            return value
+            return carried(recorder, region, slot)
 
         held = {key: build(state, placeholder) for key, state in attempt.states.items()}
-    _freeze_copies(recorder, attempt, held)
+    _freeze_held(recorder, attempt, held)
     arm = Arm(region, writes={key: (attempt.places[key], value) for key, value in held.items()})
 
     def handled() -> Exit | None:

@@ -30,7 +30,7 @@ from stillgraph.trace.loops import loop
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
-from stillgraph.trace.staging import bind_outputs, identifier
+from stillgraph.trace.staging import bind_outputs, carried, identifier
 
 _MAX_ROUNDS = 12
 Given = dict[str, Any]
@@ -271,20 +271,18 @@ def _record(state: Recursion, call: Call) -> tuple[Arm, dict[Hashable, Any]]:
     region = Region(recorder.region)
 
     def placeholder(slot: Slot) -> Any:
-        value = recorder.instantiate(slot.type)
-        region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
-        return value
+        return carried(recorder, region, slot)
 
     with recorder.resume(region):
         given = build(state.arguments, placeholder)
         inputs = {key: build(place_state, placeholder) for key, place_state in state.states.items()}
-    _freeze_copies(recorder, state.arguments, given)
+    _freeze_arguments(recorder, state.arguments, given)
     arm = Arm(region, writes={key: (state.places[key], value) for key, value in inputs.items()})
     continue_arm(recorder, arm, lambda: Return(call(given)), [])
     return arm, inputs
 
 
-def _freeze_copies(recorder: Recorder, state: State, value: Any, depth: int = 0) -> None:
+def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int = 0) -> None:
     """Let nobody change a container that stands for another one in each call."""
     if not isinstance(state, (Tree, Listed)) or is_empty(value):
         return
@@ -293,7 +291,7 @@ def _freeze_copies(recorder: Recorder, state: State, value: Any, depth: int = 0)
     parts = split(value)
     assert parts is not None
     for child, inner in zip(state.children if isinstance(state, Tree) else (), parts.children):
-        _freeze_copies(recorder, child, inner, depth + 1)
+        _freeze_arguments(recorder, child, inner, depth + 1)
 
 
 def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given) -> Any:

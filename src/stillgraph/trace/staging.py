@@ -20,6 +20,7 @@ from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Pla
 from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.unjoined import refuse_join
 
@@ -193,6 +194,13 @@ def identifier(place: str) -> str:
     """A place as a name for its node: ``x``, ``self_step``."""
     name = re.sub(r"\W+", "_", place).strip("_")
     return name if name.isidentifier() and not keyword.iskeyword(name) else "value"
+
+
+def carried(recorder: Recorder, region: Region, slot: Any) -> Any:
+    """A fresh staged value that a region takes for a carried leaf, a `loop_state.Slot`."""
+    value = recorder.instantiate(slot.type)
+    region.define(value, region.placeholder(identifier(slot.place), recorder.to_fake(value)))
+    return value
 
 
 def plain_output(value: Any) -> Any:
