@@ -85,9 +85,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
     if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
         return call_numpy(function, args, kwargs)
-    if meaning is not None:
-        return meaning(*args, **kwargs)
-    result = _call_other(capture, function, args, kwargs)
+    result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     if isinstance(result, Iterator):
         capture.made(result)
     return result

@@ -48,7 +48,7 @@ def try_(
         raise error
 
     inner = body if not handlers else functools.partial(_capture, context, body, handlers, orelse)
-    exit = _capture(context, inner, ((None, clean_up_and_go_on),), None)
+    exit = _capture(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=True)
     cleanup()
     return exit
 
@@ -84,10 +84,12 @@ def _find(handlers: Handlers, error: BaseException) -> Handler | None:
     return next((handler for kinds, handler in handlers if kinds is None or isinstance(error, kinds())), None)
 
 
-def _capture(context: Context, body: Block, handlers: Handlers, orelse: Block | None) -> Exit | None:
+def _capture(
+    context: Context, body: Block, handlers: Handlers, orelse: Block | None, only_cleans_up: bool = False
+) -> Exit | None:
     capture = context.session
     start = context.checkpoint()
-    attempt = Attempt(capture, "", (BaseException,), staged=False)
+    attempt = Attempt(capture, "", _kinds(handlers), staged=False, only_cleans_up=only_cleans_up)
     capture.attempts.append(attempt)
     try:
         try:
@@ -108,6 +110,14 @@ def _capture(context: Context, body: Block, handlers: Handlers, orelse: Block | 
     if orelse is None:
         return exit
     return stage_rest(capture, exit, orelse, context.keeps, context.drops)
+
+
+def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:
+    """What some handlers catch; anything, where that cannot be said before there is an exception."""
+    try:
+        return tuple(k for kinds, _ in handlers for k in ((BaseException,) if kinds is None else _flat(kinds())))
+    except Exception:
+        return (BaseException,)
 
 
 def _staged(context: Context, body: Block, handlers: Handlers, orelse: Block | None) -> Exit | None:

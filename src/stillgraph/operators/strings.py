@@ -48,7 +48,7 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
-    capture.before_raise(AssertionError)
+    capture.before_raise(AssertionError, certain=True)
     if capture.effects_so_far()[0]:
         branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
         return

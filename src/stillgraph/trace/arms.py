@@ -147,7 +147,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 def emit_raise(recorder: Recorder, error: BaseException) -> None:
     """Record that the program raises ``error`` here.
     """
-    recorder.before_raise(type(error))
+    recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
     keywords = {} if left is None else {"left": left}
     if any(isinstance(arg, (StagedText, StagedNumber, torch.Tensor)) for arg in error.args):

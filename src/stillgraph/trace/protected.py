@@ -44,12 +44,14 @@ class Attempt:
 
     Attributes:
         staged: whether in a region of its own; otherwise the first thing that may raise raises `StageTry`.
+        only_cleans_up: whether it is a ``finally``, which need not be staged for what merely may raise.
     """
 
     recorder: Recorder
     name: str
     kinds: tuple[type[BaseException], ...]
     staged: bool
+    only_cleans_up: bool = False
     joiner: Joiner | None = None
     older: OlderObjects | None = None
     places: dict[Hashable, Place] = field(default_factory=dict)

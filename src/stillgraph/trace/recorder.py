@@ -113,11 +113,12 @@ class Recorder(TorchFunctionMode):
         finally:
             self.region = outer
 
-    def before_raise(self, kind: type[BaseException] | None) -> None:
+    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
         """To be called before something is recorded that raises, or may raise, when the program runs.
 
         Args:
             kind: of the exception; None if that is not known.
+            certain: whether it is a ``raise`` or ``assert`` of the user's.
         """
 
     def before_risk(self) -> None:

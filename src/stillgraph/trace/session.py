@@ -191,7 +191,7 @@ class Session(Recorder):
         """Whether a code object is rewritten code."""
         return self._is_converted(code)
 
-    def before_raise(self, kind: type[BaseException] | None) -> None:
+    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
         """As `Recorder.before_raise`: a ``try`` around that catches the exception has to be staged.
 
         Raises:
@@ -205,7 +205,7 @@ class Session(Recorder):
             message = "an exception is raised under a staged condition inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here())
         for attempt in reversed(self.attempts):
-            if not attempt.staged and attempt.catches(kind):
+            if not attempt.staged and attempt.catches(kind) and (certain or not attempt.only_cleans_up):
                 raise StageTry(attempt)
         frame = frame_in_try(self)
         if frame is None:

@@ -105,6 +105,20 @@ def handled_outside_exception(x: Tensor) -> Any:
     return y
 
 
+def iterators_of_the_arm(x: Tensor) -> Any:
+    """An iterator made in the arm that advances it."""
+    layers = nn.ModuleList([nn.Identity(), nn.Identity()])
+    if x.sum() > 0:
+        for i, layer in enumerate(layers):
+            x = layer(x) + i
+        for name, value in zip("ab", [1, 2]):
+            x = x + value if name == "a" else x
+        first = next(iter([5, 6]))
+        for value in filter(None, map(abs, [first, 0])):
+            x = x * value
+    return x
+
+
 @functools.lru_cache
 def table(length: int) -> Tensor:
     return torch.arange(length) * 1.0
@@ -217,7 +231,7 @@ def sizes_that_do_not_fit(x: Tensor) -> Any:
     [
         *(starred, too_few, compared, compared_tensors, grows_while_iterated, shrinks_while_iterated, own_class),
         *(through_its_dict, past_the_class, containers_of_the_library, seeded_in_an_arm, of_none, unbound),
-        *(reversed_while_it_grows, handled_outside_exception, cached, numbers_of_numpy),
+        *(reversed_while_it_grows, handled_outside_exception, cached, numbers_of_numpy, iterators_of_the_arm),
         *(out_of_range, not_one_element, sizes_that_do_not_fit),
     ],
 )
