@@ -262,7 +262,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
-    if lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS:
+    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0])
+    if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
         raise refuse("SG210", "a deque with a maximal length that only the run fills", location=here())
@@ -274,6 +275,13 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_all(args)
         _refuse_hidden_state(method)
     return method(*args, **kwargs)
+
+
+def _decided_in_the_run(name: str, argument: Any) -> bool:
+    """Whether only the run knows where in a list a method finds, puts or takes something."""
+    if name in ("pop", "insert"):
+        return isinstance(argument, StagedNumber)
+    return name in ("remove", "index", "count") and _is_staged(argument)
 
 
 def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -124,7 +124,7 @@ def _popleft(capture: Session, target: Any) -> Any:
 
 
 def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
-    if index == 0 and isinstance(index, int):
+    if type(index) is int and index == 0:
         _become(target, [value, *target])
         return
     spread = as_spread(capture, target, (value,))

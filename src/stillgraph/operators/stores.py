@@ -167,7 +167,8 @@ def del_item(target: Any, key: Any) -> None:
     if not _called_by_user(target, "__delitem__", key):
         note_contents(target)
         capture = session()
-        if capture is not None and lists.is_spread(target):
+        staged = isinstance(key, StagedInt) or _cut_by_staged(key)
+        if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
             lists.delete_at(capture, target, _whole_number(capture, key))
         else:
             del target[key]
@@ -193,7 +194,7 @@ def item(target: Any, key: Any) -> Any:
     capture = session()
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
         key = _whole_number(capture, key)
-        if lists.is_spread(target):
+        if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):
             return lists.at(capture, target, key)
         if isinstance(key, StagedInt):
             capture.before_risk()
@@ -201,6 +202,11 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(target, collections.defaultdict):
         note_contents(target)  # reading makes what is missing
     return target[key]
+
+
+def _cut_by_staged(key: Any) -> bool:
+    """Whether a key is a slice with a bound that only the run knows."""
+    return isinstance(key, slice) and any(isinstance(b, StagedNumber) for b in (key.start, key.stop, key.step))
 
 
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:

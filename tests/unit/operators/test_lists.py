@@ -303,6 +303,16 @@ def table(x: Tensor) -> Any:
 
 
 # ---- tensors
+def known_lists_by_staged_numbers(x: Tensor) -> Any:
+    n = int(x.abs().max()) % 3
+    a = [x, x + 1, x + 2]
+    b, c, d = list(a), [1, 2, 3], (4, 5, 6)
+    taken = a.pop(n)
+    b.insert(n, -x)
+    del c[n]
+    return taken, a, b, c, d[:n], d[n:], [7, 8, 9].index(n + 7), [n, n].count(n)
+
+
 def stacked(x: Tensor) -> Any:
     a = [x, *powers(x)]
     return torch.stack(a), torch.stack(a, dim=1), torch.cat(a), torch.cat([x, *a, x]), torch.stack(a).sum(0)
@@ -405,7 +415,8 @@ def unlike_elements(x: Tensor) -> Any:
         *(grown_in_a_loop, grown_in_a_branch, grown_by_plus, extended, inserted, numbers, tuples, named, records),
         *(nested, inner_list_of_a_constant_one, buckets, popped, popped_while, worked_off, queue, deleted, removed),
         *(cleared, indexed, out_of_range, popped_from_nothing, iterated, comprehended, truths, extremes, sorted_by),
-        *(longest, written, table, stacked, columns_of_any_length, empty_stack, two_names, in_a_dict),
+        *(known_lists_by_staged_numbers, longest, written, table, stacked, columns_of_any_length, empty_stack),
+        *(two_names, in_a_dict),
         *(filled_by_a_helper, closure, returned_from_either, chosen, mixed_sum, unlike_elements),
     ],
 )
