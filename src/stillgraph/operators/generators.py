@@ -10,8 +10,9 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import if_
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import Variable
+from stillgraph.trace.journal import AttributePlace, Variable
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.unjoined import Unjoined
 
 Emit = Callable[[Any], Any]
 """Takes what is yielded; gives whether the loop over the generator was left."""
@@ -25,7 +26,7 @@ class Produced:
     def __init__(self, run: Callable[[Emit], Any], draw: Callable[[], Iterator[Any]]) -> None:
         self._run = run
         self._draw = draw
-        self._drawn: Iterator[Any] | None = None
+        self._drawn: Any = None
 
     @property
     def begun(self) -> bool:
@@ -34,22 +35,35 @@ class Produced:
 
     def run(self, emit: Emit) -> None:
         """Run the generator to its end, or until ``emit`` says that the loop was left."""
+        self._note()
         self._drawn = iter(())
+        left: list[bool] = []
 
         def watched(item: Any) -> Any:
             is_left = emit(item)
             if is_left is not False:
-                self._drawn = _advanced()
+                left.append(True)
             return is_left
 
         self._run(watched)
+        if left:
+            self._drawn = _advanced()
+
+    def _note(self) -> None:
+        """To be called before it is drawn from: what one arm draws is there for the other."""
+        capture = session()
+        if capture is not None:
+            capture.journal.note(AttributePlace(self, "_drawn"))
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         if self._drawn is None:
+            self._note()
             self._drawn = self._draw()
+        if isinstance(self._drawn, Unjoined):
+            raise refuse("SG206", "a generator is used again that only some path has drawn from", location=here())
         return next(self._drawn)
 
     def __getattr__(self, name: str) -> Any:

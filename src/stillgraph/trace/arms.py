@@ -146,6 +146,10 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 
 def emit_raise(recorder: Recorder, error: BaseException) -> None:
     """Record that the program raises ``error`` here.
+
+    Raises:
+        StageTry: a ``try`` around has to be staged first.
+        CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
     recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()

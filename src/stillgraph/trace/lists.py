@@ -145,6 +145,8 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
 def _of(value: Any, type_of: TypeOf) -> Element:
     if isinstance(value, torch.Tensor) or is_number(value):
         return Leaf(type_of(value))
+    if isinstance(value, (Staged, Iterator)):
+        raise JoinFailure("SG203", f"a list of unknown length holds a {type(value).__name__}")
     if type(value) is list:
         return Inner(structure(value, type_of) if value else None)
     parts = split(value)
@@ -181,6 +183,11 @@ def _equal(left: Any, right: Any) -> bool:
 
 def _agree(left: Parts, right: Parts) -> bool:
     return left.type is right.type and bool(left.context == right.context)
+
+
+def is_plain(element: Element | None) -> bool:
+    """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
+    return isinstance(element, Leaf) or (isinstance(element, Inner) and is_plain(element.element))
 
 
 def types(element: Element) -> list[Type]:

@@ -28,7 +28,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
-from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, structure, types
+from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
@@ -272,8 +272,9 @@ class Recorder(TorchFunctionMode):
         """The node of a list of unknown length, whose elements are tensors or numbers."""
         element = structure(value, self.type_of)
         parts = columns(element, value)
-        if len(parts) != 1 or type(value) is not list:
-            raise refuse("SG210", "a torch function or print gets a list of unknown length", location=here())
+        if not is_plain(element) or type(value) is not list:
+            message = "a list of unknown length whose elements are no tensors, numbers or lists of them is used whole"
+            raise refuse("SG210", message, location=here())
         node = self._build_list(parts[0])
         node.meta.setdefault("val", ListType(types(element)[0]))
         return node

@@ -203,6 +203,22 @@ def stepwise(x: Tensor) -> Any:
     return next(values) + next(values)
 
 
+def drawn_in_both_arms(x: Tensor) -> Any:
+    values = halves(x)
+    total = x * 0
+    if x.sum() > 0:
+        for value in values:
+            total = total + value
+    else:
+        for value in values:
+            total = total - value
+    return total
+
+
+def test_each_arm_draws_from_the_beginning() -> None:
+    agree(drawn_in_both_arms, P, N)
+
+
 @pytest.mark.parametrize(("function", "code"), [(used_again, "SG206"), (stepwise, "SG301")])
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, P).reason.code == code

@@ -503,6 +503,37 @@ def unpacked(x: Tensor) -> Any:
     return a + 1
 
 
+def printed_texts(x: Tensor) -> Any:
+    """The column behind these elements is not what they are."""
+    out = []
+    if x.sum() > 0:
+        out.append(f"{x * 2}")
+    print(out)
+    return len(out)
+
+
+def printed_tuples(x: Tensor) -> Any:
+    out = []
+    if x.sum() > 0:
+        out.append((x * 2,))
+    print(out)
+    return len(out)
+
+
+def holds_generators(x: Tensor) -> Any:
+    out = []
+    if x.sum() > 0:
+        out.append(v for v in [x * 2])
+    return [list(each) for each in out]
+
+
+def holds_arrays(x: Tensor) -> Any:
+    out = []
+    if x.sum() > 0:
+        out.append(x.numpy() * 2)
+    return out
+
+
 def in_torch(x: Tensor) -> Any:
     return torch.block_diag(powers(x))  # type: ignore[arg-type]  # the user's mistake
 
@@ -518,6 +549,10 @@ def in_torch(x: Tensor) -> Any:
         (a_set, "SG206"),
         (unpacked, "SG210"),
         (in_torch, "SG210"),
+        (printed_texts, "SG210"),
+        (printed_tuples, "SG210"),
+        (holds_generators, "SG203"),
+        (holds_arrays, "SG203"),
     ],
 )
 def test_refused(function: Any, code: str) -> None:
