@@ -116,7 +116,7 @@ def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:
     """What some handlers catch; anything, where that cannot be said before there is an exception."""
     try:
         return tuple(k for kinds, _ in handlers for k in ((BaseException,) if kinds is None else _flat(kinds())))
-    except Exception:
+    except Exception:  # the user's own expression may fail; Python evaluates it only once there is an exception
         return (BaseException,)
 
 

@@ -228,12 +228,12 @@ def recursion(name: str, body: Any, entries: tuple[Any, ...], operands: tuple[An
 
     The native lowering makes it a function; nothing runs it as it stands.
     """
-    raise NotImplementedError
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
 def recurse(name: str, *args: Any) -> Any:
     """A call, inside the body of the `recursion` of that name, of the body."""
-    raise NotImplementedError
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
 # ---- exceptions that the program itself handles
@@ -243,12 +243,12 @@ def try_(name: str, body: Any, handler: Any, kinds: tuple[type, ...], operands: 
     ``kept`` is what the last `keep` of that name handed over. The native lowering makes it a ``try`` statement; nothing
     runs it as it stands.
     """
-    raise NotImplementedError
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
 def keep(name: str, values: list[Any]) -> None:
     """What the handler of the `try_` of that name would find in the variables and objects it knows, from here on."""
-    raise NotImplementedError
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
 def reraise(error: BaseException, left: Left | None = None) -> NoReturn:

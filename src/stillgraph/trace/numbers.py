@@ -104,7 +104,7 @@ def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return method
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -119,7 +119,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "xor": operator.xor,
     "divmod": divmod,
 }
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -127,19 +127,19 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-_UNARY: dict[str, Callable[[Any], Any]] = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": operator.neg,
     "pos": operator.pos,
     "abs": operator.abs,
     "invert": operator.invert,
 }
 
-for _name, _function in _BINARY.items():
+for _name, _function in BINARY.items():
     setattr(StagedNumber, f"__{_name}__", _binary(_function))
     setattr(StagedNumber, f"__r{_name}__", _reflected(_function))
-for _name, _function in _COMPARE.items():
+for _name, _function in COMPARISONS.items():
     setattr(StagedNumber, f"__{_name}__", _binary(_function))
-for _name, _operation in _UNARY.items():
+for _name, _operation in UNARY.items():
     setattr(StagedNumber, f"__{_name}__", _unary(_operation))
 
 

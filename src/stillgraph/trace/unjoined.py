@@ -15,7 +15,7 @@ from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import StagedList, has_spread
-from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder, current
 
 
@@ -80,21 +80,7 @@ class UnjoinedMethod:
         return self.value.either(lambda v: getattr(v, self.name)(*args, **kwargs))
 
 
-_BINARY = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "truediv": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "matmul": operator.matmul,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
-}
+_BINARY = {**BINARY, "matmul": operator.matmul}
 _INPLACE = {
     "iadd": operator.iadd,
     "isub": operator.isub,
@@ -108,16 +94,6 @@ _INPLACE = {
     "ior": operator.ior,
     "ixor": operator.ixor,
 }
-_COMPARISONS = {
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "getitem": operator.getitem,
-}
-_UNARY = {"neg": operator.neg, "pos": operator.pos, "abs": operator.abs, "invert": operator.invert}
 _REFUSED = (
     *("bool", "int", "float", "index", "len", "iter", "call", "contains"),
     *("str", "setitem", "delitem", "enter", "hash"),
@@ -127,11 +103,11 @@ _REFUSED = (
 def _give_operators() -> None:
     for name, change in _INPLACE.items():
         setattr(Unjoined, f"__{name}__", lambda self, other, f=change: self.either(lambda v: _in_place(f, v, other)))
-    for name, function in {**_BINARY, **_COMPARISONS}.items():
+    for name, function in {**_BINARY, **COMPARISONS, "getitem": operator.getitem}.items():
         setattr(Unjoined, f"__{name}__", lambda self, other, f=function: self.either(lambda v: f(v, other)))
     for name, function in _BINARY.items():
         setattr(Unjoined, f"__r{name}__", lambda self, other, f=function: self.either(lambda v: f(other, v)))
-    for name, operation in _UNARY.items():
+    for name, operation in UNARY.items():
         setattr(Unjoined, f"__{name}__", lambda self, f=operation: self.either(f))
     for name in _REFUSED:
         setattr(Unjoined, f"__{name}__", Unjoined.refuse)
