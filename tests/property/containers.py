@@ -1,8 +1,8 @@
-"""Programs with lists of unknown length, dicts, attributes, aliases, maybe-values, generators, recursion and handlers.
+"""Programs with containers, attributes, aliases, maybe-values, generators, recursion and handlers.
 
 They have the control flow of `tests.property.programs` and, besides its variables, some of their own: the lists ``l``,
-``m`` and ``k`` of 0-d tensors (two names may be one list), the dict ``d``, the object ``o``, and ``x``, which is a 0-d
-tensor or None.
+``m`` and ``k`` of 0-d tensors (two names may be one list), the dict ``d``, the dict ``h`` and the set ``q`` whose keys
+come and go, the object ``o``, and ``x``, which is a 0-d tensor or None.
 """
 
 from __future__ import annotations
@@ -50,21 +50,40 @@ def risky(s):
 '''
 
 _SCALARS = (
-    "(l[-1] if l else {s})", "sum(m, {s} * 0)", "(torch.stack(l).sum() if len(l) > 0 else {s})", 'd["s"]', "o.s",
+    "(l[-1] if l else {s})", "sum(m, {s} * 0)", "(torch.stack(l).sum() if len(l) > 0 else {s})", 'd["s"]',
+    "o.s",
     "({s} if x is None else x)", "shrink({s}, 0)", "climb({s}, 0)", "(m[{n} % len(m)] if m else {s})",
-    "(max(l) if l else {s})", "sum((e for e in positive({v})), {s} * 0)", "(k[0] if k else {s})",
+    'h.get("a", {s})', '(h["b"] if "b" in h else {s})', "sum(h.values(), {s})", "(max(l) if l else {s})",
+    "sum((e for e in positive({v})), {s} * 0)", "(k[0] if k else {s})",
 )  # fmt: skip
-_INTS = ("len(l)", "len(m)", 'd["n"]', "o.n", "sum(1 for e in m if e > 0)", "int(x is None)", "len(k)")
+_INTS = (
+    "len(l)", "len(m)", 'd["n"]', "o.n", "sum(1 for e in m if e > 0)", "int(x is None)", "len(k)", "len(h)", "len(q)",
+    "sum(q)",
+)  # fmt: skip
 _CONDITIONS = (
-    "len(l) > 2", "l", "not m", "x is None", "x is not None", 'd["n"] > 1', "any(e > 0 for e in l)", "k is l", "l == m",
+    "len(l) > 2", "l", "not m", "x is None", "x is not None", 'd["n"] > 1', "any(e > 0 for e in l)", "k is l",
+    "l == m", '"a" in h', "2 in q", "not q", '"b" not in h', "h",
 )  # fmt: skip
 _LINES = (
-    "l.append({s})", "l.append({s})", "m.append({s})", "m += [{s}]", "m.insert(0, {s})", "l = m + [{s}]", "l.extend(m)",
-    "m = [e * 0.5 for e in m if e > {c}]", "m = list(positive({v}))", "k = l", "k = m", "m.clear()", "m = l[:2]",
-    "m = sorted(m, key=lambda e: -e)", 'd["s"] = {s}', 'd["n"] = {n}', "o.s = {s}", "o.n += 1", "x = {s}", "x = None",
-    "d = dict(s={s}, n={n})",
+    "l.append({s})", "l.append({s})", "m.append({s})", "m += [{s}]", "m.insert(0, {s})", "l = m + [{s}]",
+    "l.extend(m)",
+    "m = [e * 0.5 for e in m if e > {c}]", "m = list(positive({v}))", "k = l", "k = m", "m.clear()",
+    "m = l[:2]",
+    "m = sorted(m, key=lambda e: -e)", 'd["s"] = {s}', 'd["n"] = {n}', "o.s = {s}", "o.n += 1", "x = {s}",
+    "x = None",
+    "d = dict(s={s}, n={n})", 'h["a"] = {s}', 'h["b"] = {s}', 'h["a"] = {s}', 'h.pop("a", None)',
+    'h.setdefault("b", {s})',
+    "h = dict()", "h.clear()", "h.update(c={s})", "q.add(2)", "q.add(3)", "q.discard(2)", "q = set()",
+    "q.update([1, 2])",
 )  # fmt: skip
-_GUARDED = (("l", "s = l.pop()"), ("m", "del m[0]"), ("m", "m[{n} % len(m)] = {s}"), ("l", "t = l.pop(0)"))
+_GUARDED = (
+    ("l", "s = l.pop()"),
+    ("m", "del m[0]"),
+    ('"a" in h', 'del h["a"]'),
+    ("3 in q", "q.remove(3)"),
+    ("m", "m[{n} % len(m)] = {s}"),
+    ("l", "t = l.pop(0)"),
+)
 
 
 @dataclass
@@ -72,7 +91,8 @@ class _Writer(plain._Writer):
     """The same writer with more to choose from."""
 
     def statement(self, scope: plain._Scope) -> None:
-        choices = ["more", "more", "guarded", "less", "less"] + ["loop", "try"] * (scope.depth < self.grammar.depth)
+        choices = ["more", "more", "guarded", "less", "less"] + ["loop",
+    "try"] * (scope.depth < self.grammar.depth)
         match self.pick(*choices):
             case "more":
                 self.emit(scope, self.filled(self.pick(*_LINES), scope, 1))
@@ -94,7 +114,8 @@ class _Writer(plain._Writer):
     def over_a_list(self, scope: plain._Scope) -> None:
         self.counters += 1
         element = f"s{self.counters}"
-        self.emit(scope, f"for {element} in {self.pick('list(l)', 'm[:3]', 'positive(v)', 'reversed(l[:2])')}:")
+        source = self.pick("list(l)", "m[:3]", "positive(v)", "reversed(l[:2])", "list(h.values())")
+        self.emit(scope, f"for {element} in {source}:")
         self.block(scope.inside(loop=True, s=element))
 
     def with_a_handler(self, scope: plain._Scope) -> None:
@@ -117,9 +138,9 @@ def container_programs(draw: Draw) -> str:
             writer.statement(scope)
     start = [
         "    l, m, d, o, x = [s], [], {'s': s, 'n': n}, Box(), None",
-        "    k, o.s, o.n = m, t, n",
+        "    k, o.s, o.n, h, q = m, t, n, {}, {1}",
     ]
-    end = "    return s, t, v, w, n, c, l, m, k, d, o.s, o.n, x"
+    end = "    return s, t, v, w, n, c, l, m, k, d, o.s, o.n, x, h, q"
     return "\n".join([HELPERS, "", "def program(s, t, v, w, n, c):", *start, *writer.lines, end, ""])
 
 

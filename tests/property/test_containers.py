@@ -20,7 +20,7 @@ from tests.property.test_programs import SEED, Inputs, folder, inputs, load
 __all__ = ["folder"]  # the fixture
 
 QUICK, BATCH, BATCHES = 12, 60, 10
-REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG301", "SG305"}
+REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
 
 
 def refusal(function: Any, calls: Inputs) -> sg.CaptureError | None:

@@ -108,6 +108,12 @@ _ALL = (
         "A list that grew or shrank where a tensor decides is used in a way that needs its length before the run.",
         "Index it, loop over it, take len() of it, or make a tensor of it with torch.stack or torch.cat.",
     ),
+    Reason(
+        "SG211",
+        "key that may be missing",
+        "A dict or set that has a key on some paths only is used in a way that needs to know whether it is there.",
+        "Give the dict its keys before the branch (None, say), or ask for the key with in, get or [].",
+    ),
     # ---- SG3xx: values known only at run time
     Reason(
         "SG301",

@@ -6,15 +6,16 @@ import collections
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import lists
+from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.entries import container_of, find
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
@@ -117,6 +118,19 @@ def ne(left: Any, right: Any) -> Any:
     return left != right if known is None else not_(known)
 
 
+def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``left < right`` and its kin, of which Python asks sets for their length."""
+
+    def ask(left: Any, right: Any) -> Any:
+        if isinstance(left, (set, frozenset, KeysView)) and session() is not None:
+            for side in (left, right):
+                if container_of(side) is not None:
+                    raise refuse("SG211", "such a set is compared with another", location=here())
+        return compare(left, right)
+
+    return ask
+
+
 def _comparable(left: Any, right: Any) -> Any:
     """Whether two containers are equal, as Python compares them; None for anything that Python may compare itself."""
     capture = session()
@@ -125,6 +139,8 @@ def _comparable(left: Any, right: Any) -> Any:
     if dataclasses.is_dataclass(left) and type(left).__eq__.__qualname__ == "__create_fn__.<locals>.__eq__":
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
+    if container_of(left) is not None or container_of(right) is not None:
+        raise refuse("SG211", f"such a {type(left).__name__} is compared with another", location=here())
     if not isinstance(left, (list, tuple, dict, collections.deque)):
         return None
     if not _holds_staged(left) and not _holds_staged(right):
@@ -153,6 +169,11 @@ def in_(item: Any, container: Any) -> Any:
         return item.either(lambda v: in_(v, container))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
+    if isinstance(container, (dict, set)):
+        known = find(container, item)
+        return item in container if known is None else known.present
+    if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:
+        return entries.contains(container, item)
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
     if isinstance(container, (list, tuple)) and (_holds_staged((item,)) or _holds_staged(container)):

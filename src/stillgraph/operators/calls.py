@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import lists
+from stillgraph.operators import entries, lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.functions import OTHERS
@@ -26,6 +26,7 @@ from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
+from stillgraph.trace.entries import MaybeKey, container_of
 from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
@@ -76,7 +77,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
-    if any(type(value) is Spread for value in (*args, *kwargs.values())):
+    if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
         raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
     meaning = _meaning(function)
     if _wants_plain_arguments(function, meaning):
@@ -89,6 +90,13 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(result, Iterator):
         capture.made(result)
     return result
+
+
+def keywords(given: Any) -> Any:
+    """What stands behind ``**`` in a call."""
+    if session() is not None and container_of(given) is not None:
+        raise refuse("SG211", "only the run knows which keywords a call has", location=here())
+    return given
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -262,6 +270,12 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
+    if container_of(receiver) is not None:
+        capture = session()
+        assert capture is not None
+        return entries.call_method(capture, receiver, method.__name__, args, kwargs)
+    if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
+        _refuse_spread(method, args)
     looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0])
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
@@ -294,10 +308,12 @@ def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dic
 
 
 def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
-    """Refuse to hand a list of unknown length to code that cannot know what it is."""
+    """Refuse to hand a container of unknown length to code that cannot know what it is."""
+    name = getattr(function, "__name__", str(function))
     if any(lists.is_spread(argument) for argument in args):
-        name = getattr(function, "__name__", str(function))
         raise refuse("SG210", f"{name} is given a list of unknown length", location=here())
+    if any(container_of(argument) is not None for argument in args) and function not in (dict, set, frozenset):
+        raise refuse("SG211", f"{name} is given a dict or set with such a key", location=here())
 
 
 def note_all(args: tuple[Any, ...]) -> None:

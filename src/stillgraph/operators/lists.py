@@ -184,4 +184,5 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
         raise refuse("SG210", message, location=here())
     return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))
 
+
 __all__ = ["METHODS", "SAFE_METHODS", "is_spread"]

@@ -10,7 +10,7 @@ from typing import Any
 from stillgraph.core.diagnostics import CaptureError, Refusal, refusal, refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.generators import Produced
-from stillgraph.operators.sequences import as_sequence
+from stillgraph.operators.sequences import Entries, as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
@@ -240,6 +240,8 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
             if context.session.is_outer(iterable):
                 raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
         return _unroll(context, iter(iterable), body)
+    if isinstance(sequence, Entries):
+        return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
         context.session.before_advancing(sequence)
         return _unroll(context, sequence.cursor, body)
@@ -283,6 +285,18 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
     return None
+
+
+def _run_over_entries(context: Context, sequence: Entries, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """Run the body once for each element that may be there, in an arm for when it is."""
+
+    def one(element: tuple[Any, Any]) -> Exit | None:
+        present, item = element
+        if present is True:
+            return body(item)
+        return branch(context.session, present, lambda: body(item), lambda: None, context.keeps, context.drops)
+
+    return _unroll(context, iter(sequence.perhaps()), one)
 
 
 def _of_a_block(variables: list[Any]) -> list[VariablePlace]:
@@ -360,9 +374,7 @@ def _finish(context: Context, exit: Exit | None, orelse: Block | None) -> Exit |
     left = replace(exit, ended=False, continued=False)
     if all(flag is False for flag in left.flags):
         return orelse()
-    return branch(
-        context.session, any_flag(left), lambda: _outside(left.taken), orelse, context.keeps, context.drops
-    )
+    return branch(context.session, any_flag(left), lambda: _outside(left.taken), orelse, context.keeps, context.drops)
 
 
 def _outside(exit: Exit) -> Exit | None:

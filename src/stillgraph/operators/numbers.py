@@ -21,6 +21,8 @@ from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
+from stillgraph.trace.entries import container_of
+from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
@@ -83,6 +85,9 @@ def len_(value: Any) -> Any:
         return value.length()  # type: ignore[attr-defined]
     if lists.is_spread(value):
         return lists.length(_capture(), value)
+    known = container_of(value)
+    if known is not None:
+        return entry_count(known)
     method = getattr(type(value), "__len__", None)
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
@@ -106,10 +111,17 @@ def range_(*bounds: Any) -> Any:
     return sequences.Range(start, stop, step)
 
 
+def _is_unknown(value: Any) -> bool:
+    """Whether only the run knows how many elements a container has."""
+    return lists.is_spread(value) or container_of(value) is not None
+
+
 def _sequence(value: Any) -> Any:
     """A sequence if running over ``value`` could have to be staged."""
-    if isinstance(value, (torch.Tensor, sequences._Iterable, range)) or lists.is_spread(value) or (
-        isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value)
+    if (
+        isinstance(value, (torch.Tensor, sequences._Iterable, range))
+        or _is_unknown(value)
+        or (isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value))
     ):
         return sequences.as_sequence(value)
     return None
@@ -125,7 +137,7 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
     """``zip``."""
-    if any(map(lists.is_spread, iterables)):
+    if any(map(_is_unknown, iterables)):
         return _zip_with_spread(iterables, strict)
     parts = [_sequence(i) for i in iterables]
     if strict or not parts or any(part is None for part in parts):
@@ -270,7 +282,7 @@ def all_(iterable: Any) -> Any:
 
 
 def _until(iterable: Any, stop_at: bool) -> Any:
-    if isinstance(iterable, Produced) or lists.is_spread(iterable):
+    if isinstance(iterable, Produced) or _is_unknown(iterable):
         return _until_in_loop(iterable, stop_at)
     capture = _capture()
     iterator = iter(iterable)

@@ -10,6 +10,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
+from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
@@ -249,6 +250,25 @@ class Reversed(_Iterable):
         return self.inner.at(self.length() - 1 - index)
 
 
+@dataclass(eq=False)
+class Entries(_Iterable):
+    """A dict, a view of one, or a set, some of whose keys are there on some paths only."""
+
+    container: Any
+    stageable: bool = False
+
+    def length(self) -> Any:
+        known = entries.container_of(self.container)
+        return len(self.container) if known is None else entries.length(known)
+
+    def at(self, index: Any) -> Any:
+        raise refuse("SG211", "which element comes at which position, only the run knows", location=here())
+
+    def perhaps(self) -> list[tuple[Any, Any]]:
+        """Whether each element is there, and the element."""
+        return entries.elements(self.container)
+
+
 def minimum(left: Any, right: Any) -> Any:
     """The smaller of two numbers, staged or not."""
     capture = session()
@@ -271,4 +291,4 @@ def as_sequence(iterable: Any) -> Any:
         return Listed(iterable)
     if lists.is_spread(iterable):
         return Listed(iterable)
-    return None
+    return None if entries.container_of(iterable) is None else Entries(iterable)

@@ -12,12 +12,13 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import lists
+from stillgraph.operators import entries, lists
 from stillgraph.program.guards import Source
 from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import split
+from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
@@ -125,7 +126,11 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         note_contents(target)
         _refuse_unknown(target)
         if not _set_unknown(target, key, value):
-            target[key] = value
+            capture = session()
+            if isinstance(target, dict) and capture is not None:
+                entries.put(capture, target, key, value)
+            else:
+                target[key] = value
 
 
 _KNOWN = (*CONTAINERS, torch.Tensor, StagedArray, torch.nn.Module)
@@ -170,6 +175,10 @@ def del_item(target: Any, key: Any) -> None:
         staged = isinstance(key, StagedInt) or _cut_by_staged(key)
         if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
             lists.delete_at(capture, target, _whole_number(capture, key))
+            return
+        known = find(target, key) if capture is not None and isinstance(target, dict) else None
+        if capture is not None and known is not None:
+            entries.delete(capture, target, known)
         else:
             del target[key]
 
@@ -201,6 +210,10 @@ def item(target: Any, key: Any) -> Any:
             return _staged_item(capture, target, key)
     if isinstance(target, collections.defaultdict):
         note_contents(target)  # reading makes what is missing
+    if capture is not None and isinstance(target, dict):
+        known = find(target, key)
+        if known is not None:
+            return entries.at(capture, target, known)
     return target[key]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_
+from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
-from stillgraph.operators.calls import call
+from stillgraph.operators.calls import call, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context
 from stillgraph.operators.generators import generator_of
@@ -50,8 +51,10 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "is_": is_,
         "eq": eq,
         "ne": ne,
+        **{name: ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
         "assert_": assert_,
         "call": call,
+        "keywords": keywords,
         "item": item,
         "set_item": set_item,
         "del_item": del_item,

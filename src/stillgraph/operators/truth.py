@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stillgraph.operators import lists
+from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
@@ -33,6 +34,8 @@ def truth(session: Session, value: Any) -> Any:
         return value.either(lambda v: truth_number(session, v))
     if lists.is_spread(value):
         return operator.ne(lists.length(session, value), 0)
+    if entries.container_of(value) is not None:
+        return operator.ne(entries.length(value), 0)
     if value is None or isinstance(value, (bool, int, float, str, tuple, list, dict)):
         return bool(value)
     return _object_truth(session, value)

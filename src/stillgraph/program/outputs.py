@@ -103,4 +103,19 @@ class Repeated:
         return f"*({self.element} for out in zip({', '.join(map(str, self.columns))}))"
 
 
-Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated
+@dataclass(frozen=True, eq=False)
+class Maybe:
+    """In a dict or set: a child that is there only where ``flag`` is true.
+
+    A dict's children all have a ``rank`` where only the run knows their order: a number by which they are sorted.
+    """
+
+    flag: Output | Constant
+    child: Template
+    rank: Output | Constant | None = None
+
+    def __str__(self) -> str:
+        return f"({self.child} if {self.flag})"
+
+
+Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe

@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
 from stillgraph.program.operations import build_list, recurse, recursion, try_
-from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
+from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def _result(template: Template, values: list[Any]) -> str:
             return f"{kind.__name__}({', '.join(f'{n}: {_result(t, values)}' for n, t in attributes)})"
         case Repeated(columns=columns, element=element):
             return f"*{_result(element, [_element(values[column.index]) for column in columns])}"
+        case Maybe(child=child):
+            return f"{_result(child, values)} or nothing"
         case Choice(left=left, right=right):
             return f"{_result(left, values)} or {_result(right, values)}"
     return str(template)

@@ -12,7 +12,7 @@ from torch import fx
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.operations import recursion, try_, unbound
-from stillgraph.program.outputs import Choice, Container, Instance, Output, Repeated, Template
+from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def _outputs_of(template: Template) -> Iterator[Output]:
             yield flag
             yield from _outputs_of(left)
             yield from _outputs_of(right)
+        case Maybe(flag=flag, child=child, rank=rank):
+            for each in (flag, child, rank):
+                yield from () if each is None else _outputs_of(each)
         case Repeated(columns=columns):
             yield from columns
         case Container(children=children):

@@ -1,4 +1,5 @@
 """What a call returns and leaves behind, rebuilt from the outputs of a program's graph by one generated function."""
+
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -10,7 +11,18 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
+from stillgraph.program.outputs import (
+    Choice,
+    Constant,
+    Container,
+    Instance,
+    Maybe,
+    Output,
+    Repeated,
+    Same,
+    Shared,
+    Template,
+)
 from stillgraph.runtime.effects import replace_contents, write_effect
 from stillgraph.runtime.function_writer import FunctionWriter
 
@@ -85,6 +97,8 @@ class _Nodes:
             return template
         if isinstance(template, Choice):
             return Choice(template.flag, self._flatten(template.left), self._flatten(template.right))
+        if isinstance(template, Maybe):
+            return Maybe(template.flag, self._flatten(template.child), template.rank)
         if not isinstance(template, (Container, Instance)):
             return template
         index = len(self.table)
@@ -198,7 +212,20 @@ class _Builder:
 
     def _container(self, node: _Node) -> str:
         assert isinstance(node.template, Container)
-        return self._display(node.template, [self.expression(child) for child in node.children])
+        if any(isinstance(child, Maybe) and child.rank is not None for child in node.children):
+            rows = ", ".join(self._child(node.template, i, c) for i, c in enumerate(node.children))
+            return f"{self.writer.constant(in_order)}([{rows}])"
+        return self._display(node.template, [self._child(node.template, i, c) for i, c in enumerate(node.children)])
+
+    def _child(self, template: Container, index: int, child: Template) -> str:
+        if not isinstance(child, Maybe):
+            return self.expression(child)
+        held, flag = self.expression(child.child), self.expression(child.flag)
+        if child.rank is not None:
+            return f"({self.expression(child.rank)}, {self.writer.literal(template.context[index])}, {held}, {flag})"
+        if template.type is dict:
+            return f"**({{{self.writer.literal(template.context[index])}: {held}}} if {flag} else {{}})"
+        return f"*(({held},) if {flag} else ())"
 
     def _display(self, template: Container, children: list[str]) -> str:
         """A container with its children written out."""
@@ -224,7 +251,10 @@ class _Builder:
 
 
 def _dict_display(keys: Iterator[str], values: Sequence[str], *, quoted: bool = False) -> str:
-    pairs = (f"{key if quoted else repr(key)}: {value}" for key, value in zip(keys, values, strict=True))
+    pairs = (
+        value if value.startswith("**") else f"{key if quoted else repr(key)}: {value}"
+        for key, value in zip(keys, values, strict=True)
+    )
     return f"{{{', '.join(pairs)}}}"
 
 
@@ -240,6 +270,11 @@ _EMPTY: dict[Any, Callable[[FunctionWriter, Any], str]] = {
 
 def _can_be_filled(template: Container | Instance) -> bool:
     return isinstance(template, Instance) or template.type in _EMPTY
+
+
+def in_order(rows: list[tuple[int, Any, Any, bool]]) -> dict[Any, Any]:
+    """A dict of rows ``(rank, key, value, whether it is there)``, in the order of the ranks."""
+    return {key: value for _, key, value, there in sorted(rows, key=lambda row: row[0]) if there}
 
 
 def made_of(kind: type, state: dict[str, Any]) -> Any:

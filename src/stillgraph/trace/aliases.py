@@ -8,6 +8,7 @@ from typing import Any
 
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import split
+from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import is_empty
@@ -23,7 +24,7 @@ def mutable_containers(value: Any) -> Iterator[Any]:
         parts = None if is_empty(item) else split(item)
         if parts is None:
             continue
-        if not isinstance(item, (tuple, slice, Exit, StagedArray)):
+        if not isinstance(item, (tuple, slice, Exit, Entry, StagedArray)):
             yield item
         queue.extend(parts.children)
 

@@ -20,6 +20,7 @@ from stillgraph.program.operations import as_tensor, raise_, raise_text, reraise
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, holds_staged, split
+from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
@@ -53,7 +54,7 @@ class Arm:
 
     def is_older(self, value: Any) -> bool:
         """Whether a mutable object was there before the arm."""
-        return self.older is not None and not isinstance(value, (tuple, slice, Exit)) and self.older.holds(value)
+        return self.older is not None and not isinstance(value, (tuple, slice, Exit, Entry)) and self.older.holds(value)
 
     def view(self, value: Any) -> Parts | None:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""

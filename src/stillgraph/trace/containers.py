@@ -14,6 +14,7 @@ import torch
 from torch.utils import _pytree
 
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.entries import Entry, dict_parts, make_dict, make_set, maybe_keys, set_parts
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.symbolic import is_fake
@@ -38,9 +39,18 @@ def split(value: Any) -> Parts | None:
         names = tuple(f"[{i}]" for i in range(len(value)))
         return Parts(kind, len(value), names, tuple(value), kind)
     if kind is dict:
-        keys = tuple(value)
-        names = tuple(f"[{k!r}]" for k in keys)
-        return Parts(dict, keys, names, tuple(value.values()), lambda new: dict(zip(keys, new)))
+        keys, children = dict_parts(value)
+        return Parts(dict, keys, _names(keys), children, lambda new: make_dict(keys, new))
+    if kind is set:
+        keys, children = set_parts(value)
+        return (
+            None
+            if any(map(_is_staged, keys))
+            else Parts(set, keys, _names(keys), children, lambda new: make_set(keys, new))
+        )
+    if kind is Entry:
+        children = (value.present, value.value, value.rank)
+        return Parts(Entry, None, (" (whether it is there)", "", " (its place)"), children, lambda new: Entry(*new))
     if kind is torch.Size:
         return Parts(kind, len(value), tuple(f"[{i}]" for i in range(len(value))), tuple(value), torch.Size)
     if isinstance(value, slice):
@@ -50,6 +60,14 @@ def split(value: Any) -> Parts | None:
     if kind is Exit or (dataclasses.is_dataclass(kind) and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
+
+
+def _names(keys: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(f"[{key!r}]" for key in keys)
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, (Staged, torch.Tensor))
 
 
 def _split_instance(value: Any) -> Parts | None:
@@ -82,6 +100,9 @@ def _split_registered(value: Any) -> Parts | None:
     node = _pytree.SUPPORTED_NODES.get(kind)
     if node is None:
         return None
+    if isinstance(value, dict):
+        for key in maybe_keys(value):
+            key._refuse()
     children, context = node.flatten_fn(value)
     names = tuple(f"[{i}]" for i in range(len(children)))
     return Parts(type(value), context, names, tuple(children), lambda new: node.unflatten_fn(new, context))

@@ -20,6 +20,7 @@ from stillgraph.program.types import (
 )
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
+from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
@@ -126,9 +127,12 @@ class Joiner:
             return self._join_lists(left, right, first, second, place)
         if first is None or second is None or first.type is not second.type:
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
+        if is_keyed(first):
+            both = cover(first, second)
+            first, second = both.of(first), both.of(second)
         if first.context != second.context:
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
-        if first.type is Exit:  # what is returned is only looked at where the flag says so
+        if first.type in (Exit, Entry):  # what these hold is only looked at where the flag says so
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
@@ -140,7 +144,7 @@ class Joiner:
 
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
-        if isinstance(left, (tuple, slice, Exit, StagedArray)):
+        if isinstance(left, (tuple, slice, Exit, Entry, StagedArray)):
             return build
         for side, (mine, other) in enumerate(((left, right), (right, left))):
             if self._partners.setdefault((side, id(mine)), id(other)) != id(other):

@@ -17,6 +17,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, Type, join_types
 from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, is_number
 
@@ -103,6 +104,8 @@ class Items:
 
 def has_spread(value: Any) -> bool:
     """Whether a list or tuple holds elements that only the run counts."""
+    for key in maybe_keys(value):
+        key._refuse()  # Python has copied a dict's keys: how many those are, nobody can say
     return any(type(item) is Spread for item in value)
 
 

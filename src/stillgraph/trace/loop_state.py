@@ -8,10 +8,12 @@ from typing import Any
 
 from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, optional, same_dimension
 from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, View, is_empty, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.lists import Element, Spread, columns, cover, same_structure, structure, types
+from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
+from stillgraph.trace.lists import cover as cover_elements
 from stillgraph.trace.unjoined import describe, explain, is_leaf
 
 
@@ -112,7 +114,7 @@ def _carried_anyway(value: Any) -> bool:
 
 def tree_of(value: Any, parts: Parts) -> Tree:
     """A container as a tree with nothing carried yet; what a return carries is never read before it is set."""
-    children = tuple(DEAD if c is MISSING and isinstance(value, Exit) else c for c in parts.children)
+    children = tuple(DEAD if c is MISSING and isinstance(value, (Exit, Entry)) else c for c in parts.children)
     return Tree(parts, tuple(Fixed(c) for c in children))
 
 
@@ -120,11 +122,72 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
     parts = joiner.views[1](after)
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts):
         return _widen_list(joiner, _listed(joiner, state, parts), after, place)
+    if parts is not None and is_keyed(parts) and parts.type is state.parts.type:
+        state = _covering(state, parts)
+        parts = like(state, parts)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
         raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
-    values = [DEAD if c is MISSING and isinstance(after, Exit) else c for c in parts.children]
+    values = [DEAD if c is MISSING and isinstance(after, (Exit, Entry)) else c for c in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
+
+
+def _covering(state: Tree, after: Parts) -> Tree:
+    """The state of a dict or set with children for the keys that an iteration leaves too."""
+    both = cover(replace(state.parts, children=tuple(map(_as_child, state.children))), after)
+    mine = dict(zip(state.parts.context, state.children))
+    if after.type is set:
+        children = [mine.get(key, Fixed(False)) for key in both.keys]
+    else:
+        ranks = {key: Fixed(i if both.ranked else None) for i, key in enumerate(state.parts.context)}
+        children = [
+            _entry_for(mine.get(key), ranks.get(key)) if index in both.entries else mine[key]
+            for index, key in enumerate(both.keys)
+        ]
+    if both.keys == state.parts.context and all(a is b for a, b in zip(children, state.children)):
+        return state
+    return Tree(both.of(state.parts), tuple(children))
+
+
+def _entry_for(child: State | None, rank: Fixed | None) -> State:
+    """The state of an entry, made of that of a child which may be none yet."""
+    parts = split(ABSENT)
+    assert parts is not None
+    if child is None or rank is None:
+        return Tree(parts, (Fixed(False), Fixed(DEAD), Fixed(DEAD)))
+    if not _is_entry(child):
+        return Tree(parts, (Fixed(True), child, rank))
+    if isinstance(child, Fixed):
+        child = Tree(parts, tuple(map(Fixed, (child.value.present, child.value.value, child.value.rank))))
+    assert isinstance(child, Tree)
+    present, value, mine = child.children
+    unranked = isinstance(mine, Fixed) and (mine.value is None or mine.value is DEAD)
+    return Tree(parts, (present, value, rank)) if unranked and rank.value is not None else child
+
+
+def _as_child(state: State) -> Any:
+    """What a child of a dict is to `cover`: an entry, with a rank or without, or anything else."""
+    if not _is_entry(state) or isinstance(state, Fixed):
+        return state.value if isinstance(state, Fixed) else state
+    assert isinstance(state, Tree)
+    rank = state.children[2]
+    unranked = isinstance(rank, Fixed) and (rank.value is None or rank.value is DEAD)
+    return Entry(True, None, None if unranked else 0)
+
+
+def _is_entry(state: State) -> bool:
+    if isinstance(state, Fixed):
+        return isinstance(state.value, Entry)
+    return isinstance(state, Tree) and state.parts.type is Entry
+
+
+def like(state: Tree, parts: Parts) -> Parts:
+    """What a container holds, with children for all that the state of a dict or set has."""
+    if not is_keyed(parts):
+        return parts
+    entries = frozenset(index for index, child in enumerate(state.children) if _is_entry(child))
+    ranked = any(getattr(_as_child(state.children[index]), "rank", None) is not None for index in entries)
+    return Cover(state.parts.context, ranked, entries).of(parts)
 
 
 def _shown(state: Tree) -> tuple[Any, ...]:
@@ -157,7 +220,7 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
         raise JoinFailure("SG203", f"'{place}' becomes {describe(after)} in the loop")
     element = state.element
     if parts.children:
-        wider = cover(element, structure(parts.children, joiner.type_of))
+        wider = cover_elements(element, structure(parts.children, joiner.type_of))
         assert wider is not None
         element = wider
     if state.slots and same_structure(element, state.element, _same_type):
@@ -222,6 +285,7 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
             return [(slot, DEAD) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None
+        parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
             return list(zip(state.slots, columns(state.element, parts.children)))
         return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v, view)]

@@ -15,7 +15,19 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
 from stillgraph.trace.journal import ContentsPlace, Place
-from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
+from stillgraph.trace.loop_state import (
+    Fixed,
+    Listed,
+    Slot,
+    State,
+    Tree,
+    build,
+    leaves_of,
+    like,
+    slots_of,
+    tree_of,
+    widen,
+)
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
@@ -111,9 +123,7 @@ def _run_body(loop_: _Loop, body: Block) -> tuple[Arm, dict[Hashable, Any]]:
     recorder = loop_.recorder
     region = Region(recorder.region)
     with recorder.resume(region):
-        inputs = {
-            key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()
-        }
+        inputs = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
         build(loop_.exit, lambda slot: carried(recorder, region, slot))
     _freeze_shared(loop_, inputs)
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in inputs.items()})
@@ -206,7 +216,7 @@ def _freeze(recorder: Recorder, state: State, value: Any, view: View) -> None:
         entry = () if is_empty(state.entry) else state.entry
         freeze_elements(recorder, state.element, (*entry, *parts.children))
     elif isinstance(state, Tree):
-        for child, inner in zip(state.children, parts.children):
+        for child, inner in zip(state.children, like(state, parts).children):
             _freeze(recorder, child, inner, view)
 
 
@@ -228,9 +238,7 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
     recorder = loop_.recorder
     region = Region(recorder.region)
     with recorder.resume(region):
-        values = {
-            key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()
-        }
+        values = {key: build(state, lambda slot: carried(recorder, region, slot)) for key, state in loop_.state.items()}
         exit: Exit = build(loop_.exit, lambda slot: carried(recorder, region, slot))
     arm = Arm(region, writes={key: (loop_.places[key], value) for key, value in values.items()})
 

@@ -26,6 +26,7 @@ from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
+from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
@@ -253,6 +254,9 @@ class Recorder(TorchFunctionMode):
                 if type(value) in (tuple, list)
                 else tuple(self.to_node(v) for v in value)
             )
+        if isinstance(value, (dict, set)):
+            for key in maybe_keys(value):
+                key._refuse()
         if isinstance(value, dict):
             return {k: self.to_node(v) for k, v in value.items()}
         if isinstance(value, slice):

@@ -25,7 +25,19 @@ from stillgraph.trace.exits import CONTINUE, Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import DEAD, Joiner, is_empty
 from stillgraph.trace.journal import CellPlace, Place, Variable
-from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, tree_of, widen
+from stillgraph.trace.loop_state import (
+    Fixed,
+    Listed,
+    Slot,
+    State,
+    Tree,
+    build,
+    leaves_of,
+    like,
+    slots_of,
+    tree_of,
+    widen,
+)
 from stillgraph.trace.loops import loop
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -290,8 +302,9 @@ def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int =
         recorder.freeze(value)
     parts = split(value)
     assert parts is not None
-    for child, inner in zip(state.children if isinstance(state, Tree) else (), parts.children):
-        _freeze_arguments(recorder, child, inner, depth + 1)
+    if isinstance(state, Tree):
+        for child, inner in zip(state.children, like(state, parts).children):
+            _freeze_arguments(recorder, child, inner, depth + 1)
 
 
 def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given) -> Any:

@@ -20,9 +20,21 @@ from stillgraph.program.effects import (
     SetGlobal,
 )
 from stillgraph.program.guards import Cell
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Repeated, Same, Shared, Template
+from stillgraph.program.outputs import (
+    Choice,
+    Constant,
+    Container,
+    Instance,
+    Maybe,
+    Output,
+    Repeated,
+    Same,
+    Shared,
+    Template,
+)
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
+from stillgraph.trace.entries import Entry, MaybeKey
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
@@ -91,7 +103,7 @@ class Results:
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
         if type(value) in (set, frozenset):
-            return Container(type(value), None, tuple(self.template(item) for item in value))
+            return Container(type(value), None, tuple(map(self._child, value)))
         parts = split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
@@ -108,9 +120,17 @@ class Results:
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
 
     def _child(self, value: Any) -> Template:
+        if isinstance(value, MaybeKey):  # of a set
+            return Maybe(self._number(value.present), self.template(value.key))
+        if isinstance(value, Entry):
+            rank = None if value.rank is None else self._number(value.rank)
+            return Maybe(self._number(value.present), self.template(value.value), rank)
         if not isinstance(value, Spread):
             return self.template(value)
         return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
+
+    def _number(self, value: Any) -> Output | Constant:
+        return self._output(value) if isinstance(value, StagedNumber) else Constant(value)
 
     def _is_own_instance(self, value: Any) -> bool:
         """Whether a plain object was made during the capture and holds something staged."""

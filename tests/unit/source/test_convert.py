@@ -109,7 +109,7 @@ def test_the_code_and_its_lines() -> None:
     own = {text.strip(): made.source_map[number] - start for number, text in enumerate(lines, 1)}
     assert own["def halve(x, limit):"] == 0
     assert own["steps = 0"] == 1
-    assert own["return call(abs, x) > limit"] == 2
+    assert own["return gt(call(abs, x), limit)"] == 2
     assert own["x = x / 2"] == 3
     assert own["steps += 1"] == 4
     assert own["return (x, steps)"] == 5

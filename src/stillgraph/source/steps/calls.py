@@ -1,4 +1,4 @@
-"""Calls: `f(a, *b, k=c)` becomes `call(f, a, *b, k=c)`.
+"""Calls: `f(a, *b, k=c, **d)` becomes `call(f, a, *b, k=c, **keywords(d))`.
 
 What the caller of `convert` knows to be plain is called as it is, unless it is given `*b`: how many arguments those are
 may be for `call` to say. So are functions that look at the frame they are called from.
@@ -31,8 +31,14 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
 
 
 def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.Call:
-    keywords = [to.children(each) for each in node.keywords]
+    keywords = [_keyword(to.children(each), to) for each in node.keywords]
     return with_fields(node, func=function, args=to.exprs(node.args), keywords=keywords)
+
+
+def _keyword(node: ast.keyword, to: Rewriter) -> ast.keyword:
+    if node.arg is not None:
+        return node
+    return with_fields(node, value=to.op("keywords", [node.value], node.value))
 
 
 def _super(node: ast.Call, to: Rewriter) -> ast.expr:

@@ -7,6 +7,7 @@ Before::
     x is not None
     x is y
     x == y
+    x <= y
 
 After::
 
@@ -15,6 +16,7 @@ After::
     not_(is_none(x))        # left as it is for a parameter that is never assigned
     is_(x, y)
     eq(x, y)                # left as it is where one of them is a constant
+    le(x, y)                # and so is this, for what cannot be a set
 """
 from __future__ import annotations
 
@@ -87,7 +89,16 @@ def _link(op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.expr, to: Rewr
             return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
         case ast.Eq() | ast.NotEq() if not isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
             return to.op("eq" if isinstance(op, ast.Eq) else "ne", [left, right], at)
+        case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() if _may_be_sets(left, right):
+            return to.op(_ORDERS[type(op)], [left, right], at)
     return ast.Compare(left, [op], [right], **build.span(at))
+
+
+_ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+
+
+def _may_be_sets(*operands: ast.expr) -> bool:
+    return not any(isinstance(operand, ast.Constant | ast.BinOp | ast.UnaryOp) for operand in operands)
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -1,0 +1,245 @@
+"""Dicts with keys, and sets with elements, that are there on some paths only.
+
+In the user's dict or set a `MaybeKey` stands for such a key, so that the object, its aliases and the copies that Python
+makes of it keep their meaning: it has the key's hash, and whoever compares it with that key is refused. Taken apart,
+the container has an `Entry` in place of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Sequence, ValuesView
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import MISSING
+from stillgraph.trace.numbers import Staged
+
+if TYPE_CHECKING:
+    from stillgraph.trace.containers import Parts
+
+
+class MaybeKey(Staged):
+    """Stands for ``key`` in a dict or set that has it only where ``present`` is true.
+
+    Attributes:
+        key: the user's.
+        present: a staged truth value, or ``True``.
+        rank: where only the run knows the order of a dict's keys, a number by which they are to be sorted: all keys
+            of the dict then have one.
+    """
+
+    __slots__ = ("key", "present", "rank")
+
+    def __init__(self, key: Any, present: Any, rank: Any = None) -> None:
+        self.key = key
+        self.present = present
+        self.rank = rank
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is _Probe:
+            other.found = self
+            return bool(other.key == self.key)
+        if (other.key if isinstance(other, MaybeKey) else other) != self.key:
+            return False
+        return self._refuse()
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refuse("SG211", f"whether {self.key!r} is there, only the run knows", location=here())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __call__ = __contains__ = _refuse
+    __str__ = __repr__ = __format__ = __getitem__ = __setitem__ = __delitem__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __mod__ = __neg__ = _refuse
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What a dict has for a `MaybeKey`; a child of the dict's `Parts`."""
+
+    present: Any
+    value: Any
+    rank: Any = None
+
+
+def maybe_keys(container: Any) -> list[MaybeKey]:
+    """The keys or elements of which only the run knows whether they are there."""
+    return [key for key in container if type(key) is MaybeKey]
+
+
+class _Probe:
+    """A key that finds the `MaybeKey` for it, in the time of one lookup; a key of the user's sees its like in it."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.found: MaybeKey | None = None
+
+    @property  # type: ignore[misc]  # for isinstance in an __eq__ of the user's
+    def __class__(self) -> type:
+        return type(self.key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.key, name)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(other == self.key)
+
+
+def find(container: Any, key: Any) -> MaybeKey | None:
+    """What stands for a key, if only the run knows whether that is there."""
+    probe = _Probe(key)
+    return probe.found if probe in container else None
+
+
+# ---- looking
+def container_of(value: Any) -> Any:
+    """The dict or set behind a value, if only the run knows all of its keys; None for anything else."""
+    if isinstance(value, (dict, set)):
+        return value if maybe_keys(value) else None
+    if type(value) in (type({}.keys()), type({}.values()), type({}.items())):
+        return value.mapping if maybe_keys(value.mapping) else None
+    return None
+
+
+def length(container: Any) -> Any:
+    """``len(container)``."""
+    unknown = maybe_keys(container)
+    total: Any = len(container) - len(unknown)
+    for key in unknown:
+        total = total + key.present
+    return total
+
+
+def elements(value: Any) -> list[tuple[Any, Any]]:
+    """What iterating gives: whether each element is there, and the element."""
+    if is_ranked(getattr(value, "mapping", value)):
+        raise refuse("SG211", "a dict is run over whose keys are in another order on each path", location=here())
+    if isinstance(value, (ValuesView, ItemsView)):
+        view: Any = value  # the stubs give only the views of dicts their mapping
+        pairs = list(view.mapping.items())
+        if isinstance(value, ValuesView):
+            return [(key.present if type(key) is MaybeKey else True, item) for key, item in pairs]
+        return [(k.present, (k.key, v)) if type(k) is MaybeKey else (True, (k, v)) for k, v in pairs]
+    keys = getattr(value, "mapping", value)
+    return [(key.present, key.key) if type(key) is MaybeKey else (True, key) for key in keys]
+
+
+# ---- taking apart
+def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The keys of a dict and its children."""
+    pairs = [(k.key, Entry(k.present, v, k.rank)) if type(k) is MaybeKey else (k, v) for k, v in value.items()]
+    return tuple(key for key, _ in pairs), tuple(child for _, child in pairs)
+
+
+def make_dict(keys: Sequence[Any], children: Sequence[Any]) -> dict[Any, Any]:
+    """The dict with these keys and children."""
+    made: dict[Any, Any] = {}
+    for key, child in zip(keys, children):
+        if not isinstance(child, Entry):
+            made[key] = child
+        elif child.present is True and child.rank is None:
+            made[key] = child.value
+        elif child.present is not False:
+            made[MaybeKey(key, child.present, child.rank)] = child.value
+    return made
+
+
+def set_parts(value: set[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The elements of a set and, as its children, whether each is there."""
+    pairs = [(e.key, e.present) if type(e) is MaybeKey else (e, True) for e in value]
+    return tuple(element for element, _ in pairs), tuple(present for _, present in pairs)
+
+
+def make_set(elements: Sequence[Any], children: Sequence[Any]) -> set[Any]:
+    """The set of those elements that are there."""
+    pairs = zip(elements, children)
+    return {e if present is True else MaybeKey(e, present) for e, present in pairs if present is not False}
+
+
+# ---- making two alike
+def is_keyed(parts: Parts | None) -> bool:
+    """Whether parts are those of a container that may have a key on some paths only."""
+    return parts is not None and parts.type in (dict, set)
+
+
+def is_ranked(container: Any) -> bool:
+    """Whether only the run knows the order of a dict's keys."""
+    return any(key.rank is not None for key in maybe_keys(container))
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The keys of two dicts or sets, and how the children for them are to be given."""
+
+    keys: tuple[Any, ...]
+    ranked: bool  # with ranks, because the keys have no one order
+    entries: frozenset[int]  # the positions of those that one of the two may lack
+
+    def of(self, parts: Parts) -> Parts:
+        """One of the two, with children for all the keys."""
+        mine = dict(zip(parts.context, parts.children))
+        if parts.type is set:
+            children = [mine.get(key, False) for key in self.keys]
+        else:
+            children = [self._child(parts, mine, index) for index in range(len(self.keys))]
+        keys, make = self.keys, make_set if parts.type is set else make_dict
+        names = tuple(f"[{key!r}]" for key in keys)
+        return replace(
+            parts, context=keys, names=names, children=tuple(children), rebuild=lambda new: make(keys, new)
+        )
+
+    def _child(self, parts: Parts, mine: dict[Any, Any], index: int) -> Any:
+        key = self.keys[index]
+        if key not in mine:
+            return ABSENT
+        if index not in self.entries:
+            return mine[key]
+        child = mine[key] if isinstance(mine[key], Entry) else Entry(True, mine[key])
+        if self.ranked and child.rank is None:
+            child = replace(child, rank=parts.context.index(key))
+        return child
+
+
+ABSENT = Entry(False, MISSING, MISSING)
+
+
+def cover(first: Parts, second: Parts) -> Cover:
+    """What covers two dicts, or two sets."""
+    left, right = list(first.context), list(second.context)
+    sides = [dict(zip(parts.context, parts.children)) for parts in (first, second)]
+    merged = None if first.type is set or any(map(_has_ranks, (first, second))) else _merged(left, right)
+    ranked = merged is None and first.type is dict
+    keys = merged if merged is not None else [*left, *(key for key in right if key not in sides[0])]
+    entries = (i for i, k in enumerate(keys) if ranked or any(isinstance(side.get(k, ABSENT), Entry) for side in sides))
+    return Cover(tuple(keys), ranked, frozenset(entries))
+
+
+def _has_ranks(parts: Parts) -> bool:
+    return any(isinstance(child, Entry) and child.rank is not None for child in parts.children)
+
+
+def _merged(left: list[Any], right: list[Any]) -> list[Any] | None:
+    """The keys of both in an order that each of the two has for its own, if there is one."""
+    merged: list[Any] = []
+    for key in left:
+        if key in right:
+            cut = right.index(key)
+            merged += right[:cut]
+            right = right[cut + 1 :]
+        merged.append(key)
+    merged += right
+    return merged if len(set(merged)) == len(merged) else None
