@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -100,8 +100,7 @@ def _keys(kind: type, context: Any) -> list[Json] | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return list(kind._fields)
     if issubclass(kind, dict) or kind is OrderedDict:
-        # a defaultdict's context is its factory and the keys
-        keys = list(context[1] if issubclass(kind, defaultdict) else context)
+        keys = list(context)
         if not all(is_atom(key) for key in keys):
             raise refuse("SG402", f"the result is a dict with keys that a file cannot hold: {keys}")
         return keys

@@ -6,6 +6,7 @@ gets back as they are; its nodes rebuild containers of the same Python type eage
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,27 @@ class Container:
     def __str__(self) -> str:
         inner = ", ".join(str(c) for c in self.children)
         return f"{self.type.__name__}({inner})"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The context of a `Container` that is one of the library's kinds of dict: an ``OrderedDict``, a ``Counter`` …"""
+
+    keys: tuple[Any, ...]
+    default_factory: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.keys[index]
+
+    def restore(self, kind: Any, items: dict[Any, Any]) -> Any:
+        """A dict of this kind with these items."""
+        made = kind() if self.default_factory is None else kind(self.default_factory)
+        for key, value in items.items():
+            made[key] = value
+        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from stillgraph.program.outputs import (
     Constant,
     Container,
     Instance,
+    Keys,
     Maybe,
     Output,
     Repeated,
@@ -214,7 +215,7 @@ class _Builder:
         assert isinstance(node.template, Container)
         if any(isinstance(child, Maybe) and child.rank is not None for child in node.children):
             rows = ", ".join(self._child(node.template, i, c) for i, c in enumerate(node.children))
-            return f"{self.writer.constant(in_order)}([{rows}])"
+            return self._restored(node.template, f"{self.writer.constant(in_order)}([{rows}])")
         return self._display(node.template, [self._child(node.template, i, c) for i, c in enumerate(node.children)])
 
     def _child(self, template: Container, index: int, child: Template) -> str:
@@ -223,9 +224,16 @@ class _Builder:
         held, flag = self.expression(child.child), self.expression(child.flag)
         if child.rank is not None:
             return f"({self.expression(child.rank)}, {self.writer.literal(template.context[index])}, {held}, {flag})"
-        if template.type is dict:
+        if issubclass(template.type, dict):
             return f"**({{{self.writer.literal(template.context[index])}: {held}}} if {flag} else {{}})"
         return f"*(({held},) if {flag} else ())"
+
+    def _restored(self, template: Container, plain: str) -> str:
+        """A container whose items are those of the dict ``plain``."""
+        if not isinstance(template.context, Keys):
+            return plain
+        made, kind = self.writer.constant(template.context.restore), self.writer.constant(template.type)
+        return f"{made}({kind}, {plain})"
 
     def _display(self, template: Container, children: list[str]) -> str:
         """A container with its children written out."""
@@ -237,6 +245,8 @@ class _Builder:
             return f"[{listed}]"
         if kind is dict:
             return _dict_display((self.writer.literal(key) for key in context), children, quoted=True)
+        if isinstance(context, Keys):
+            return self._restored(template, _dict_display(map(self.writer.literal, context), children, quoted=True))
         if kind in (set, frozenset):  # not pytree nodes: torch registers no order for them
             return f"{kind.__name__}(({listed}{',' if len(children) == 1 else ''}))"
         if kind in (torch.Size, slice):
@@ -263,7 +273,8 @@ _EMPTY: dict[Any, Callable[[FunctionWriter, Any], str]] = {
     dict: lambda writer, context: "{}",
     set: lambda writer, context: "set()",
     OrderedDict: lambda writer, context: f"{writer.constant(OrderedDict)}()",
-    defaultdict: lambda writer, context: f"{writer.constant(defaultdict)}({writer.constant(context[0])})",
+    Counter: lambda writer, context: f"{writer.constant(Counter)}()",
+    defaultdict: lambda writer, context: f"{writer.constant(defaultdict)}({writer.constant(context.default_factory)})",
     deque: lambda writer, context: f"{writer.constant(deque)}(maxlen={writer.literal(context)})",
 }
 

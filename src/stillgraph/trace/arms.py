@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
 import sys
@@ -25,7 +26,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import DEAD
-from stillgraph.trace.journal import MISSING, Place
+from stillgraph.trace.journal import MISSING, Place, replace_contents
 from stillgraph.trace.lists import Items
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder
@@ -60,7 +61,7 @@ class Arm:
         """A container taken apart as the arm left it: what the arm wrote into an older one has been undone."""
         contents = self.writes.get(("contents", id(value)))
         if contents is not None:
-            return split(contents[1] if type(value) in (list, dict) else type(value)(contents[1]))
+            return split(_with_contents(value, contents[1]))
         parts = split(value)
         if parts is None or not parts.attributes:
             return parts
@@ -69,6 +70,15 @@ class Arm:
             if isinstance(key, tuple) and key[:2] == ("attribute", id(value)):
                 state[key[2]] = written
         return replace(parts, children=tuple(state[name] for name in parts.context))
+
+
+def _with_contents(value: Any, contents: Any) -> Any:
+    """A container like ``value`` with these contents."""
+    if type(value) in (list, dict, set):
+        return contents
+    fresh = copy.copy(value)
+    replace_contents(fresh, contents)
+    return fresh
 
 
 def run_arm(recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place]) -> Arm:

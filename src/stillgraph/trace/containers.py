@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from stillgraph.program.outputs import Keys
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.entries import Entry, dict_parts, make_dict, make_set, maybe_keys, set_parts
+from stillgraph.trace.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.symbolic import is_fake
@@ -41,6 +42,10 @@ def split(value: Any) -> Parts | None:
     if kind is dict:
         keys, children = dict_parts(value)
         return Parts(dict, keys, _names(keys), children, lambda new: make_dict(keys, new))
+    if kind in KINDS_OF_DICT:
+        keys, children = dict_parts(value)
+        context = Keys(keys, getattr(value, "default_factory", None))
+        return Parts(kind, context, _names(keys), children, lambda new: context.restore(kind, make_dict(keys, new)))
     if kind is set:
         keys, children = set_parts(value)
         return (
@@ -100,9 +105,6 @@ def _split_registered(value: Any) -> Parts | None:
     node = _pytree.SUPPORTED_NODES.get(kind)
     if node is None:
         return None
-    if isinstance(value, dict):
-        for key in maybe_keys(value):
-            key._refuse()
     children, context = node.flatten_fn(value)
     names = tuple(f"[{i}]" for i in range(len(children)))
     return Parts(type(value), context, names, tuple(children), lambda new: node.unflatten_fn(new, context))

@@ -7,17 +7,22 @@ the container has an `Entry` in place of the value.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import ItemsView, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.outputs import Keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import Staged
 
 if TYPE_CHECKING:
     from stillgraph.trace.containers import Parts
+
+
+KINDS_OF_DICT = (collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
 class MaybeKey(Staged):
@@ -173,7 +178,7 @@ def make_set(elements: Sequence[Any], children: Sequence[Any]) -> set[Any]:
 # ---- making two alike
 def is_keyed(parts: Parts | None) -> bool:
     """Whether parts are those of a container that may have a key on some paths only."""
-    return parts is not None and parts.type in (dict, set)
+    return parts is not None and parts.type in (dict, set, *KINDS_OF_DICT)
 
 
 def is_ranked(container: Any) -> bool:
@@ -196,11 +201,15 @@ class Cover:
             children = [mine.get(key, False) for key in self.keys]
         else:
             children = [self._child(parts, mine, index) for index in range(len(self.keys))]
-        keys, make = self.keys, make_set if parts.type is set else make_dict
+        keys, kind, context = self.keys, parts.type, parts.context
         names = tuple(f"[{key!r}]" for key in keys)
-        return replace(
-            parts, context=keys, names=names, children=tuple(children), rebuild=lambda new: make(keys, new)
-        )
+
+        def rebuild(new: list[Any]) -> Any:
+            made: Any = make_set(keys, new) if kind is set else make_dict(keys, new)
+            return context.restore(kind, made) if isinstance(context, Keys) else made
+
+        now = replace(context, keys=keys) if isinstance(context, Keys) else keys
+        return replace(parts, context=now, names=names, children=tuple(children), rebuild=rebuild)
 
     def _child(self, parts: Parts, mine: dict[Any, Any], index: int) -> Any:
         key = self.keys[index]
@@ -210,7 +219,7 @@ class Cover:
             return mine[key]
         child = mine[key] if isinstance(mine[key], Entry) else Entry(True, mine[key])
         if self.ranked and child.rank is None:
-            child = replace(child, rank=parts.context.index(key))
+            child = replace(child, rank=list(parts.context).index(key))
         return child
 
 
@@ -222,7 +231,7 @@ def cover(first: Parts, second: Parts) -> Cover:
     left, right = list(first.context), list(second.context)
     sides = [dict(zip(parts.context, parts.children)) for parts in (first, second)]
     merged = None if first.type is set or any(map(_has_ranks, (first, second))) else _merged(left, right)
-    ranked = merged is None and first.type is dict
+    ranked = merged is None and first.type is not set
     keys = merged if merged is not None else [*left, *(key for key in right if key not in sides[0])]
     entries = (i for i, k in enumerate(keys) if ranked or any(isinstance(side.get(k, ABSENT), Entry) for side in sides))
     return Cover(tuple(keys), ranked, frozenset(entries))

@@ -144,7 +144,7 @@ def _covering(state: Tree, after: Parts) -> Tree:
             _entry_for(mine.get(key), ranks.get(key)) if index in both.entries else mine[key]
             for index, key in enumerate(both.keys)
         ]
-    if both.keys == state.parts.context and all(a is b for a, b in zip(children, state.children)):
+    if both.keys == tuple(state.parts.context) and all(a is b for a, b in zip(children, state.children)):
         return state
     return Tree(both.of(state.parts), tuple(children))
 
@@ -187,7 +187,7 @@ def like(state: Tree, parts: Parts) -> Parts:
         return parts
     entries = frozenset(index for index, child in enumerate(state.children) if _is_entry(child))
     ranked = any(getattr(_as_child(state.children[index]), "rank", None) is not None for index in entries)
-    return Cover(state.parts.context, ranked, entries).of(parts)
+    return Cover(tuple(state.parts.context), ranked, entries).of(parts)
 
 
 def _shown(state: Tree) -> tuple[Any, ...]:

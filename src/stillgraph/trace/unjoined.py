@@ -146,6 +146,10 @@ def is_leaf(value: Any) -> bool:
     return isinstance(value, (torch.Tensor, StagedList)) or is_number(value)
 
 
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
 def describe(value: Any) -> str:
     """A value as messages name it."""
     if isinstance(value, torch.Tensor):
@@ -155,10 +159,10 @@ def describe(value: Any) -> str:
         return f"a staged {type(value).__name__.removeprefix('Staged').lower()}"
     if isinstance(value, (list, tuple)) and has_spread(value):
         return f"a {type(value).__name__} of unknown length"
-    if isinstance(value, (list, tuple, dict)):
-        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, (list, tuple, dict, set)):
+        return f"{_article(type(value).__name__)} of {len(value)}"
     if value is MISSING:
         return "nothing"
     if value is None or isinstance(value, (int, float, str)):
         return repr(value)
-    return f"a {type(value).__name__}"
+    return _article(type(value).__name__)

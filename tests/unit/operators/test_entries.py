@@ -157,6 +157,20 @@ def counted(x: Tensor) -> Any:
     return dict(counts), counts["up"], counts["down"]
 
 
+def of_the_library(x: Tensor) -> Any:
+    d, o, c = collections.defaultdict(list), collections.OrderedDict(a=x), collections.Counter("aab")
+    if x.sum() > 1:
+        d["new"] = [x]
+        o["b"] = x + 1
+        c["z"] += 2
+        if x[0] > 2:
+            return c, d, o
+    else:
+        o.move_to_end("a")
+        c.update("ab")
+    return d, o, c
+
+
 def filled_in_a_loop(x: Tensor) -> Any:
     last: dict[str, Tensor] = {}
     while x.abs().sum() < 40:
@@ -385,6 +399,7 @@ DICTS = [
     set_by_default,
     copied,
     counted,
+    of_the_library,
     filled_in_a_loop,
     one_after_the_other,
     nested,

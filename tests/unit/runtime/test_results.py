@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,18 @@ from stillgraph.program.effects import (
     SetItem,
 )
 from stillgraph.program.guards import Argument, Attribute, Cell, Held, Item
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.program.outputs import (
+    Choice,
+    Constant,
+    Container,
+    Instance,
+    Keys,
+    Maybe,
+    Output,
+    Same,
+    Shared,
+    Template,
+)
 from stillgraph.runtime.effects import replace_contents
 from stillgraph.runtime.results import compile_result, compile_template
 from tests.unit.runtime.programs import X
@@ -175,8 +186,9 @@ def test_a_shared_instance() -> None:
     [
         (list, None, lambda value: value[0]),
         (dict, ["me"], lambda value: value["me"]),
-        (OrderedDict, ["me"], lambda value: value["me"]),
-        (defaultdict, [int, ["me"]], lambda value: value["me"]),
+        (OrderedDict, Keys(("me",)), lambda value: value["me"]),
+        (Counter, Keys(("me",)), lambda value: value["me"]),
+        (defaultdict, Keys(("me",), int), lambda value: value["me"]),
         (deque, 4, lambda value: value[0]),
     ],
 )
@@ -186,6 +198,33 @@ def test_a_container_that_contains_itself(kind: Any, context: Any, inside: Any) 
     assert inside(found) is found
     assert getattr(found, "default_factory", int) is int
     assert getattr(found, "maxlen", 4) == 4
+
+
+@pytest.mark.parametrize(
+    ("template", "there", "missing"),
+    [
+        (Container(dict, ("a", "b"), (Output(1), Maybe(Output(0), Output(1)))), {"a": 1, "b": 1}, {"a": 1}),
+        (Container(set, None, (Constant(1), Maybe(Output(0), Constant(2)))), {1, 2}, {1}),
+        (Container(list, 1, (Maybe(Output(0), Constant("b")),)), ["b"], []),
+        (Container(Counter, Keys(("a",)), (Maybe(Output(0), Output(1)),)), Counter("a"), Counter()),
+        (
+            Container(defaultdict, Keys(("a",), int), (Maybe(Output(0), Output(1)),)),
+            defaultdict(int, a=1),
+            defaultdict(int),
+        ),
+    ],
+)
+def test_what_may_be_missing(template: Template, there: Any, missing: Any) -> None:
+    assert described(rebuilt(template, True, 1)) == described(there)
+    assert described(rebuilt(template, False, 1)) == described(missing)
+
+
+def test_the_order_of_keys_is_that_of_their_ranks() -> None:
+    children = (Maybe(Constant(True), Constant(1), Output(0)), Maybe(Output(2), Constant(2), Output(1)))
+    template = Container(OrderedDict, Keys(("a", "b")), children)
+    assert list(rebuilt(template, 5, 3, True).items()) == [("b", 2), ("a", 1)]
+    assert list(rebuilt(template, 3, 5, True).items()) == [("a", 1), ("b", 2)]
+    assert list(rebuilt(template, 5, 3, False).items()) == [("a", 1)]
 
 
 def test_longer_cycles() -> None:

@@ -81,7 +81,7 @@ def test_values(left: Any, right: Any, value: Any, pairs: list[Any]) -> None:
         ("a", 1, "SG203", "'a' on one path, 1 on the other"),
         ((1,), (1, 2), "SG203", "outputs differ in structure"),
         ([1], (1,), "SG203", "a list of 1 on one path, a tuple of 1 on the other"),
-        ({"a": 1, "b": 2}, {"b": 1, "a": 2}, "SG203", "in another order on each path"),
+        ({"a": 1}, collections.OrderedDict(a=1), "SG203", "a dict of 1 on one path, an OrderedDict of 1 on the other"),
         ("a", MISSING, "SG204", "on one path only"),
         (int, float, "SG203", "a type on one path"),
     ],
