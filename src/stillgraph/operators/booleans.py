@@ -15,6 +15,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.trace.caught import CaughtPart
 from stillgraph.trace.entries import container_of, find
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
@@ -87,6 +88,9 @@ def is_(left: Any, right: Any) -> Any:
         if id(value) in capture.frozen and type(value) is type(other):
             kind = type(value).__name__
             raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())
+        if isinstance(value, CaughtPart) and value.what == "type" and isinstance(other, type):
+            found = capture.emit("call_function", type, (value.error,), {})
+            return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (found, other), {}))
         if isinstance(value, StagedBool) and isinstance(other, bool):
             return value if other else not_(value)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):

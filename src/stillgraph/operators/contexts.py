@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
+from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
+from stillgraph.operators.loops import Context
+from stillgraph.operators.protected import attempt, is_signal
+from stillgraph.operators.truth import truth
+from stillgraph.trace.caught import Caught, CaughtPart
+from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import is_torch
+from stillgraph.trace.journal import Variable
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import branch
 
 
-def _is_signal(error: BaseException | None) -> bool:
-    """Whether an exception is one with which a capture ends or begins anew, and not for a manager of the user's."""
-    return error is not None and not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph.")
+def context(manager: Any) -> Any:
+    """What a ``with`` statement enters that stays Python's."""
+    capture = session()
+    if capture is None:
+        return manager
+    if isinstance(manager, contextlib.suppress):
+        return _Noted(manager, capture, "swallowing")
+    if _is_converted(capture, manager):
+        return _Converted(manager, capture)
+    if isinstance(manager, contextlib._GeneratorContextManager) and _is_users(manager.gen):
+        return _Noted(manager, capture, "watching")
+    return manager
+
+
+def _is_converted(capture: Session, manager: Any) -> bool:
+    """Whether a manager is one of the user's, whose methods are rewritten."""
+    enter = getattr(type(manager), "__enter__", None)
+    if not isinstance(enter, FunctionType):
+        return False
+    return capture.is_rewritten(enter.__code__) or capture.wants_conversion(enter)
+
+
+def _is_users(generator: Any) -> bool:
+    return not is_torch(generator.gi_code.co_filename)
 
 
 class _Converted:
@@ -34,55 +65,119 @@ class _Converted:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
         self._capture.watching -= 1
-        if _is_signal(value):
+        if value is not None and is_signal(value):
             return False
         return call(type(self._manager).__exit__, self._manager, kind, value, trace)
 
 
-class _Swallowing:
-    """A context manager that may end an exception: a raise that only happens in the run is refused inside it."""
+class _Noted:
+    """A context manager that sees the exceptions of its block: the session counts those that were entered."""
 
-    def __init__(self, manager: Any, capture: Session) -> None:
+    def __init__(self, manager: Any, capture: Session, counter: str) -> None:
         self._manager = manager
         self._capture = capture
+        self._counter = counter
+
+    def _count(self, by: int) -> None:
+        setattr(self._capture, self._counter, getattr(self._capture, self._counter) + by)
 
     def __enter__(self) -> Any:
-        self._capture.swallowing += 1
+        self._count(1)
         return self._manager.__enter__()
 
-    def __exit__(self, *error: Any) -> Any:
-        self._capture.swallowing -= 1
-        return False if _is_signal(error[1]) else self._manager.__exit__(*error)
+    def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
+        self._count(-1)
+        return False if value is not None and is_signal(value) else self._manager.__exit__(kind, value, trace)
 
 
-def context(manager: Any) -> Any:
-    """What a ``with`` statement enters."""
+# ---- as an operator
+Managers = Sequence[tuple[Callable[..., Any], ...]]
+
+
+def with_(
+    managers: Managers,
+    body: Block,
+    *,
+    keeps: tuple[str, ...] = (),
+    drops: tuple[str, ...] = (),
+) -> Exit | None:
+    """``with manager() as v: body()``, in code some of whose exceptions only the run raises.
+
+    Args:
+        managers: for each a function that gives it and, where there is a target, one that assigns to that.
+        body, keeps, drops: see `if_`.
+    """
     capture = session()
-    enter = getattr(type(manager), "__enter__", None)
-    if capture is not None and isinstance(manager, contextlib.suppress):
-        return _Swallowing(manager, capture)
-    if capture is not None and isinstance(enter, FunctionType) and capture.wants_conversion(enter):
-        return _Converted(manager, capture)
-    if capture is not None and isinstance(manager, contextlib._GeneratorContextManager) and _is_users(manager):
-        return _Watched(manager, capture)
-    return manager
+    if capture is None:
+        return _plain(managers, body)
+    blocks = (body, *(store for _, *stores in managers for store in stores))
+    return _enter(Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks))), managers, body)
 
 
-def _is_users(manager: Any) -> bool:
-    return not is_torch(manager.gen.gi_code.co_filename)
+def _plain(managers: Managers, body: Block) -> Exit | None:
+    (make, *stores), *others = managers
+    with make() as value:
+        for store in stores:
+            store(value)
+        return _plain(others, body) if others else body()
 
 
-class _Watched:
-    """A ``@contextmanager`` of the user's, which sees the exceptions of its block."""
+def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
+    """Enter the first of some managers, and the others in its block."""
+    (make, *stores), *others = managers
+    manager = make()
+    inside = functools.partial(_enter, run, others, body) if others else body
 
-    def __init__(self, manager: Any, capture: Session) -> None:
-        self._manager = manager
-        self._capture = capture
+    def store(value: Any) -> None:
+        for each in stores:
+            each(value)
 
-    def __enter__(self) -> Any:
-        self._capture.watching += 1
-        return self._manager.__enter__()
+    if _is_converted(run.session, manager):
+        return _with_converted(run, manager, inside, store)
+    if isinstance(manager, contextlib.suppress):
+        store(manager.__enter__())
+        kinds: Any = manager._exceptions  # type: ignore[attr-defined]  # not in the stubs
+        return attempt(run, inside, ((lambda: kinds, lambda error: None),), None)
+    with context(manager) as value:
+        store(value)
+        return inside()
 
-    def __exit__(self, *error: Any) -> Any:
-        self._capture.watching -= 1
-        return False if _is_signal(error[1]) else self._manager.__exit__(*error)
+
+def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[Any], None]) -> Exit | None:
+    """The manager is told of an exception in a handler, and of a block that came to its end behind it."""
+    kind = type(manager)
+    store(call(kind.__enter__, manager))
+    ended = Variable("whether a with block came to its end", False)
+
+    def to_the_end() -> Exit | None:
+        exit = body()
+        run.session.journal.write(ended, True)
+        return exit
+
+    def leave() -> None:
+        call(kind.__exit__, manager, None, None, None)
+
+    def tell(error: BaseException) -> Exit | None:
+        known = truth(run.session, call(kind.__exit__, manager, *_seen(error)))
+
+        def go_on() -> Exit | None:
+            raise error
+
+        if isinstance(known, bool):
+            return None if known else go_on()
+        return branch(run.session, known, lambda: None, go_on, run.keeps, run.drops)
+
+    run = Context(run.session, [*run.keeps, ended], run.drops)
+    exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
+    if ended.value is True:
+        leave()
+    elif ended.value is not False:
+        branch(run.session, ended.value, leave, lambda: None, (), ())
+    return exit
+
+
+def _seen(error: BaseException) -> tuple[Any, BaseException, Any]:
+    """What ``__exit__`` is given of an exception."""
+    if isinstance(error, Caught):
+        return CaughtPart(error, "type"), error, CaughtPart(error, "traceback")
+    return type(error), error, error.__traceback__

@@ -20,7 +20,7 @@ from stillgraph.operators.generators import Produced, enumerated
 from stillgraph.operators.strings import print_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.caught import Caught
+from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
@@ -335,6 +335,13 @@ def isinstance_(value: Any, kinds: Any) -> Any:
     return isinstance(value, kinds)
 
 
+def issubclass_(kind: Any, kinds: Any) -> Any:
+    """``issubclass``."""
+    if isinstance(kind, CaughtPart) and kind.what == "type":
+        return isinstance_(kind.error, kinds)
+    return issubclass(kind, kinds)
+
+
 def _is_array(value: StagedArray, kinds: Any) -> bool:
     if value.tensor.dim() == 0:
         raise refuse("SG301", "whether this is an array or a scalar of numpy's is asked", location=here())
@@ -433,6 +440,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     any: any_,
     all: all_,
     isinstance: isinstance_,
+    issubclass: issubclass_,
     type: type_,
     print: print_,
     pow: pow_,

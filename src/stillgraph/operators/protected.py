@@ -41,19 +41,19 @@ def try_(
     blocks = (body, *(handler for _, handler in handlers), orelse, cleanup)
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
     if cleanup is None:
-        return _capture(context, body, handlers, orelse)
+        return attempt(context, body, handlers, orelse)
 
     def clean_up_and_go_on(error: BaseException) -> Exit | None:
         cleanup()
         raise error
 
-    inner = body if not handlers else functools.partial(_capture, context, body, handlers, orelse)
-    exit = _capture(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=True)
+    inner = body if not handlers else functools.partial(attempt, context, body, handlers, orelse)
+    exit = attempt(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=True)
     cleanup()
     return exit
 
 
-def _is_signal(error: BaseException) -> bool:
+def is_signal(error: BaseException) -> bool:
     """Whether a capture ends or begins anew by this exception."""
     return not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph.")
 
@@ -61,7 +61,7 @@ def _is_signal(error: BaseException) -> bool:
 def handling() -> None:
     """The beginning of a handler for every exception: those with which a capture ends are not meant."""
     error = sys.exc_info()[1]
-    if error is not None and _is_signal(error):
+    if error is not None and is_signal(error):
         raise error
 
 
@@ -84,25 +84,26 @@ def _find(handlers: Handlers, error: BaseException) -> Handler | None:
     return next((handler for kinds, handler in handlers if kinds is None or isinstance(error, kinds())), None)
 
 
-def _capture(
+def attempt(
     context: Context, body: Block, handlers: Handlers, orelse: Block | None, only_cleans_up: bool = False
 ) -> Exit | None:
+    """A body with handlers: Python's own, until something in the body turns out to raise in the run."""
     capture = context.session
     start = context.checkpoint()
-    attempt = Attempt(capture, "", _kinds(handlers), staged=False, only_cleans_up=only_cleans_up)
-    capture.attempts.append(attempt)
+    mine = Attempt(capture, "", _kinds(handlers), staged=False, only_cleans_up=only_cleans_up)
+    capture.attempts.append(mine)
     try:
         try:
             exit = body()
         finally:
-            capture.attempts.remove(attempt)
+            capture.attempts.remove(mine)
     except StageTry as signal:
-        if signal.attempt is not attempt:
+        if signal.attempt is not mine:
             raise
         start.rollback()
         return _staged(context, body, handlers, orelse)
     except BaseException as error:
-        ours = isinstance(error, StillgraphError) or _is_signal(error)
+        ours = isinstance(error, StillgraphError) or is_signal(error)
         handler = None if ours else _find(handlers, error)
         if handler is None:
             raise

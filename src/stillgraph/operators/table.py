@@ -10,7 +10,7 @@ from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_,
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.calls import call, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
-from stillgraph.operators.contexts import context
+from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handling, try_
@@ -70,6 +70,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "dict_of": dict_of,
         "generator_of": generator_of,
         "context": context,
+        "with_": with_,
         "set_global": set_global,
         "del_global": del_global,
         "slice_": slice,

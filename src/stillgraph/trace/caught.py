@@ -16,6 +16,25 @@ class Caught(Staged):
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
 
 
+class CaughtPart(Staged):
+    """The type or the traceback of an exception of which only the run knows what it is."""
+
+    def __init__(self, error: Caught, what: str) -> None:
+        self.error = error
+        self.what = what
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise refuse("SG301", f"the {self.what} of an exception is only known at run time", location=here())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name not in ("__name__", "__qualname__", "__module__", "__mro__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    __str__ = __repr__ = __eq__ = __call__ = _refuse
+    __hash__ = _refuse
+
+
 def caught(kinds: tuple[type[BaseException], ...]) -> BaseException:
     """What stands for an exception of one of these types."""
     base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException

@@ -20,11 +20,12 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import Joiner
-from stillgraph.trace.journal import MISSING, ContentsPlace, Place
+from stillgraph.trace.journal import MISSING, CellPlace, ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import Block, bind_outputs, carried, close_arms, give_outputs
+from stillgraph.trace.unjoined import is_lost, lost
 
 _MAX_ROUNDS = 12
 Handler = Callable[[BaseException], Exit | None]
@@ -93,12 +94,26 @@ class Attempt:
         leaves: list[tuple[Slot, Any]] = []
         self.shared |= keys_of_shared(self.places, values)
         for key, value in values.items():
-            state = widen(self.joiner, self.states[key], value, str(self.places[key]))
+            state = self._widened(key, value)
             self.settled = self.settled and state is self.states[key]
             self.states[key] = state
             leaves += leaves_of(state, value, split)
         nodes = [leaf_node(self.recorder, value, slot.type, slot.place) for slot, value in leaves]
         self.recorder.emit("call_function", keep, (self.name, nodes), {})
+
+    def _widened(self, key: Hashable, value: Any) -> State:
+        """The state of a place that covers a value too; a variable may become lost to the handler."""
+        state, place = self.states[key], self.places[key]
+        if isinstance(state, Fixed) and is_lost(state.value):
+            return state
+        assert self.joiner is not None
+        try:
+            return widen(self.joiner, state, value, str(place))
+        except JoinFailure as failure:
+            if not isinstance(place, CellPlace):
+                raise
+            failure.message = f"'{place}' cannot be handed to the handler: {failure.message}"
+            return Fixed(lost(str(place), failure))
 
     def slots(self) -> list[Slot]:
         """The leaves that the handler takes."""

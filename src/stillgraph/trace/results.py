@@ -42,7 +42,7 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, is_lost
 
 
 @dataclass
@@ -60,6 +60,8 @@ class Results:
         """The template that rebuilds ``value``."""
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray)):
             return self._output(value)
+        if is_lost(value):
+            value.refuse()
         if isinstance(value, Unjoined):
             flag = self._output(value.__dict__["flag"])
             return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))

@@ -38,7 +38,7 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import is_spread, torch_call
 from stillgraph.trace.staging import branch
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, is_lost
 
 
 @dataclass
@@ -157,6 +157,8 @@ class Session(Recorder):
         self, value: Unjoined, block: Callable[[Any], Exit | None], variables: Sequence[Place], dropped: Sequence[Place]
     ) -> Exit | None:
         """As `either`, for a block of the user's."""
+        if is_lost(value):
+            value.refuse()
         flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
         if id(flag) in self._taken:
             return block(left if self._taken[id(flag)] else right)
@@ -198,10 +200,12 @@ class Session(Recorder):
             StageTry: it is not yet.
             CaptureError: it cannot be.
         """
+        if not self.knowledge.tries and (self.swallowing or self._is_watched(kind)):
+            raise Restart("tries", None)
         if self.swallowing:
             message = "an exception is raised under a staged condition inside a with block that may end it"
             raise refuse("SG208", message, location=here())
-        if self.watching and kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError)):
+        if self._is_watched(kind):
             message = "an exception is raised under a staged condition inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here())
         for attempt in reversed(self.attempts):
@@ -214,6 +218,11 @@ class Session(Recorder):
             raise Restart("tries", None)
         message = "an exception is raised under a staged condition inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
+
+    def _is_watched(self, kind: type[BaseException] | None) -> bool:
+        """Whether a context manager would see an exception that the user raises."""
+        own = kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError))
+        return bool(self.watching) and own
 
     def made(self, iterator: Any) -> None:
         """Remember where an iterator was made."""

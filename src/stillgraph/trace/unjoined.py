@@ -33,7 +33,7 @@ class Unjoined:
     def either(self, use: Callable[[Any], Any]) -> Any:
         """``use`` of the one value or of the other."""
         recorder = current()
-        if recorder is None:
+        if recorder is None or self.__dict__["flag"] is None:
             self.refuse()
         return recorder.either(self, use)
 
@@ -65,6 +65,16 @@ class Unjoined:
             if isinstance(value, Unjoined):
                 value.refuse()
         raise refuse("SG203", "a value without a join is used", location=here())
+
+
+def lost(place: str, failure: JoinFailure) -> Unjoined:
+    """What stands for a value that cannot be handed out at all: whatever is done with it is refused."""
+    return Unjoined(None, MISSING, MISSING, place, failure)
+
+
+def is_lost(value: Any) -> bool:
+    """Whether a value is what `lost` gives."""
+    return isinstance(value, Unjoined) and value.__dict__["flag"] is None
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,6 +169,14 @@ IN_PLACE = {
     "|": operator.ior, "^": operator.ixor, "&": operator.iand,
 }
 
+def with_(managers, body, **places):
+    (make, *stores), *others = managers
+    with make() as value:
+        for store in stores:
+            store(value)
+        return with_(others, body) if others else body()
+
+
 OPERATORS: dict[str, object] = {
     "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of,
     "BREAK": BREAK, "CONTINUE": CONTINUE, "Return": Return,
@@ -181,7 +189,7 @@ OPERATORS: dict[str, object] = {
     "text": lambda template, *values: template.format(*values),
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "unpack": unpack, "matched": lambda subject, by_class: subject,
-    "handling": lambda: None, "try_": try_,
+    "handling": lambda: None, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,

@@ -1,4 +1,4 @@
-"""`with` and `try`, which stay Python statements around rewritten blocks; on demand a `try` becomes an operator.
+"""`with` and `try`, which stay Python statements around rewritten blocks; on demand they become operators.
 
 Before::
 
@@ -34,6 +34,16 @@ A `try` whose exceptions only the run raises is asked for as an operator (`Rewri
                                         e = error_1
                                         y = call(g, e)
                                     try_(try_1, ((lambda: ValueError, handler_1),), keeps=("y",), drops=("e",))
+
+and so are the `with` statements around::
+
+    with cm as v:                   def with_1():
+        y = f(v)                        nonlocal y
+                                        y = call(f, v)
+                                    def as_1(value_1):
+                                        nonlocal v
+                                        v = value_1
+                                    with_(((lambda: cm, as_1),), with_1, keeps=("y",), drops=("v",))
 """
 from __future__ import annotations
 
@@ -49,6 +59,9 @@ from stillgraph.source.tree import with_fields
 
 
 def with_statement(node: ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    can_be_called = "contexts" in to.enabled and to.can_defer(*(item.context_expr for item in node.items))
+    if to.tries and can_be_called and not to.stays(to.facts.summary(node), place):
+        return _with_operator(node, rest, place, to)
     inner = _inner(place, to)
     if len(node.items) > 1 and to.facts.summary(node).exits:
         nested = with_fields(node, items=node.items[1:])        # so that each manager has an exit variable around it
@@ -95,6 +108,30 @@ def _can_be_called(node: Try, place: Place, to: Rewriter) -> bool:
     return not to.facts.summary_of(node.finalbody).exits and to.can_defer(*kinds)
 
 
+def _with_operator(node: ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    blocks = [to.block("with", node.body, node)]
+    managers: list[ast.expr] = []
+    for item in node.items:
+        parts = [to.lazy(item.context_expr, "manager")]
+        if item.optional_vars is not None:
+            blocks.append(to.block("as", [], node, [to.names.fresh("value")], item.optional_vars))
+            parts.append(build.load(blocks[-1].name, node))
+        managers.append(ast.Tuple(parts, ast.Load(), **build.span(item.context_expr)))
+    args = [ast.Tuple(managers, ast.Load(), **build.span(node)), build.load(blocks[0].name, node)]
+    return _run("with_", args, [], blocks, node, rest, place, to)
+
+
+def _run(operator: str, args: list[ast.expr], keywords: list[ast.keyword], blocks: list[ast.FunctionDef],
+         node: Try | ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    """Call the operator of a statement, and go on with what its exits mean."""
+    summary = to.facts.summary(node)
+    run = to.op(operator, args, node, [*keywords, *to.keeps(summary.assigned, to.facts.live_after([node]), node)])
+    if not summary.exits:
+        return Rewritten([*blocks, build.statement(run)])
+    more, value = to.continued(run, rest)
+    return Rewritten([*blocks, *more, *to.leave(value, place)], took_rest=True)
+
+
 def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     blocks = [to.block("try", node.body, node)]
     handlers: list[ast.expr] = []
@@ -109,13 +146,8 @@ def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
         if body:
             blocks.append(to.block(stem, body, body[0]))
             keywords.append(build.keyword(stem, build.load(blocks[-1].name, node)))
-    summary = to.facts.summary(node)
     args = [build.load(blocks[0].name, node), ast.Tuple(handlers, ast.Load(), **build.span(node))]
-    run = to.op("try_", args, node, [*keywords, *to.keeps(summary.assigned, to.facts.live_after([node]), node)])
-    if not summary.exits:
-        return Rewritten([*blocks, build.statement(run)])
-    more, value = to.continued(run, rest)
-    return Rewritten([*blocks, *more, *to.leave(value, place)], took_rest=True)
+    return _run("try_", args, keywords, blocks, node, rest, place, to)
 
 
 def _else(node: Try, inner: Place, to: Rewriter) -> list[ast.stmt]:
