@@ -398,11 +398,12 @@ def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) ->
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
     make: Any = kind.__new__
-    ordinary = type(kind) is type and make is object.__new__ and isinstance(init, FunctionType)
+    by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
+    ordinary = type(kind) is type and by_python and isinstance(init, FunctionType)
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         _refuse_spread(kind, args)
     if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
         return kind(*args, **kwargs)
-    instance: Any = object.__new__(kind)
+    instance: Any = make(kind) if make is object.__new__ else make(kind, *args)
     call_function(capture, init, (instance, *args), kwargs)
     return instance

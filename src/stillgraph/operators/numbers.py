@@ -393,7 +393,7 @@ def str_(value: Any = "", *rest: Any) -> Any:
     """``str``: the text of a staged value can be printed, not computed with."""
     from stillgraph.trace.text import StagedText
 
-    if _staged(value):
+    if _staged(value) or isinstance(value, Caught):
         return StagedText("{}", (value,))
     return str(value, *rest)
 

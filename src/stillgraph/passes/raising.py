@@ -11,10 +11,10 @@ from torch import fx
 
 from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes
-from stillgraph.program.operations import assert_, raise_, raise_text
+from stillgraph.program.operations import assert_, raise_, raise_made
 from stillgraph.program.program import Program
 
-_SITES = frozenset({raise_, raise_text, assert_})
+_SITES = frozenset({raise_, raise_made, assert_})
 
 
 def raises(program: Program) -> bool:
@@ -135,7 +135,7 @@ def _text(node: fx.Node) -> str:
     if node.target is assert_:
         known = node.args[2] and isinstance(node.args[1], str)
         return f"AssertionError: {node.args[1]}" if known else "AssertionError"
-    if node.target is raise_text:
+    if node.target is raise_made:
         return str(getattr(node.args[0], "__name__", "an exception"))
     constant = node.args[0]
     value = constant.meta["val"] if isinstance(constant, fx.Node) else constant

@@ -104,18 +104,49 @@ Left = tuple[int, list[Any]]
 _LEFT = "__stillgraph_left__"
 
 
-def raise_(exception: BaseException, left: Left | None = None) -> NoReturn:
-    """Raise a fresh copy of an exception that a captured path raises."""
+def raise_(exception: BaseException, left: Left | None = None, cause: BaseException | None = None) -> NoReturn:
+    """Raise a fresh copy of an exception that a captured path raises.
+
+    Args:
+        exception: as it was in the capture.
+        left: what the path did before, see `Program.failures`.
+        cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself.
+    """
     try:
         fresh = copy.copy(exception)
     except Exception:  # an exception whose constructor takes other arguments cannot be copied; the original will do
         fresh = exception
-    raise _leaving(fresh.with_traceback(None), left)
+    fresh.__cause__, fresh.__suppress_context__ = exception.__cause__, exception.__suppress_context__
+    _raise(fresh.with_traceback(None), left, cause)
 
 
-def raise_text(kind: type[BaseException], *args: Any, left: Left | None = None) -> NoReturn:
-    """Raise ``kind(*args)``, where the arguments are only known when running."""
-    raise _leaving(kind(*args), left)
+def raise_made(
+    kind: type[BaseException],
+    args: tuple[Any, ...],
+    state: dict[str, Any] | None,
+    left: Left | None = None,
+    cause: BaseException | None = None,
+) -> NoReturn:
+    """As `raise_`, for an exception that holds what is only known when running.
+
+    Args:
+        kind: its type.
+        args: its arguments.
+        state: its attributes, for a type with a constructor of its own, which ran in the capture; otherwise None.
+        left, cause: see `raise_`.
+    """
+    if state is None:
+        _raise(kind(*args), left, cause)
+    made = kind.__new__(kind, *args)
+    made.args = args
+    made.__dict__.update(state)
+    _raise(made, left, cause)
+
+
+def _raise(exception: BaseException, left: Left | None, cause: BaseException | None) -> NoReturn:
+    if cause is None:
+        raise _leaving(exception, left)
+    raise _leaving(exception, left) from cause
 
 
 def _leaving(exception: BaseException, left: Left | None) -> BaseException:
@@ -257,4 +288,4 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
-EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_text, assert_, recursion, recurse})
+EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse})

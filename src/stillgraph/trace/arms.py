@@ -9,7 +9,7 @@ import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.program.context import current_context
-from stillgraph.program.operations import as_tensor, raise_, raise_text, reraise, unbound
+from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, holds_staged, split
@@ -164,15 +164,27 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     """
     recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
-    keywords = {} if left is None else {"left": left}
-    if any(isinstance(arg, (StagedText, StagedNumber, torch.Tensor)) for arg in error.args):
-        args = (type(error), *(text_node(recorder, a) for a in error.args))
-        recorder.emit("call_function", raise_text, args, keywords)
+    keywords: dict[str, Any] = {} if left is None else {"left": left}
+    if isinstance(error.__cause__, Caught):
+        keywords["cause"], error.__cause__ = error.__cause__, None
+    held = (*error.args, *vars(error).values())
+    if any(isinstance(each, (StagedText, StagedNumber, torch.Tensor)) for each in held):
+        args = tuple(text_node(recorder, each) for each in error.args)
+        by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
+        state = {name: text_node(recorder, each) for name, each in vars(error).items()} if by_hand else None
+        recorder.emit("call_function", raise_made, (type(error), args, state), keywords)
         return
-    if holds_staged(error.args) or holds_staged(vars(error)):
+    if holds_staged(held):
         raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
-    error.__traceback__ = error.__context__ = None
+    _forget_where(error)
     recorder.emit("call_function", raise_, (error,), keywords)
+
+
+def _forget_where(error: BaseException | None) -> None:
+    """Let an exception, and its cause, not hold the frames of the capture."""
+    while error is not None:
+        error.__traceback__ = error.__context__ = None
+        error = error.__cause__
 
 
 def last_user_frame(error: BaseException) -> FrameType | None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.unit.trace.agreement import agree
 
 UP, DOWN = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
 
@@ -85,3 +86,98 @@ def test_globals_and_closures() -> None:
     with pytest.raises(ValueError):
         static(DOWN)
     assert (count, total) == (2, 104)
+
+
+# ---- what exceptions say, hold and were caused by
+class OutOfRange(ValueError):
+    def __init__(self, value: Any, limit: float) -> None:
+        self.limit = limit
+        self.value = value
+        super().__init__(f"{value:.2f} is not below {limit}", limit)
+
+
+class Plain(Exception):
+    pass
+
+
+def own_constructor(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise OutOfRange(x.sum().item(), 1.5)
+    return x
+
+
+def holds_a_tensor(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise OutOfRange(x.sum(), 1.5)
+    return x
+
+
+def own_constructor_of_constants(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise OutOfRange(2, 1.5)
+    return x
+
+
+def with_an_attribute(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        error = Plain("low", x.sum().item())
+        error.hint = x * 2  # type: ignore[attr-defined]  # as people write it
+        error.add_note("seen")
+        raise error
+    return x
+
+
+def caused_by_what_was_caught(x: Tensor) -> Tensor:
+    try:
+        if x.sum() < 0:
+            raise KeyError("low")
+    except KeyError as error:
+        raise Plain(f"found {x[0].item()}") from error
+    return x
+
+
+def caused_by_a_constant(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise Plain("low") from KeyError("a cause")
+    return x
+
+
+def caused_by_nothing(x: Tensor) -> Tensor:
+    try:
+        if x.sum() < 0:
+            raise KeyError("low")
+    except KeyError:
+        raise Plain("found") from None
+    return x
+
+
+def told_again(x: Tensor) -> Tensor:
+    try:
+        own_constructor(x)
+    except OutOfRange as error:
+        raise Plain("told: " + "again", str(error)) from error
+    return x
+
+
+def raised_twice(x: Tensor) -> Tensor:
+    try:
+        try:
+            own_constructor(x)
+        finally:
+            x = x + 1
+    except ValueError:
+        x = x * 2
+        raise
+    return x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(own_constructor, holds_a_tensor, own_constructor_of_constants, with_an_attribute, caused_by_what_was_caught),
+        *(caused_by_a_constant, caused_by_nothing, told_again, raised_twice),
+    ],
+)
+def test_exceptions_are_those_of_eager(function: Any) -> None:
+    agree(function, UP, DOWN, UP)
+    agree(function, DOWN, UP, DOWN)

@@ -11,7 +11,7 @@ import stillgraph as sg
 from stillgraph.program.context import Context, current_context
 from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot
 from stillgraph.program.input_spec import InputSpec, as_dtype
-from stillgraph.program.operations import assert_, raise_, raise_text, unbound
+from stillgraph.program.operations import assert_, raise_, raise_made, unbound
 from tests.unit.trace.agreement import P, nodes, program_of
 
 
@@ -143,7 +143,7 @@ def test_raising() -> None:
         assert caught.value is not error
         assert caught.value.args == error.args
     with pytest.raises(KeyError, match="b"):
-        raise_text(KeyError, "b")
+        raise_made(KeyError, ("b",), None)
     with pytest.raises(AssertionError, match="why"):
         assert_(torch.tensor(False), "why", True)
     assert_(torch.tensor(True), "why", True)

@@ -99,8 +99,15 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, An
 
 
 def same_error(expected: BaseException | None, actual: BaseException | None) -> bool:
-    """Whether two exceptions are of one type and say the same."""
-    return type(expected) is type(actual) and str(expected) == str(actual)
+    """Whether two exceptions are of one type, say and hold the same, and were caused by the same."""
+    if expected is None or actual is None:
+        return expected is actual
+    if type(expected) is not type(actual) or str(expected) != str(actual) or len(expected.args) != len(actual.args):
+        return False
+    if expected.__suppress_context__ != actual.__suppress_context__:
+        return False
+    assert_same(vars(expected), vars(actual), "what the exception holds")
+    return same_error(expected.__cause__, actual.__cause__)
 
 
 def state(target: Any) -> dict[str, Any]:
