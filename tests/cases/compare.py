@@ -88,6 +88,18 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     return [part for _, part in walk(value) if isinstance(part, torch.Tensor)]
 
 
+def sharing(value: Any) -> list[tuple[str, str]]:
+    """The places inside ``value`` that hold a list, dict, set or object which an earlier place holds: both paths."""
+    first: dict[int, str] = {}
+    found = []
+    for path, part in walk(value):
+        if children(part) is None or isinstance(part, (tuple, torch.Tensor)):
+            continue
+        if first.setdefault(id(part), path) != path:
+            found.append((first[id(part)], path))
+    return found
+
+
 def brief(value: Any) -> str:
     """A value on one line, for messages."""
     if isinstance(value, torch.Tensor):

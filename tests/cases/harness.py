@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.cases.case import Case
-from tests.cases.compare import assert_same, brief, children, tensors_in, walk
+from tests.cases.compare import assert_same, brief, children, sharing, tensors_in, walk
 
 Args = tuple[Any, ...]
 Convert = Callable[[Any, "list[sg.InputSpec] | None"], Any]
@@ -31,6 +31,7 @@ class Outcome:
 
     value: Any
     returned_arguments: dict[str, str]  # place in the value -> the argument that stands there
+    shared: list[tuple[str, str]]  # places of the value and the arguments that hold one container
     error: BaseException | None
     stdout: str
     arguments: Any
@@ -95,6 +96,7 @@ def observe(case: Case, target: Any, args: Args) -> Outcome:
     return Outcome(
         value=value,
         returned_arguments=_returned_arguments(value, arguments),
+        shared=sharing((value, arguments)),
         error=error,
         stdout=stdout.getvalue(),
         arguments=arguments,
@@ -133,6 +135,7 @@ def _assert_same_outcome(expected: Outcome, actual: Outcome) -> None:
     assert actual.returned_arguments == expected.returned_arguments, (
         f"arguments returned as they are: {actual.returned_arguments}, eager {expected.returned_arguments}"
     )
+    assert actual.shared == expected.shared, f"one container in two places: {actual.shared}, eager {expected.shared}"
     assert actual.stdout == expected.stdout, f"prints {actual.stdout!r}, eager {expected.stdout!r}"
     assert_same(expected.arguments, actual.arguments, "after the call, arguments")
     assert_same(expected.attributes, actual.attributes, "after the call, attributes")

@@ -164,13 +164,14 @@ class Joiner:
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
         build = self._once(left, right, build)
-        if not (self.is_older(left) or self.is_older(right)):
+        older = (self.is_older(left), self.is_older(right))
+        if not any(older):
             return build
         flag = self._take_flag(place)
 
         def build_from_outer(outs: Sequence[Any]) -> Any:
             joined = build(outs)
-            self.recorder.stands_for(Origin(joined, outs[flag], left, right))
+            self.recorder.stands_for(Origin(joined, outs[flag], left, right, older))
             return joined
 
         return build_from_outer

@@ -52,12 +52,13 @@ def current() -> Recorder | None:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """A joined container that stands for an object of the caller's on one path: which one, by the staged ``flag``."""
+    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``."""
 
     joined: Any
     flag: Any
     left: Any
     right: Any
+    older: tuple[bool, bool]  # whether the left, and the right, was there before
 
 
 class Recorder(TorchFunctionMode):

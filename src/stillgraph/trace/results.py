@@ -95,11 +95,9 @@ class Results:
         return Constant(None) if element is None else self.template(element.value)
 
     def _choose_origin(self, origin: Origin) -> Template:
-        """The caller's own object on the path that left it alone, else a fresh one."""
-        if self.finder.find(origin.left) is None and self.finder.find(origin.right) is None:
-            return self._fresh(origin.joined)
-        sides = [self.finder.find(side) for side in (origin.left, origin.right)]
-        left, right = (self._fresh(origin.joined) if source is None else Same(source) for source in sides)
+        """The very object from before on the path that left it in its place, else a fresh one."""
+        sides = zip((origin.left, origin.right), origin.older)
+        left, right = (self.template(side) if older else self._fresh(origin.joined) for side, older in sides)
         return Choice(self._output(origin.flag), left, right)
 
     def _fresh(self, value: Any) -> Template:

@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 import stillgraph as sg
 from stillgraph.program.program import Program
 from stillgraph.trace.symbolic import is_fake
-from tests.cases.compare import assert_same, tensors_in
+from tests.cases.compare import assert_same, sharing, tensors_in
 
 P = torch.tensor([1.0, 2.0, 3.0])
 N = -P
@@ -94,6 +94,7 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, An
         "grad mode": mode,
         "gradients": [tensor.grad for tensor in given],
         "random numbers": noise,
+        "containers twice": sharing((value, args)),
         "arguments returned": [any(out is tensor for tensor in tensors_in(args)) for out in tensors_in(value)],
     }
 
