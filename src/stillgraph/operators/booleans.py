@@ -173,6 +173,8 @@ def in_(item: Any, container: Any) -> Any:
         return item.either(lambda v: in_(v, container))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
+    if entries.is_staged_key(container, item):
+        return entries.has(capture, container, item)
     if isinstance(container, (dict, set)):
         known = find(container, item)
         return item in container if known is None else known.present

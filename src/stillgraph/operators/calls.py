@@ -270,9 +270,11 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
+    capture = session()
+    assert capture is not None
+    if isinstance(receiver, dict) and method.__name__ == "get" and entries.is_staged_key(receiver, args[0]):
+        return entries.get(capture, receiver, *args)
     if container_of(receiver) is not None:
-        capture = session()
-        assert capture is not None
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
         _refuse_spread(method, args)

@@ -1,4 +1,4 @@
-"""Comprehensions with one ``for``."""
+"""Comprehensions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ from stillgraph.trace.unjoined import Unjoined
 Element = Callable[[Any], Any]
 
 
-def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
+def _run(iterable: Any, element: Element, test: Element | None, flat: bool) -> list[Any]:
     """The elements; a list of unknown length where only the run knows how many there are."""
     capture = session()
     if capture is None:
-        return [element(item) for item in iterable if test is None or test(item)]
+        found = [element(item) for item in iterable if test is None or test(item)]
+        return [each for inner in found for each in inner] if flat else found
     result: list[Any] = []
 
     def append(item: Any) -> None:
         value = element(item)
         note_contents(result)
-        result.append(value)
+        if flat:
+            result.extend(value)
+        else:
+            result.append(value)
 
     def one(item: Any) -> None:
         known = True if test is None else truth(capture, test(item))
@@ -52,26 +56,26 @@ def _run(iterable: Any, element: Element, test: Element | None) -> list[Any]:
     return result
 
 
-def _known(iterable: Any, element: Element, test: Element | None) -> list[Any]:
+def _known(iterable: Any, element: Element, test: Element | None, flat: bool) -> list[Any]:
     """As `_run`, for what must have a known length."""
-    items = _run(iterable, element, test)
+    items = _run(iterable, element, test, flat)
     if is_spread(items):
         raise refuse("SG206", "a comprehension whose length only the run knows", location=here())
     return items
 
 
-def list_of(iterable: Any, element: Element, test: Element | None = None) -> list[Any]:
-    """``[element(x) for x in iterable if test(x)]``."""
+def list_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> list[Any]:
+    """``[element(x) for x in iterable if test(x)]``; ``[*element(x) …]``, as it were, if ``flat``."""
     if isinstance(iterable, Unjoined):
-        return iterable.either(lambda v: list_of(v, element, test))  # type: ignore[no-any-return]
-    return _run(iterable, element, test)
+        return iterable.either(lambda v: list_of(v, element, test, flat))  # type: ignore[no-any-return]
+    return _run(iterable, element, test, flat)
 
 
-def set_of(iterable: Any, element: Element, test: Element | None = None) -> set[Any]:
+def set_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> set[Any]:
     """``{element(x) for x in iterable if test(x)}``."""
-    return set(_known(iterable, element, test))
+    return set(_known(iterable, element, test, flat))
 
 
-def dict_of(iterable: Any, element: Element, test: Element | None = None) -> dict[Any, Any]:
+def dict_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> dict[Any, Any]:
     """``{key: value for x in iterable if test(x)}``, ``element`` giving ``(key, value)``."""
-    return dict(_known(iterable, element, test))
+    return dict(_known(iterable, element, test, flat))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 from collections.abc import Callable, ItemsView, ValuesView
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import select
+from stillgraph.operators.picking import pick
 from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import ContentsPlace, replace_contents
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.staging import branch
 
@@ -24,6 +26,49 @@ def contains(container: Any, item: Any) -> Any:
         raise refuse("SG211", "a value is looked for in such a dict", location=here())
     key = find(getattr(container, "mapping", container), item)
     return item in container if key is None else key.present
+
+
+# ---- a key that is a number which only the run knows
+def is_staged_key(container: Any, key: Any) -> bool:
+    """Whether a key has to be looked for in the run: among keys that are all numbers."""
+    return (
+        isinstance(container, (dict, set, frozenset))
+        and isinstance(key, (StagedInt, StagedBool))
+        and all(isinstance(each, (int, float)) for each in container)
+    )
+
+
+def has(capture: Session, container: Any, key: Any) -> Any:
+    """``key in container``, for a staged key."""
+    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(container), key), {}))
+
+
+def look_up(capture: Session, container: dict[Any, Any], key: Any) -> Any:
+    """``container[key]``, for a staged key: raises ``KeyError`` in the run where there is none.
+
+    Raises:
+        CaptureError: the values have no join.
+    """
+
+    def missing() -> Exit | None:
+        raise KeyError(key)
+
+    branch(capture, has(capture, container, key), lambda: None, missing, (), ())
+    return _picked(capture, container, key)
+
+
+def _picked(capture: Session, container: dict[Any, Any], key: Any) -> Any:
+    keys = list(container)
+    index = capture.fresh_result(int, capture.emit("call_function", operator.indexOf, (keys, key), {}))
+    return pick(capture, list(container.values()), index)
+
+
+def get(capture: Session, container: dict[Any, Any], key: Any, default: Any = None) -> Any:
+    """``container.get(key, default)``, for a staged key."""
+    if not container:
+        return default
+    there = has(capture, container, key)
+    return select(capture, there, lambda: _picked(capture, container, key), lambda: default)
 
 
 # ---- one key

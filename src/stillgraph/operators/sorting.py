@@ -12,7 +12,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.numbers import known_or_list
-from stillgraph.operators.stores import note_contents, pick
+from stillgraph.operators.picking import pick
+from stillgraph.operators.stores import note_contents
 from stillgraph.program.operations import sort_order
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.frames import here

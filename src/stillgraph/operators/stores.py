@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -13,21 +13,19 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
+from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Source
-from stillgraph.program.types import JoinFailure, join_types
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.containers import split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here
-from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Unjoined, is_leaf
+from stillgraph.trace.unjoined import Unjoined
 
 CONTAINERS = (list, dict, set, collections.deque)
 
@@ -211,6 +209,8 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(target, collections.defaultdict):
         note_contents(target)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):
+        if entries.is_staged_key(target, key):
+            return entries.look_up(capture, target, key)
         known = find(target, key)
         if known is not None:
             return entries.at(capture, target, known)
@@ -227,39 +227,6 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     if not elements:
         raise refuse("SG203", "an empty list is indexed by a number that only the run knows", location=here())
     return pick(capture, elements, key)
-
-
-def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
-    """The element at an index that only the run knows: tensors or numbers of one type, or tuples of such.
-
-    Raises:
-        CaptureError: the elements have no join. Lists among them would lose their identity.
-    """
-    first = elements[0]
-    if all(is_leaf(element) for element in elements):
-        return _pick_leaf(capture, elements, key)
-    if all(same_constant(first, element) for element in elements[1:]):
-        return first
-    parts = [split(element) if isinstance(element, tuple) else None for element in elements]
-    if any(p is None or p.type is not type(first) or p.context != parts[0].context for p in parts):  # type: ignore[union-attr]
-        raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
-    columns = zip(*(p.children for p in parts if p is not None))
-    assert parts[0] is not None
-    return parts[0].rebuild([pick(capture, column, key) for column in columns])
-
-
-def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
-    type_ = capture.type_of(elements[0])
-    try:
-        for element in elements[1:]:
-            type_ = join_types(type_, capture.type_of(element))
-    except JoinFailure as failure:
-        raise refuse(failure.code, failure.message, location=here()) from failure
-    value = capture.instantiate(type_)
-    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
-    node.meta["val"] = capture.to_fake(value)
-    capture.region.define(value, node)
-    return value
 
 
 def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:

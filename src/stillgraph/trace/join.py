@@ -269,14 +269,17 @@ class Joiner:
         return type_
 
 
-def wants_columns(left: Parts, right: Parts) -> bool:
-    """Whether two lists (tuples, deques) can only be joined by their elements, for want of one known length."""
+def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
+    """Whether two lists (tuples, deques) can only be joined by their elements, for want of one known length.
+
+    Two paths may leave tuples of different lengths behind (see `Unjoined`); a loop cannot carry them so.
+    """
     if left.type is not right.type or left.type not in (list, tuple, collections.deque):
         return False
     if len(left.children) == len(right.children) and all(a is b for a, b in zip(left.children, right.children)):
         return False
     known = not has_spread((*left.children, *right.children))
-    if known and (left.type is not list or len(left.children) == len(right.children)):
+    if known and (len(left.children) == len(right.children) or (left.type is not list and not in_loop)):
         return False
     if left.type is collections.deque and (left.context, right.context) != (None, None):
         raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")

@@ -120,7 +120,7 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
-    if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts):
+    if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
         return _widen_list(joiner, _listed(joiner, state, parts), after, place)
     if parts is not None and is_keyed(parts) and parts.type is state.parts.type:
         state = _covering(state, parts)

@@ -25,6 +25,9 @@ class NumberRecorder(Protocol):
     def number_demanded(self, number: Any, what: str) -> Any:
         """Python demands a concrete value: give one, or raise."""
 
+    def repeated(self, items: Any, count: Any) -> Any:
+        """A list or tuple as often as only the run knows."""
+
 
 class Staged:
     """What only the run knows, and no tensor stands for."""
@@ -82,16 +85,21 @@ class StagedNumber(Staged):
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not is_number(other):
-            return NotImplemented
+            return _repeated(self, other) if function is operator.mul else NotImplemented
         return self.recorder.number_operation(function, (self, other))
 
     return method
 
 
+def _repeated(count: Any, items: Any) -> Any:
+    """``items * count``, for a list or tuple."""
+    return count.recorder.repeated(items, count) if type(items) in (list, tuple) else NotImplemented
+
+
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not is_number(other):
-            return NotImplemented
+            return _repeated(self, other) if function is operator.mul else NotImplemented
         return self.recorder.number_operation(function, (other, self))
 
     return method

@@ -335,6 +335,10 @@ class Recorder(TorchFunctionMode):
         node = self.emit("call_function", function, args, {})
         return self.number(result, node)
 
+    def repeated(self, items: Any, count: Any) -> Any:
+        """``items * count``, for a list or tuple and a staged number."""
+        return items * int(self.number_demanded(count, "index"))
+
     def number_demanded(self, number: Any, what: str) -> Any:
         """Python demands the value of a staged number."""
         return self._demanded(number, what)

@@ -13,6 +13,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.program import Split
 from stillgraph.trace.arms import frame_in_try
@@ -28,6 +29,7 @@ from stillgraph.trace.frames import (
     location_of,
 )
 from stillgraph.trace.journal import Place
+from stillgraph.trace.lists import Spread, mutable_parts
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
@@ -36,7 +38,7 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.spreads import is_spread, torch_call
+from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined, is_lost
 
@@ -183,6 +185,16 @@ class Session(Recorder):
         exit = branch(self, flag, lambda: given(True), lambda: given(False), (), ())
         assert exit is not None
         return exit.value
+
+    def repeated(self, items: Any, count: Any) -> Any:
+        """As `Recorder.repeated`: a list whose length only the run knows."""
+        if not items or not isinstance(count, StagedInt):
+            return super().repeated(items, count) if items else type(items)()
+        spread = as_spread(self, items)
+        if any(True for item in items if type(item) is not Spread for _ in mutable_parts(spread.element, item)):
+            message = "a list of one and the same object is made, as often as the run says"
+            raise refuse("SG210", message, location=here())
+        return type(items)([each(self, spread, operations.repeated, count)])
 
     @property
     def in_arm(self) -> bool:

@@ -530,3 +530,29 @@ def test_refused(function: Any, code: str) -> None:
 
 def test_the_program_shows_it() -> None:
     assert "or nothing" in str(program_of(returned, UP))
+
+
+# ---- keys that are numbers which only the run knows
+def looked_up(x: Tensor) -> Any:
+    k = int((x > 0).sum())
+    table = {0: x, 1: x + 1, 4: x + 2, 2: x * 5}
+    names = {True: 1.5, False: 2.5}
+    return table[k], names[bool(x[0] > 0)], k in table, k in {2, 3}, k not in frozenset((0, 9)), table.get(k, x)
+
+
+def looked_up_in_vain(x: Tensor) -> Any:
+    k = int((x > 0).sum())
+    return {0: 1, 2: 3}.get(k, -1), {0: x, 2: x + 1}.get(k), {0: x, 2: x + 1}[k]
+
+
+def looked_up_in_vain_and_caught(x: Tensor) -> Any:
+    try:
+        return {0: (x, 1), 2: (x + 1, 2)}[int((x > 0).sum())]
+    except KeyError:
+        return (x, 0)
+
+
+@pytest.mark.parametrize("function", [looked_up, looked_up_in_vain, looked_up_in_vain_and_caught])
+def test_staged_keys(function: Any) -> None:
+    agree(function, *CALLS)
+    agree(function, *reversed(CALLS))

@@ -567,3 +567,35 @@ def test_a_library_never_sees_a_spread() -> None:
         return rotate_left(powers(x), 1)
 
     agree(function, P / 100, N)
+
+
+# ---- as often as the run says
+def repeated(x: Tensor) -> Any:
+    n = int((x > 0).sum())
+    zeros, pairs, none = [0] * n, ((x, 1.5),) * n, [] * n
+    if n > 1:
+        zeros[1] = 7
+    return zeros, pairs, none, n * [x], len(zeros), [1, 2] * (n - 5)
+
+
+def grown_tuple(x: Tensor) -> Any:
+    t: tuple[Tensor, ...] = ()
+    while 0 < x.abs().sum() < 30:
+        t = (*t, x)
+        x = x * 2
+    for value in t:
+        x = x + value
+    return t, len(t), x, t[:1]
+
+
+def one_object_often(x: Tensor) -> Any:
+    return [[]] * int((x > 0).sum())
+
+
+@pytest.mark.parametrize("function", [repeated, grown_tuple])
+def test_as_often_as_the_run_says(function: Any) -> None:
+    agree(function, *CALLS)
+
+
+def test_one_object_often() -> None:
+    assert refusal(one_object_often, P).reason.code == "SG210"

@@ -106,12 +106,13 @@ def del_item(owner, key):
     del owner[key]
 
 
-def list_of(iterable, element, condition=None):
-    return [element(each) for each in iterable if condition is None or condition(each)]
+def list_of(iterable, element, condition=None, flat=False):
+    found = [element(each) for each in iterable if condition is None or condition(each)]
+    return [each for inner in found for each in inner] if flat else found
 
 
-def set_of(iterable, element, condition=None):
-    return {element(each) for each in iterable if condition is None or condition(each)}
+def set_of(iterable, element, condition=None, flat=False):
+    return set(list_of(iterable, element, condition, flat))
 
 
 def try_(body, handlers, orelse=None, cleanup=None, **places):
@@ -142,13 +143,8 @@ def generator_of(iterable, element, condition=None):
     return (element(each) for each in iterator if condition is None or condition(each))
 
 
-def dict_of(iterable, entry, condition=None):
-    made = {}
-    for each in iterable:
-        if condition is None or condition(each):
-            key, value = entry(each)
-            made[key] = value
-    return made
+def dict_of(iterable, entry, condition=None, flat=False):
+    return dict(list_of(iterable, entry, condition, flat))
 
 
 def set_global(namespace, name, value):

@@ -1,9 +1,10 @@
-"""Comprehensions with one `for`.
+"""Comprehensions.
 
 Before::
 
     [f(x) for x in xs if x > 0]
     {k: v for k, v in pairs}
+    [x * y for x in xs for y in f(x)]
 
 After::
 
@@ -13,15 +14,17 @@ After::
         k, v = value_1
         return (k, v)
     dict_of(pairs, entry_1)
+    list_of(xs, lambda x: list_of(call(f, x), lambda y: x * y), flat=True)
 
 A generator expression becomes `generator_of(xs, …)`, which runs as late as it does.
 
-Others stay Python: several `for`s, an assignment by `:=` (it belongs to the
-function around), and variables that a lambda captures (all of them would see the last value).
+Others stay Python: a generator with several `for`s, a `for` that uses what a later one binds, an assignment by `:=` (it
+belongs to the function around), and variables that a lambda captures (all of them would see the last value).
 """
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 
 from stillgraph.source import build
@@ -37,20 +40,54 @@ _OPERATORS: dict[type[ast.expr], str] = {ast.ListComp: "list_of", ast.SetComp: "
 def comprehension(node: Comprehension, to: Rewriter) -> ast.expr:
     if not _converts(node, to):
         return _plain(node, to)
-    loop = node.generators[0]
-    args = [to.expr(loop.iter), _element(node, to)]
+    return _from(0, node, to)
+
+
+def _from(position: int, node: Comprehension, to: Rewriter) -> ast.expr:
+    """What the `for`s of a comprehension give from one on: all but the last give several elements each time."""
+    loop = node.generators[position]
+    last = position == len(node.generators) - 1
+    iterable = to.expr(loop.iter)
+    if last:
+        part = _element(node)
+        stem = "entry" if isinstance(node, ast.DictComp) else "element"
+        args = [iterable, _function(loop.target, lambda: to.expr(part), part, stem, node, to)]
+    else:
+        args = [iterable, _function(loop.target, lambda: _from(position + 1, node, to), loop.iter, "inner", node, to)]
     if loop.ifs:
-        args.append(_function(loop.target, _test(loop.ifs), "condition", node, to))
-    return to.op(_OPERATORS[type(node)], args, node)
+        test = _test(loop.ifs)
+        args.append(_function(loop.target, lambda: to.expr(test), test, "condition", node, to))
+    name = _OPERATORS[type(node)] if position == 0 else "list_of"
+    return to.op(name, args, node, [] if last else [build.keyword("flat", build.constant(True, node))])
 
 
 def _converts(node: Comprehension, to: Rewriter) -> bool:
-    loop = node.generators[0]
-    if len(node.generators) > 1 or loop.is_async or to.scope_of(node).captured:
+    if len(node.generators) > 1 and isinstance(node, ast.GeneratorExp):
         return False
-    if not isinstance(loop.target, ast.Name) and (to.frame.prelude is None or not _unpacks_names(loop.target)):
+    if any(loop.is_async for loop in node.generators) or to.scope_of(node).captured:
+        return False
+    for loop in node.generators:
+        if not isinstance(loop.target, ast.Name) and (to.frame.prelude is None or not _unpacks_names(loop.target)):
+            return False
+    if _reads_ahead(node.generators):
         return False
     return not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)) and to.can_defer(node)
+
+
+def _reads_ahead(loops: list[ast.comprehension]) -> bool:
+    """Whether a `for` uses what it or a later one binds: Python finds the value of the round before there."""
+    bound: set[str] = set()
+    for position, loop in reversed(list(enumerate(loops))):
+        if any(_names(test) & bound for test in loop.ifs):
+            return True
+        bound |= _names(loop.target)
+        if position > 0 and _names(loop.iter) & bound:
+            return True
+    return False
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def _unpacks_names(target: ast.expr) -> bool:
@@ -61,26 +98,25 @@ def _unpacks_names(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
-def _element(node: Comprehension, to: Rewriter) -> ast.expr:
-    target = node.generators[0].target
+def _element(node: Comprehension) -> ast.expr:
     if isinstance(node, ast.DictComp):
-        entry = ast.Tuple([node.key, node.value], ast.Load(), **build.span(node.key))
-        return _function(target, entry, "entry", node, to)
-    return _function(target, node.elt, "element", node, to)
+        return ast.Tuple([node.key, node.value], ast.Load(), **build.span(node.key))
+    return node.elt
 
 
 def _test(tests: list[ast.expr]) -> ast.expr:
     return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests, **build.span(tests[0]))
 
 
-def _function(target: ast.expr, body: ast.expr, stem: str, node: Comprehension, to: Rewriter) -> ast.expr:
+def _function(target: ast.expr, make: Callable[[], ast.expr], at: ast.expr, stem: str,
+              node: Comprehension, to: Rewriter) -> ast.expr:
     """A function of one item."""
     outer, to.name_scope = to.name_scope, to.scope_of(node)
     try:
         if isinstance(target, ast.Name):
-            return to.defer(lambda: to.expr(body), body, stem, [target.id])
+            return to.defer(make, at, stem, [target.id])
         value = to.names.fresh("value")
-        return to.defer(lambda: to.expr(body), body, stem, [value], unpack=(target, value))
+        return to.defer(make, at, stem, [value], unpack=(target, value))
     finally:
         to.name_scope = outer
 

@@ -1,0 +1,49 @@
+"""One of several values, at an index that only the run knows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.types import JoinFailure, join_types
+from stillgraph.trace.containers import split
+from stillgraph.trace.frames import here
+from stillgraph.trace.join import same_constant
+from stillgraph.trace.numbers import StagedInt
+from stillgraph.trace.session import Session
+from stillgraph.trace.unjoined import is_leaf
+
+
+def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
+    """The element at an index that only the run knows: tensors or numbers of one type, or tuples of such.
+
+    Raises:
+        CaptureError: the elements have no join. Lists among them would lose their identity.
+    """
+    first = elements[0]
+    if all(is_leaf(element) for element in elements):
+        return _pick_leaf(capture, elements, key)
+    if all(same_constant(first, element) for element in elements[1:]):
+        return first
+    parts = [split(element) if isinstance(element, tuple) else None for element in elements]
+    if any(p is None or p.type is not type(first) or p.context != parts[0].context for p in parts):  # type: ignore[union-attr]
+        raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
+    columns = zip(*(p.children for p in parts if p is not None))
+    assert parts[0] is not None
+    return parts[0].rebuild([pick(capture, column, key) for column in columns])
+
+
+def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
+    type_ = capture.type_of(elements[0])
+    try:
+        for element in elements[1:]:
+            type_ = join_types(type_, capture.type_of(element))
+    except JoinFailure as failure:
+        raise refuse(failure.code, failure.message, location=here()) from failure
+    value = capture.instantiate(type_)
+    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
+    node.meta["val"] = capture.to_fake(value)
+    capture.region.define(value, node)
+    return value
