@@ -192,7 +192,8 @@ class Cover:
 
     keys: tuple[Any, ...]
     ranked: bool  # with ranks, because the keys have no one order
-    entries: frozenset[int]  # the positions of those that one of the two may lack
+    entries: frozenset[int]  # the positions of those keys of a dict that are to be entries
+    is_unknown: bool = False  # whether one of the two may lack what the other has
 
     def of(self, parts: Parts) -> Parts:
         """One of the two, with children for all the keys."""
@@ -234,7 +235,9 @@ def cover(first: Parts, second: Parts) -> Cover:
     ranked = merged is None and first.type is not set
     keys = merged if merged is not None else [*left, *(key for key in right if key not in sides[0])]
     entries = (i for i, k in enumerate(keys) if ranked or any(isinstance(side.get(k, ABSENT), Entry) for side in sides))
-    return Cover(tuple(keys), ranked, frozenset(entries))
+    is_unknown = first.type is set and any(side.get(key) is not True for side in sides for key in keys)
+    found = frozenset(entries)
+    return Cover(tuple(keys), ranked, found, is_unknown or bool(found))
 
 
 def _has_ranks(parts: Parts) -> bool:

@@ -129,6 +129,8 @@ class Joiner:
             raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
         if is_keyed(first):
             both = cover(first, second)
+            if both.is_unknown:
+                self.recorder.before_unknown_length()
             first, second = both.of(first), both.of(second)
         if first.context != second.context:
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")

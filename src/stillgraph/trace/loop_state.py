@@ -123,7 +123,7 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
         return _widen_list(joiner, _listed(joiner, state, parts), after, place)
     if parts is not None and is_keyed(parts) and parts.type is state.parts.type:
-        state = _covering(state, parts)
+        state = _covering(joiner, state, parts)
         parts = like(state, parts)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
         raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
@@ -132,9 +132,11 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
 
 
-def _covering(state: Tree, after: Parts) -> Tree:
+def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     """The state of a dict or set with children for the keys that an iteration leaves too."""
     both = cover(replace(state.parts, children=tuple(map(_as_child, state.children))), after)
+    if both.is_unknown:
+        joiner.recorder.before_unknown_length()
     mine = dict(zip(state.parts.context, state.children))
     if after.type is set:
         children = [mine.get(key, Fixed(False)) for key in both.keys]

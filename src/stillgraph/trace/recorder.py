@@ -127,8 +127,8 @@ class Recorder(TorchFunctionMode):
         """To be called before an operation is recorded that may raise when the program runs."""
         self.before_raise(None)
 
-    def before_list(self) -> None:
-        """To be called before a list of unknown length is made."""
+    def before_unknown_length(self) -> None:
+        """To be called before a list, dict or set is made of which only the run knows the length."""
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
@@ -380,7 +380,7 @@ class Recorder(TorchFunctionMode):
     def instantiate(self, type_: Type) -> Any:
         """A fresh staged value of a type; the caller defines its node."""
         if isinstance(type_, ListType):
-            self.before_list()
+            self.before_unknown_length()
             return StagedList(type_)
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)

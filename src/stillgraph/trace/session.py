@@ -251,7 +251,7 @@ class Session(Recorder):
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
 
-    def before_list(self) -> None:
+    def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)

@@ -83,7 +83,7 @@ def test_containers_are_carried_by_their_leaves(joiner: Joiner) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("a", "b"), ((1,), (1, 2)), ([1], (1,)), (1, (1,)), ({"a": 1}, collections.OrderedDict(a=1)), (1, "a")],
+    [("a", "b"), ((1,), ("a", 2)), ([1], (1,)), (1, (1,)), ({"a": 1}, collections.OrderedDict(a=1)), (1, "a")],
 )
 def test_what_changes_its_kind_cannot_be_carried(joiner: Joiner, before: Any, after: Any) -> None:
     with pytest.raises(JoinFailure):
