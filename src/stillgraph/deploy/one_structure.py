@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, value_of
 from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Output, Same, Template
+from stillgraph.program.outputs import Choice, Constant, Container, Instance, Maybe, Output, Same, Template
 from stillgraph.program.program import Program
 from stillgraph.program.types import show_shape
 
@@ -28,17 +29,22 @@ def one_structure(program: Program) -> Program:
     Raises:
         ExportError: two paths return different structures, dtypes or numbers of dimensions.
     """
-    if not isinstance(_choice_in(program.result), Choice):
+    kinds = {type(template) for template in _templates(program.result)}
+    if Maybe in kinds:
+        message = "the result is a dict or set that has a key on some paths only"
+        raise refuse("SG401", message, location=program.location)
+    if Choice not in kinds:
         return program
     fresh = copied(program)
     settle = _Settle(fresh)
     return replace(fresh, result=settle.template(fresh.result))
 
 
-def _choice_in(template: Template) -> Choice | None:
-    if isinstance(template, Choice):
-        return template
-    return next((found for child in _children(template) if (found := _choice_in(child)) is not None), None)
+def _templates(template: Template) -> Iterator[Template]:
+    """A template and all those in it, down to what is chosen."""
+    yield template
+    for child in _children(template):
+        yield from _templates(child)
 
 
 def _children(template: Template) -> tuple[Template, ...]:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -155,8 +155,8 @@ def _container(data: Json, children: list[Any]) -> Any:
         return children
     if kind is not None and hasattr(kind, "_fields"):
         return kind(*children)
-    if kind is not None and (kind is OrderedDict or pytree.is_namedtuple_class(kind)):
-        return kind(zip(keys, children))
+    if kind in (OrderedDict, Counter):
+        return kind(dict(zip(keys, children)))
     if kind is not None and kind in pytree.SUPPORTED_NODES and kind is not dict:
         return _unflatten(kind, keys, children)
     return dict(zip(keys, children))

@@ -29,6 +29,9 @@ def contains(container: Any, item: Any) -> Any:
 
 
 # ---- a key that is a number which only the run knows
+_FEW = 32  # so many keys are compared one by one, which every lowering can do
+
+
 def is_staged_key(container: Any, key: Any) -> bool:
     """Whether a key has to be looked for in the run: among keys that are all numbers."""
     return (
@@ -40,7 +43,9 @@ def is_staged_key(container: Any, key: Any) -> bool:
 
 def has(capture: Session, container: Any, key: Any) -> Any:
     """``key in container``, for a staged key."""
-    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(container), key), {}))
+    if len(container) > _FEW:
+        return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(container), key), {}))
+    return functools.reduce(operator.or_, (key == each for each in container), False)
 
 
 def look_up(capture: Session, container: dict[Any, Any], key: Any) -> Any:
@@ -59,7 +64,10 @@ def look_up(capture: Session, container: dict[Any, Any], key: Any) -> Any:
 
 def _picked(capture: Session, container: dict[Any, Any], key: Any) -> Any:
     keys = list(container)
-    index = capture.fresh_result(int, capture.emit("call_function", operator.indexOf, (keys, key), {}))
+    if len(keys) > _FEW:
+        index = capture.fresh_result(int, capture.emit("call_function", operator.indexOf, (keys, key), {}))
+    else:
+        index = sum(position * (key == each) for position, each in enumerate(keys))
     return pick(capture, list(container.values()), index)
 
 

@@ -209,7 +209,7 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(target, collections.defaultdict):
         note_contents(target)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):
-        if entries.is_staged_key(target, key):
+        if target and entries.is_staged_key(target, key):
             return entries.look_up(capture, target, key)
         known = find(target, key)
         if known is not None:

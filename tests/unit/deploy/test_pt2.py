@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict, namedtuple
+from collections import Counter, OrderedDict, namedtuple
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,7 @@ def results(x: Tensor, kind: str = "dict") -> Any:
         "pair": Pair(y, 2.5),
         "point": Point(y, True),
         "ordered": OrderedDict(first=y),
+        "counter": Counter("aab"),
         "none": None,
         "number": 7,
         "twice": [y, y],
@@ -113,7 +114,7 @@ def results(x: Tensor, kind: str = "dict") -> Any:
     return made[kind]
 
 
-@pytest.mark.parametrize("kind", ["dict", "pair", "point", "ordered", "none", "number", "twice", "nan"])
+@pytest.mark.parametrize("kind", ["dict", "pair", "point", "ordered", "counter", "none", "number", "twice", "nan"])
 def test_the_structure_of_results(kind: str, tmp_path: Path) -> None:
     save(results, tmp_path / "results.pt2", (X, kind))
     loaded = load(tmp_path / "results.pt2")
@@ -248,6 +249,13 @@ def lengths(x: Tensor) -> Any:
     return x
 
 
+def keys(x: Tensor) -> Any:
+    found = {"x": x}
+    if x.sum() > 0:
+        found["more"] = x * 2
+    return [found]
+
+
 def dtypes(x: Tensor) -> Tensor:
     if x.sum() > 0:
         return x
@@ -262,7 +270,12 @@ def ranks(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("function", "phrase"),
-    [(lengths, "outputs differ in structure"), (dtypes, "outputs differ in dtype"), (ranks, "Shape Join Failed")],
+    [
+        (lengths, "outputs differ in structure"),
+        (keys, "a key on some paths only"),
+        (dtypes, "outputs differ in dtype"),
+        (ranks, "Shape Join Failed"),
+    ],
 )
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
 def test_results_of_different_structure_are_refused(function: Any, phrase: str, suffix: str, tmp_path: Path) -> None:
