@@ -141,15 +141,21 @@ _ALL = (
     ),
     Reason(
         "SG305",
-        "mutation in an arm",
-        "Python state was changed in a way that cannot be made part of a branch or loop.",
-        "Assign to local variables inside the branch or loop, and store them afterwards.",
+        "state outside the program",
+        "Python state is changed, or drawn from, in a way that cannot be made part of the program.",
+        "Assign to local variables inside the branch or loop and store them afterwards; draw with torch.random.",
     ),
     Reason(
         "SG306",
         "iterator or closure leaves the program",
         "What is returned would have to run Python on values that only the program has.",
         "Return the values themselves: a list, or the result of the function.",
+    ),
+    Reason(
+        "SG307",
+        "the capture fails",
+        "The capture raises an error that eager PyTorch does not raise for the same call.",
+        "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
     ),
     # ---- SG4xx: deploy
     Reason(

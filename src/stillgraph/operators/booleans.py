@@ -48,7 +48,10 @@ def _chain(value: Any, rest: tuple[Callable[[], Any], ...], stop_at: bool) -> An
     def stop() -> Any:
         return value
 
-    return select(capture, known, stop, go_on) if stop_at else select(capture, known, go_on, stop)
+    result = select(capture, known, stop, go_on) if stop_at else select(capture, known, go_on, stop)
+    if isinstance(result, (StagedBool, torch.Tensor)):
+        capture.implies(result, not stop_at, known)
+    return result
 
 
 def not_(value: Any) -> Any:
@@ -60,7 +63,7 @@ def not_(value: Any) -> Any:
     assert capture is not None
     if isinstance(known, torch.Tensor):
         return capture.fresh_result(bool, capture.emit("call_function", operator.not_, (known,), {}))
-    return capture.number_operation(operator.not_, (known,))
+    return capture.opposite(known)
 
 
 def is_none(value: Any) -> Any:

@@ -265,6 +265,12 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+    if isinstance(receiver, str) and method.__name__ == "join":
+        parts = list(known_or_list(args[0]))
+        chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
+        if chosen is not None:
+            return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
+        args = (parts,)
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None

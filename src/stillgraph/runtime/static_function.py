@@ -107,7 +107,7 @@ class StaticFunction(Generic[P, R]):
         except Exception as error:
             self._function(*args, **kwargs)
             message = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
-            raise refuse("SG305", message) from error
+            raise refuse("SG307", message) from error
         return cast(R, self._run(call, inputs, args, kwargs))
 
     @staticmethod

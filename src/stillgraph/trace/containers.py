@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import gc
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
@@ -65,6 +66,26 @@ def split(value: Any) -> Parts | None:
     if kind is Exit or (dataclasses.is_dataclass(kind) and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
+
+
+def instance_parts(value: Any) -> Parts | None:
+    """The parts of an object of a class of the user's that two paths make: its attributes; None for any other object.
+
+    Only a join asks for them: an object from before the paths stays the object that it is.
+    """
+    kind: Any = type(value)
+    ordinary = kind.__new__ is object.__new__ and isinstance(getattr(kind, "__init__", None), (FunctionType, _SLOT))
+    if not ordinary or any("__slots__" in vars(base) for base in kind.__mro__[:-1]) or _is_foreign(kind.__module__):
+        return None
+    return _split_instance(value)
+
+
+_SLOT = type(object.__init__)
+
+
+def _is_foreign(module: str) -> bool:
+    root = module.partition(".")[0]
+    return (root in sys.stdlib_module_names and root != "__main__") or root in ("torch", "numpy", "stillgraph")
 
 
 def _names(keys: tuple[Any, ...]) -> tuple[str, ...]:

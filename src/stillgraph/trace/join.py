@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from stillgraph.program.types import (
     optional,
 )
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.containers import Parts, holds_staged, split
+from stillgraph.trace.containers import Parts, holds_staged, instance_parts, split
 from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING
@@ -78,8 +79,10 @@ class Joiner:
     pairs: list[Pair] = field(default_factory=list)
     allow_unjoined: bool = True
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
+    when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
     _flag: int | None = None
+    _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _joined: dict[tuple[int, int], Build] = field(default_factory=dict)  # mutable containers that met before
     _partners: dict[tuple[int, int], int] = field(default_factory=dict)  # (side, container): what it met
     _apart: set[int] = field(default_factory=set)  # containers with two names on one path that are two on the other
@@ -138,11 +141,23 @@ class Joiner:
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
-        known = self._joined.get((id(left), id(right)))
-        if known is not None:
-            return known
-        builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
+        pair = (id(left), id(right))
+        if pair in self._joined:
+            return self._joined[pair]
+        with self._opened(pair, left):
+            builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
+
+    @contextlib.contextmanager
+    def _opened(self, key: tuple[int, int], value: Any) -> Iterator[None]:
+        """While the children of a container are being joined, which it must not be one of."""
+        if key in self._open:
+            raise JoinFailure("SG203", f"{describe(value)} that contains itself")
+        self._open.add(key)
+        try:
+            yield
+        finally:
+            self._open.discard(key)
 
     def _once(self, left: Any, right: Any, build: Build) -> Build:
         """A build that gives one object however many places hold these two: two names stay names of one container."""
@@ -199,7 +214,8 @@ class Joiner:
             return Parts(
                 Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
             )
-        return self.views[side](value)
+        parts = self.views[side](value)
+        return instance_parts(value) if parts is None and not self.is_older(value) else parts
 
     def _take_flag(self, place: str) -> int:
         """The index of the leaf that tells which path was taken."""
@@ -222,16 +238,17 @@ class Joiner:
         if isinstance(value, Spread):
             return self._one_sided_spread(empty is left, value, empty, place)
         parts = self._parts(value, int(value is right))
+        if empty is DEAD and (parts is None or parts.attributes) and not holds_staged(value):
+            return lambda _: value
         if parts is None:
-            if empty is DEAD and not holds_staged(value):
-                return lambda _: value
             if empty is DEAD:
                 raise JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
             raise JoinFailure("SG204" if empty is MISSING else "SG203", f"{describe(value)} on one path only")
-        builds = [
-            self._one_sided(*((empty, c) if empty is left else (c, empty)), place + n, widen)
-            for c, n in zip(parts.children, parts.names)
-        ]
+        with self._opened((id(value), id(value)), value):
+            builds = [
+                self._one_sided(*((empty, c) if empty is left else (c, empty)), place + n, widen)
+                for c, n in zip(parts.children, parts.names)
+            ]
         return lambda outs: parts.rebuild([build(outs) for build in builds])
 
     def _one_sided_spread(self, on_left: bool, spread: Spread, empty: Any, place: str) -> Build:

@@ -65,8 +65,8 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     except JoinFailure as failure:
         if not failure.sides and f"'{place}'" not in failure.message:
             failure.message = f"{failure.message} (in '{place}')"
-        before = ("before the iteration it is", entry_of(state))
-        explain(joiner.recorder, failure, before, ("after it", after))
+        first, then = joiner.when
+        explain(joiner.recorder, failure, (f"{first} it is", entry_of(state)), (then, after))
         raise
 
 
@@ -103,7 +103,7 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     mine = split(before)
     if mine is None or parts is None:
         raise JoinFailure(
-            "SG203", f"'{place}' is {describe(before)} before the loop and {describe(after)} after an iteration"
+            "SG203", f"'{place}' is {describe(before)} {joiner.when[0]} and {describe(after)} {joiner.when[1]}"
         )
     return _widen_children(joiner, tree_of(before, mine), after, place)
 
@@ -126,7 +126,7 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
         state = _covering(joiner, state, parts)
         parts = like(state, parts)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
-        raise JoinFailure("SG203", f"'{place}' changes its structure from one iteration to the next")
+        raise JoinFailure("SG203", f"'{place}' has another structure {joiner.when[0]} than {joiner.when[1]}")
     values = [DEAD if c is MISSING and isinstance(after, (Exit, Entry)) else c for c in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
@@ -219,7 +219,7 @@ def _listed(joiner: Joiner, state: Tree, after: Parts) -> Listed:
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
     if parts is None or parts.type is not state.kind:
-        raise JoinFailure("SG203", f"'{place}' becomes {describe(after)} in the loop")
+        raise JoinFailure("SG203", f"'{place}' is {describe(after)} {joiner.when[1]}")
     element = state.element
     if parts.children:
         wider = cover_elements(element, structure(parts.children, joiner.type_of))
@@ -239,7 +239,7 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
     if after is None or after is MISSING:
         return _optional(type_, after)
     if not is_leaf(after):
-        raise JoinFailure("SG203", f"'{place}' becomes {describe(after)} in the loop")
+        raise JoinFailure("SG203", f"'{place}' is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))
 
 

@@ -151,7 +151,7 @@ def stage(
         JoinFailure: a place changes its kind within the body.
     """
     mark = recorder.symbolic.mark
-    attempt.joiner = Joiner(recorder, mark, allow_unjoined=False)
+    attempt.joiner = Joiner(recorder, mark, allow_unjoined=False, when=("before the try", "in it"))
     for place in (*variables, *dropped):
         attempt.places[place.key] = place
         attempt.states[place.key] = Fixed(place.get())

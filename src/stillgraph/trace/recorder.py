@@ -335,6 +335,18 @@ class Recorder(TorchFunctionMode):
         node = self.emit("call_function", function, args, {})
         return self.number(result, node)
 
+    @contextlib.contextmanager
+    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
+        """Record what is only reached where a staged condition is true, or is false."""
+        yield
+
+    def implies(self, result: Any, when: bool, flag: Any) -> None:
+        """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""
+
+    def opposite(self, flag: Any) -> Any:
+        """``not flag``, for a staged number."""
+        return self.number_operation(operator.not_, (flag,))
+
     def repeated(self, items: Any, count: Any) -> Any:
         """``items * count``, for a list or tuple and a staged number."""
         return items * int(self.number_demanded(count, "index"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -65,6 +66,28 @@ class Options:
     unroll_limit: int = 64
 
 
+@dataclass(frozen=True, eq=False)
+class _Follows:
+    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
+
+    condition: Any
+    flag: Any
+    when: bool | None
+    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
+
+    @property
+    def holds(self) -> bool:
+        """Whether the condition is still what it was."""
+        return self.version == _version(self.condition)
+
+
+def _version(condition: Any) -> int | None:
+    if not isinstance(condition, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        return condition._version
+
+
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
 
@@ -108,7 +131,9 @@ class Session(Recorder):
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
-        self._taken: dict[int, bool] = {}  # the flags of unjoined values whose arms are being recorded
+        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
+        self._splitting = 0  # how many unjoined values are being used in the arms around
+        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -164,18 +189,44 @@ class Session(Recorder):
         flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
         if id(flag) in self._taken:
             return block(left if self._taken[id(flag)] else right)
-        if len(self._taken) >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
+        if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
         self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
+        self._splitting += 1
+        try:
+            return branch(self, flag, lambda: block(left), lambda: block(right), variables, dropped)
+        finally:
+            self._splitting -= 1
 
-        def arm(taken: bool) -> Exit | None:
-            self._taken[id(flag)] = taken
-            try:
-                return block(left if taken else right)
-            finally:
-                del self._taken[id(flag)]
+    @contextlib.contextmanager
+    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
+        """As `Recorder.assuming`: an unjoined value that depends on the condition is the one of its two values."""
+        before = dict(self._taken)
+        self._taken = dict(self._following(predicate, taken)) | before
+        try:
+            yield
+        finally:
+            self._taken = before
 
-        return branch(self, flag, lambda: arm(True), lambda: arm(False), variables, dropped)
+    def _following(self, predicate: Any, taken: bool) -> Iterator[tuple[int, bool]]:
+        """The conditions that are decided with one, and how."""
+        yield id(predicate), taken
+        for follows in self._follows.get(id(predicate), ()):
+            if follows.holds and (follows.when is None or follows.when is taken):
+                yield from self._following(follows.flag, taken if follows.when is not None else not taken)
+
+    def implies(self, result: Any, when: bool, flag: Any) -> None:
+        """As `Recorder.implies`."""
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+
+    def opposite(self, flag: Any) -> Any:
+        """As `Recorder.opposite`, and remember what it is the opposite of."""
+        for follows in self._follows.get(id(flag), ()):
+            if follows.when is None:
+                return follows.flag
+        result = super().opposite(flag)
+        self._follows[id(result)] = [_Follows(result, flag, None, None)]
+        return result
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:

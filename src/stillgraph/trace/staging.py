@@ -53,12 +53,15 @@ def branch(
     """
     mark = recorder.symbolic.mark
     noted = [*variables, *dropped]
-    left = run_arm(recorder, then, noted)
-    right = run_arm(recorder, orelse, noted)
+    with recorder.assuming(predicate, True):
+        left = run_arm(recorder, then, noted)
+    with recorder.assuming(predicate, False):
+        right = run_arm(recorder, orelse, noted)
     if rest is not None and (leaves(left) or leaves(right)):
         for arm in (left, right):
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
-                continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
+                with recorder.assuming(predicate, arm is left):
+                    continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, left, right)
     exit = close_arms(recorder, emit, left, right, variables, dropped, mark)
@@ -114,7 +117,10 @@ def close_arms(
             raise refuse_join(str(place), failure) from None
         builds.append((place, before, build))
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
-    exit_build = joiner.join(exits[0], exits[1], "return")
+    try:
+        exit_build = joiner.join(exits[0], exits[1], "return")
+    except JoinFailure as failure:
+        raise refuse_join("the result", failure) from None
     outputs = emit(joiner)
     if left.diverged and right.diverged:
         raise Diverged
@@ -165,8 +171,13 @@ def _as_flag(recorder: Recorder, predicate: Any, pair: Pair) -> Any:
     if pair.left is True and pair.right is False:
         if not isinstance(predicate, torch.Tensor):
             return predicate
-        return recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
+        flag = recorder.fresh_result(bool, recorder.emit("call_function", bool, (predicate,), {}))
+        for when in (True, False):
+            recorder.implies(predicate, when, flag)
+        return flag
     if pair.left is False and pair.right is True:
+        if not isinstance(predicate, torch.Tensor):
+            return recorder.opposite(predicate)
         return recorder.fresh_result(bool, recorder.emit("call_function", operator.not_, (predicate,), {}))
     return None
 

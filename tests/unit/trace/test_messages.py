@@ -79,8 +79,8 @@ def made_on_one_path(x: Tensor) -> Any:
             in_a_loop,
             [
                 "Shape Join Failed: shape1 = (3,), shape2 = (1, 3). (in 'x')",
-                "before the iteration it is a float32 tensor of shape (3,)",
-                "after it a float32 tensor of shape (1, 3)  (line 33: x = x.unsqueeze(0))",
+                "before the loop it is a float32 tensor of shape (3,)",
+                "after an iteration a float32 tensor of shape (1, 3)  (line 33: x = x.unsqueeze(0))",
             ],
         ),
         (before_and_in_a_loop, ["'best' is 'none' before the loop and a dict of 1 after an iteration"]),
