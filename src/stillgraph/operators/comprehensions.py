@@ -67,7 +67,7 @@ def _known(iterable: Any, element: Element, test: Element | None, flat: bool) ->
 def list_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> list[Any]:
     """``[element(x) for x in iterable if test(x)]``; ``[*element(x) …]``, as it were, if ``flat``."""
     if isinstance(iterable, Unjoined):
-        return iterable.either(lambda v: list_of(v, element, test, flat))  # type: ignore[no-any-return]
+        return iterable.either(lambda v: list_of(v, element, test, flat))  # type: ignore[no-any-return]  # of Any
     return _run(iterable, element, test, flat)
 
 

@@ -255,7 +255,7 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
     if sequence.stageable and length > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
         if not isinstance(staged, _Unstageable):
-            return staged  # type: ignore[no-any-return]
+            return staged  # type: ignore[no-any-return]  # of Any
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
     items = sequence.begin()
@@ -266,7 +266,7 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
                 staged = _try_stage_for(context, sequence, length, body, start)
                 if not isinstance(staged, _Unstageable):
                     sequence.spend()
-                    return staged  # type: ignore[no-any-return]
+                    return staged  # type: ignore[no-any-return]  # of Any
                 sequence.rewind()
                 items = sequence.begin()
                 return _unroll(context, items, body)

@@ -82,7 +82,7 @@ def len_(value: Any) -> Any:
             raise TypeError("len() of a 0-d tensor")
         return shape[0]
     if isinstance(value, sequences._Iterable):
-        return value.length()  # type: ignore[attr-defined]
+        return value.length()  # type: ignore[attr-defined]  # each of them has it
     if lists.is_spread(value):
         return lists.length(_capture(), value)
     known = container_of(value)

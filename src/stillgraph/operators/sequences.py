@@ -73,7 +73,7 @@ class _Iterable:
                 raise refuse("SG206", "the number of iterations is only known at run time here", location=here())
             if index >= length:
                 return
-            yield self.at(index)  # type: ignore[attr-defined]
+            yield self.at(index)  # type: ignore[attr-defined]  # as above
             index += 1
 
     def __iter__(self) -> Iterator[Any]:
@@ -143,7 +143,7 @@ class Range(_Iterable):
         return offset if isinstance(self.start, int) and self.start == 0 else self.start + offset
 
     def __len__(self) -> int:
-        return self.length()  # type: ignore[no-any-return]
+        return self.length()  # type: ignore[no-any-return]  # of Any
 
     def __getitem__(self, index: Any) -> Any:
         return self.at(index if not isinstance(index, int) or index >= 0 else self.length() + index)

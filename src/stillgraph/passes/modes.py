@@ -60,7 +60,7 @@ def _inline(node: fx.Node) -> None:
         try:
             if node.op == "call_method":
                 return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-            return node.target(*args, **kwargs)  # type: ignore[operator]
+            return node.target(*args, **kwargs)  # type: ignore[operator]  # fx does not type arguments
         finally:
             for cast in reversed(casts):
                 cast.__exit__(None, None, None)

@@ -178,7 +178,7 @@ class _Region:
         kind = kind_of(node.meta["val"])
         assert kind is not None
         if is_result(node):
-            source = self.made[node.args[0]]  # type: ignore[index]
+            source = self.made[node.args[0]]  # type: ignore[index]  # fx does not type arguments
             return self._leaf(kind, self.emit(operator.getitem, source, node.args[1], kind=kind))
         if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
             return self._leaf(kind, self._chosen(node, kind))
@@ -191,7 +191,7 @@ class _Region:
             return self._leaf(bool, truth(self, args, dict(node.kwargs)))
         value = value_of(node.args[0])
         if name_of(node) in ("item", "int", "float", "bool", "not_", "__int__", "__float__", "__bool__", "index"):
-            return self._read(node, self.made[node.args[0]], value, kind)  # type: ignore[index]
+            return self._read(node, self.made[node.args[0]], value, kind)  # type: ignore[index]  # fx's Any
         symbol = self._copy(node)
         return self._size(kind, symbol)
 
@@ -213,9 +213,9 @@ class _Region:
         def tensor() -> fx.Node:
             if None not in kinds:
                 operands = [(k, a.tensor if isinstance(a, Number) else a) for k, a in zip(kinds, args)]
-                made = lower_number(self.emit, function, kind, operands)  # type: ignore[arg-type]
+                made = lower_number(self.emit, function, kind, operands)  # type: ignore[arg-type]  # fx's Any
                 if made is not None:
-                    return made  # type: ignore[no-any-return]
+                    return made  # type: ignore[no-any-return]  # of Any
             name = getattr(function, "__name__", str(function))
             raise refuse("SG402", f"{name} on numbers that only the run knows", location=location)
 
@@ -277,7 +277,7 @@ class _Region:
         return fresh
 
     def _indexed(self, node: fx.Node) -> fx.Node | None:
-        tensor = self.made[node.args[0]]  # type: ignore[index]
+        tensor = self.made[node.args[0]]  # type: ignore[index]  # fx does not type arguments
         value = value_of(node.args[0])
         split = indexing.split_index(node.args[1], value.dim(), self._index_tensor)
         if split is None or (node.target is operator.getitem and storage_of(node.meta["val"]) in self.written):
@@ -306,11 +306,11 @@ class _Region:
 
     def _chosen(self, node: fx.Node, kind: type | None) -> fx.Node:
         """An element of a list at a place that only the run knows."""
-        items = [self._as(item, kind) for item in node.args[0]]  # type: ignore[union-attr]
+        items = [self._as(item, kind) for item in node.args[0]]  # type: ignore[union-attr]  # fx's Any
         with self.fakes.mode:
             rows = torch.stack([value_of(item) for item in items])
         stacked = self.emit(torch.stack, items, value=rows)
-        index = self.made[node.args[1]]  # type: ignore[index]
+        index = self.made[node.args[1]]  # type: ignore[index]  # fx does not type arguments
         value = self.fakes.scalar(kind) if kind is not None else node.meta["val"]
         return self.emit(indexing.GET, stacked, [index.tensor if isinstance(index, Number) else index], value=value)
 

@@ -71,7 +71,7 @@ class _Optionals:
                 module.graph.erase_node(node)
 
     def _is_none(self, node: fx.Node) -> None:
-        flag = self.flags.get(node.args[0], node.args[0] is None)  # type: ignore[arg-type]
+        flag = self.flags.get(node.args[0], node.args[0] is None)  # type: ignore[arg-type]  # fx's Any
         for user in list(node.users):
             user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
         node.graph.erase_node(node)

@@ -85,7 +85,7 @@ def as_operand(region: Any, number: Any, tensors: list[Any]) -> fx.Node:
         return tensor
     with region.fakes.mode:
         value = torch.empty((), dtype=dtype)
-    return region.emit("to", tensor, dtype, value=value)  # type: ignore[no-any-return]
+    return region.emit("to", tensor, dtype, value=value)  # type: ignore[no-any-return]  # of Any
 
 
 def _rank(dtype: torch.dtype) -> int:
@@ -100,7 +100,7 @@ def _scalar(region: Any, node: fx.Node) -> fx.Node | None:
         return None
     value = node.meta["val"]
     moved = region.emit("to", number.tensor, device=value.device, dtype=value.dtype, value=value)
-    return region.emit("clone", moved, value=value)  # type: ignore[no-any-return]
+    return region.emit("clone", moved, value=value)  # type: ignore[no-any-return]  # of Any
 
 
 def joined(region: Any, node: fx.Node) -> fx.Node:
@@ -127,7 +127,7 @@ def _filled(region: Any, node: fx.Node) -> fx.Node | None:
     kwargs = {k: 0 if a is fill else fx.map_arg(a, region._symbol_of) for k, a in node.kwargs.items()}
     kwargs["dtype"] = value.dtype
     empty = region.emit(node.target, *zero, value=value, **kwargs)
-    return region.emit("fill_", empty, number.tensor, value=value)  # type: ignore[no-any-return]
+    return region.emit("fill_", empty, number.tensor, value=value)  # type: ignore[no-any-return]  # of Any
 
 
 def _clamped(region: Any, node: fx.Node) -> fx.Node | None:
@@ -141,7 +141,7 @@ def _clamped(region: Any, node: fx.Node) -> fx.Node | None:
     value = node.meta["val"]
     bounds = [_bound(region, bound, source, value.dtype) for bound in (low, high)]
     tensor = region.made[node.args[0]]
-    return region.emit(torch.clamp, tensor, *bounds, value=value)  # type: ignore[no-any-return]
+    return region.emit(torch.clamp, tensor, *bounds, value=value)  # type: ignore[no-any-return]  # of Any
 
 
 def _bound(region: Any, bound: Any, source: Any, dtype: torch.dtype) -> Any:
@@ -187,14 +187,14 @@ def _equal(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     if left.dim() != right.dim() or any(
         isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(left.shape, right.shape)
     ):
-        return region.emit(torch.full, (), False, dtype=torch.bool, kind=bool)  # type: ignore[no-any-return]
+        return region.emit(torch.full, (), False, dtype=torch.bool, kind=bool)  # type: ignore[no-any-return]  # of Any
     same = region.emit(torch.eq, *args, value=torch.ones_like(left, dtype=torch.bool))
-    return region.emit(torch.all, same, kind=bool)  # type: ignore[no-any-return]
+    return region.emit(torch.all, same, kind=bool)  # type: ignore[no-any-return]  # of Any
 
 
 def _close(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     close = region.emit(torch.isclose, *args, value=torch.ones_like(value_of(args[0]), dtype=torch.bool), **kwargs)
-    return region.emit(torch.all, close, kind=bool)  # type: ignore[no-any-return]
+    return region.emit(torch.all, close, kind=bool)  # type: ignore[no-any-return]  # of Any
 
 
 def _contains(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
@@ -202,13 +202,13 @@ def _contains(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     if not isinstance(element, (fx.Node, int, float)):
         element = as_operand(region, element, [value_of(tensor)])
     same = region.emit(torch.eq, tensor, element, value=torch.ones_like(value_of(tensor), dtype=torch.bool))
-    return region.emit(torch.any, same, kind=bool)  # type: ignore[no-any-return]
+    return region.emit(torch.any, same, kind=bool)  # type: ignore[no-any-return]  # of Any
 
 
 def _nonzero(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     value = value_of(args[0])
     flat = args[0] if value.dim() == 0 else region.emit("reshape", args[0], (), value=value.new_empty(()))
-    return region.emit(torch.ne, flat, 0, kind=bool)  # type: ignore[no-any-return]
+    return region.emit(torch.ne, flat, 0, kind=bool)  # type: ignore[no-any-return]  # of Any
 
 
 TRUTHS: dict[str, Any] = {

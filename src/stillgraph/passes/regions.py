@@ -49,7 +49,7 @@ def placeholders(module: fx.GraphModule) -> list[fx.Node]:
 
 def outputs(module: fx.GraphModule) -> list[Any]:
     """A region's outputs: nodes and constants."""
-    return list(module.graph.output_node().args[0])  # type: ignore[arg-type]
+    return list(module.graph.output_node().args[0])  # type: ignore[arg-type]  # fx does not type arguments
 
 
 def set_outputs(module: fx.GraphModule, values: list[Any]) -> None:
@@ -89,7 +89,7 @@ class Branch:
     @property
     def operands(self) -> tuple[Any, ...]:
         """What the arms use from outside."""
-        return self.node.args[3]  # type: ignore[return-value]
+        return self.node.args[3]  # type: ignore[return-value]  # fx does not type arguments
 
     def add_operand(self, value: fx.Node) -> tuple[fx.Node, ...]:
         """Hand one more value to the arms; its placeholders in them."""
@@ -147,12 +147,12 @@ class Loop:
     @property
     def entries(self) -> tuple[Any, ...]:
         """What is carried into the first iteration."""
-        return self.node.args[2]  # type: ignore[return-value]
+        return self.node.args[2]  # type: ignore[return-value]  # fx does not type arguments
 
     @property
     def operands(self) -> tuple[Any, ...]:
         """What the regions use from outside."""
-        return self.node.args[3]  # type: ignore[return-value]
+        return self.node.args[3]  # type: ignore[return-value]  # fx does not type arguments
 
     def add_operand(self, value: fx.Node) -> tuple[fx.Node, fx.Node]:
         """Hand one more value to test and body; its placeholders in them."""

@@ -45,7 +45,7 @@ def render(program: Program) -> str:
     """The whole program: signature, guards, regions with source lines, effects."""
     inputs = ", ".join(f"{i.name}: {type_text(i.value)}" for i in program.inputs if i.kind == "argument")
     (returned,) = program.graph.graph.output_node().args
-    result = _result(program.result, [_value(v) for v in returned])  # type: ignore[union-attr]
+    result = _result(program.result, [_value(v) for v in returned])  # type: ignore[union-attr]  # fx's Any
     head = f"program {program.name}({inputs}) -> {result}"
     lines = [_with_place(head, f"{program.location.file.rsplit('/', 1)[-1]}:{program.location.line}")]
     lifted = [i for i in program.inputs if i.kind != "argument"]
@@ -166,7 +166,7 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
         ]
     if node.target is try_:
         _, body, handler, kinds, _ = node.args
-        caught = ", ".join(_value(kind).__name__ for kind in kinds)  # type: ignore[union-attr]
+        caught = ", ".join(_value(kind).__name__ for kind in kinds)  # type: ignore[union-attr]  # fx's Any
         return [
             _with_place(f"{indent}{_outputs(node)}try", place),
             *_child(module, body, indent + "  body ", indent + "       "),
@@ -176,7 +176,7 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
     if node.target is recursion:
         name, body, entries, _ = node.args
         names = [p.name for p in _placeholders(module, body)]
-        given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]
+        given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]  # fx's Any
         head = f"{indent}{_outputs(node)}recursive {name}({given})"
         return [_with_place(head, place), *_child(module, body, indent + "  body ", indent + "       ")]
     if node.target is recurse:

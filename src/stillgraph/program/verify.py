@@ -122,7 +122,7 @@ def _branch(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     for side, region in (("true", true), ("false", false)):
         place = f"the {side} arm of '{node.name}' in {where}"
         arm = _child(module, region, place)
-        _takes(arm, len(operands), place)  # type: ignore[arg-type]
+        _takes(arm, len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
         given = _region(arm, place)
         if len(given) != count:
             raise _fault(place, f"gives {len(given)} values, the branch has {count}")
@@ -131,12 +131,12 @@ def _branch(module: fx.GraphModule, node: fx.Node, where: str) -> None:
 def _loop(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     test, body, entries, operands = node.args
     count = len(_values(node, where))
-    if len(entries) != count:  # type: ignore[arg-type]
+    if len(entries) != count:  # type: ignore[arg-type]  # fx does not type arguments
         raise _fault(where, f"'{node.name}' carries {count} values and enters with {len(entries)}")  # type: ignore[arg-type]
     for side, region, results in (("test", test, 1), ("body", body, count)):
         place = f"the {side} of '{node.name}' in {where}"
         inner = _child(module, region, place)
-        _takes(inner, count + len(operands), place)  # type: ignore[arg-type]
+        _takes(inner, count + len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
         given = _region(inner, place)
         if len(given) != results:
             raise _fault(place, f"gives {len(given)} values, not {results}")
@@ -149,8 +149,8 @@ def _try(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         place = f"the {side} of '{node.name}' in {where}"
         arm = _child(module, region, place)
         if side == "handler":
-            extra = len(arm.graph.find_nodes(op="placeholder")) - len(operands)  # type: ignore[arg-type]
-        _takes(arm, len(operands) + extra, place)  # type: ignore[arg-type]
+            extra = len(arm.graph.find_nodes(op="placeholder")) - len(operands)  # type: ignore[arg-type]  # fx's Any
+        _takes(arm, len(operands) + extra, place)  # type: ignore[arg-type]  # fx does not type arguments
         given = _region(arm, place)
         if len(given) != count:
             raise _fault(place, f"gives {len(given)} values, the try has {count}")
@@ -160,7 +160,7 @@ def _recursion(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     _, body, entries, operands = node.args
     place = f"the body of '{node.name}' in {where}"
     inner = _child(module, body, place)
-    _takes(inner, len(entries) + len(operands), place)  # type: ignore[arg-type]
+    _takes(inner, len(entries) + len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
     given, count = _region(inner, place), len(_values(node, where))
     if len(given) != count:
         raise _fault(place, f"gives {len(given)} values, not {count}")

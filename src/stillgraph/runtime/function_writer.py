@@ -97,7 +97,7 @@ class FunctionWriter:
         name = header.partition("(")[0]
         exec(compile(text, f"<stillgraph {name}>", "exec"), self.namespace)
         function: Callable[..., Any] = self.namespace[name]
-        function.__source__ = text  # type: ignore[attr-defined]
+        function.__source__ = text  # type: ignore[attr-defined]  # for people to read
         return function
 
 

@@ -274,7 +274,7 @@ def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:
 
 
 def _identity_miss(value: str, guard: IdentityGuard, writer: FunctionWriter) -> str:
-    guard = weakened(guard)  # type: ignore[assignment]
+    guard = weakened(guard)  # type: ignore[assignment]  # of the same class
     if not isinstance(guard, WeakIdentityGuard):
         return f"{value} is not {writer.constant(guard.expected)}"
     weak: WeakObject = guard.expected

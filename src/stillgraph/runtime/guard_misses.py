@@ -116,7 +116,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
 
 
 def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:
-    guard = weakened(guard)  # type: ignore[assignment]
+    guard = weakened(guard)  # type: ignore[assignment]  # of the same class
     if isinstance(guard, WeakIdentityGuard):
         holds, kind = guard.expected.matches(value), guard.expected.type
     else:

@@ -136,7 +136,7 @@ def _ambient(program: Program) -> Context | None:
 
     for guard in program.guards:
         if isinstance(guard, ModeGuard):
-            return guard.context  # type: ignore[no-any-return]
+            return guard.context  # type: ignore[no-any-return]  # of Any
     return None
 
 
@@ -145,7 +145,7 @@ def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[.
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     namespace = dict(objects)
     exec(compile(code, file, "exec"), namespace)
-    return namespace[_identifier(name)]  # type: ignore[no-any-return]
+    return namespace[_identifier(name)]  # type: ignore[no-any-return]  # of Any
 
 
 @dataclass
@@ -207,7 +207,7 @@ class _Block:
         elif node.target is keep:
             writer.line(f"{writer.functions[node.args[0]]} = {self.value(tuple(node.args[1]))}")  # type: ignore[arg-type]
         elif node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0] in self._parts:
-            writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]
+            writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]  # fx's Any
         else:
             text = self._recursion(node) if node.target is recursion else self._expression(node)
             if node.users:
@@ -283,7 +283,7 @@ class _Block:
     # ---- control flow
     @property
     def _parts(self) -> dict[fx.Node, list[str]]:
-        return self.__dict__.setdefault("_part_names", {})  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("_part_names", {})  # type: ignore[no-any-return]  # of Any
 
     def _write_cond(self, node: fx.Node) -> None:
         predicate, true, false, operands = node.args
@@ -301,9 +301,9 @@ class _Block:
         writer.functions[name] = kept
         writer.line("try:")
         self._write_arm(body, operands, names, node)
-        writer.line(f"except {self.value(tuple(kinds))} as {error}:")  # type: ignore[arg-type]
+        writer.line(f"except {self.value(tuple(kinds))} as {error}:")  # type: ignore[arg-type]  # fx's Any
         inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")  # type: ignore[union-attr]
-        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]  # type: ignore[arg-type]
+        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]  # type: ignore[arg-type]  # fx's Any
         self._write_arm(handler, operands, names, node, [error, *held])
 
     def _write_arm(
@@ -326,17 +326,17 @@ class _Block:
         test, body, entries, operands = node.args
         writer = self.writer
         stems = self._output_names(node, keep_all=True)
-        for name, entry in zip(stems, entries):  # type: ignore[arg-type]
+        for name, entry in zip(stems, entries):  # type: ignore[arg-type]  # fx does not type arguments
             writer.line(f"{name} = {self.value(entry)}")
         writer.line("while True:")
         writer.depth += 1
         context = node.meta.get("context", self.ambient)
-        test_module = _attribute(self.module, str(test.target))  # type: ignore[union-attr]
+        test_module = _attribute(self.module, str(test.target))  # type: ignore[union-attr]  # fx's Any
         self._bind(test_module, operands, stems)
         (go,) = _Block(writer, test_module, context).write()
         writer.line(f"if not {go}:")
         writer.line("    break")
-        body_module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]
+        body_module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]  # fx's Any
         self._bind(body_module, operands, stems)
         outputs = _Block(writer, body_module, context).write()
         changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
@@ -349,7 +349,7 @@ class _Block:
         name, body, entries, operands = node.args
         writer = self.writer
         writer.functions[name] = writer.fresh(str(name))
-        module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]
+        module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]  # fx does not type arguments
         stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")[: len(entries)]]  # type: ignore[arg-type]
         self._bind(module, operands, stems)
         writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")

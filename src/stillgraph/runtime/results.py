@@ -300,4 +300,4 @@ def allocate(kind: type) -> Any:
     try:
         return object.__new__(kind)
     except TypeError:  # a subclass of a builtin (an exception, say) has an allocator of its own
-        return kind.__new__(kind)  # type: ignore[call-overload]
+        return kind.__new__(kind)  # type: ignore[call-overload]  # of a builtin

@@ -77,7 +77,7 @@ class _WholeGraph:
         self._compile = compile
         self._native = native
         (returned,) = program.graph.graph.output_node().args
-        self._kinds = [_number_kind(value) for value in returned]  # type: ignore[union-attr]
+        self._kinds = [_number_kind(value) for value in returned]  # type: ignore[union-attr]  # fx's Any
         self._run: Run | None = None
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:

@@ -35,7 +35,7 @@ def store(name: str, at: Located) -> ast.Name:
 
 
 def constant(value: object, at: Located) -> ast.Constant:
-    return ast.Constant(value, **span(at))  # type: ignore[arg-type]
+    return ast.Constant(value, **span(at))  # type: ignore[arg-type]  # the stubs know fewer
 
 
 def names_tuple(names: Iterable[str], at: Located) -> ast.Tuple:

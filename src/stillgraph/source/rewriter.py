@@ -110,8 +110,8 @@ class Rewriter:
         """The rewritten expression."""
         kind = type(node)
         if kind is ast.Name:
-            if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
-                self.bind(node.id)  # type: ignore[attr-defined]
+            if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]  # a Name
+                self.bind(node.id)  # type: ignore[attr-defined]  # a Name
             return node
         if kind is ast.Constant:
             return node
@@ -215,7 +215,7 @@ class Rewriter:
         self.function, self.name_scope = function, function.scope
         with self.inner_frame(Frame()):
             yield
-        self.function, self.name_scope = outer  # type: ignore[assignment]
+        self.function, self.name_scope = outer  # type: ignore[assignment]  # as they were
 
     @contextmanager
     def inside_comprehension(self, scope: Scope) -> Iterator[None]:

@@ -162,7 +162,7 @@ class _Collector:
         self.found.node_types.add(kind)
         handler = self.handlers.get(kind)
         if handler is not None:
-            handler(node, scope)  # type: ignore[operator]
+            handler(node, scope)  # type: ignore[operator]  # by the node's class
         else:
             self.children(node, scope)
 

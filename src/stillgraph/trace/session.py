@@ -387,7 +387,7 @@ class Session(Recorder):
                     return
                 if not is_torch(code.co_filename):
                     wanted.add(code)
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
         if wanted - self.knowledge.convert:
             raise Restart("convert", wanted)
 

@@ -198,8 +198,8 @@ def bind_sequence(recorder: Recorder, result: Any, node: fx.Node) -> Any:
 
 def forget_constant(result: torch.Tensor) -> None:
     """Fake tensors remember small constants; what an arm then does to them could not be undone."""
-    if is_fake(result) and result.constant is not None:  # type: ignore[attr-defined]
-        result.constant = None  # type: ignore[attr-defined]
+    if is_fake(result) and result.constant is not None:  # type: ignore[attr-defined]  # not in the stubs
+        result.constant = None  # type: ignore[attr-defined]  # not in the stubs
 
 
 def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
@@ -209,7 +209,7 @@ def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
         for value, _ in list(region.known.values()):
             if isinstance(value, StagedNumber) and value.node.expr == symbol.node.expr:
                 return value
-        region = region.parent  # type: ignore[assignment]
+        region = region.parent  # type: ignore[assignment]  # one of them holds it
     raise refuse("SG301", "a symbolic size of unknown origin is used", location=here())
 
 
@@ -277,7 +277,7 @@ def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:
     with torch._C.DisableTorchFunction():
         shape = fake.shape
     if all(type(d) is int for d in shape):
-        return shape  # type: ignore[no-any-return]
+        return shape  # type: ignore[no-any-return]  # of Any
     return torch.Size([d if type(d) is int else size_of(recorder, tensor, d, i) for i, d in enumerate(shape)])
 
 

@@ -108,7 +108,7 @@ def declared_first(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: R
 
 def type_alias(node: ast.stmt, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     """`type X = int`: its value is evaluated later, if at all."""
-    to.expr(node.name)  # type: ignore[attr-defined]
+    to.expr(node.name)  # type: ignore[attr-defined]  # a TypeAlias
     return Rewritten([node])
 
 
