@@ -14,9 +14,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
+from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import CaughtPart
-from stillgraph.trace.entries import container_of, find
+from stillgraph.trace.entries import container_of, find, holds_unknown
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
@@ -129,7 +130,7 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``left < right`` and its kin, of which Python asks sets for their length."""
 
     def ask(left: Any, right: Any) -> Any:
-        if isinstance(left, (set, frozenset, KeysView)) and session() is not None:
+        if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
             for side in (left, right):
                 if container_of(side) is not None:
                     raise refuse("SG211", "such a set is compared with another", location=here())
@@ -141,13 +142,15 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _comparable(left: Any, right: Any) -> Any:
     """Whether two containers are equal, as Python compares them; None for anything that Python may compare itself."""
     capture = session()
-    if capture is None or type(left) is not type(right) or left is right:
+    if capture is None or left is right:
+        return None
+    if holds_unknown(left) or holds_unknown(right):
+        raise refuse("SG211", f"a {type(left).__name__} is compared that has such a dict or set", location=here())
+    if type(left) is not type(right):
         return None
     if dataclasses.is_dataclass(left) and type(left).__eq__.__qualname__ == "__create_fn__.<locals>.__eq__":
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
-    if container_of(left) is not None or container_of(right) is not None:
-        raise refuse("SG211", f"such a {type(left).__name__} is compared with another", location=here())
     if not isinstance(left, (list, tuple, dict, collections.deque)):
         return None
     if not _holds_staged(left) and not _holds_staged(right):
@@ -178,11 +181,15 @@ def in_(item: Any, container: Any) -> Any:
         return lists.contains(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
-    if isinstance(container, (dict, set)):
+    if isinstance(container, (dict, set, frozenset)):
         known = find(container, item)
         return item in container if known is None else known.present
     if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:
         return entries.contains(container, item)
+    if isinstance(container, Entries):
+        return entries.contains(container, item)
+    if isinstance(container, (list, tuple)) and (holds_unknown(item) or holds_unknown(container)):
+        raise refuse("SG211", "a list or tuple is looked through that has such a dict or set", location=here())
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
     if isinstance(container, (list, tuple)) and (_holds_staged((item,)) or _holds_staged(container)):

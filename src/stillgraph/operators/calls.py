@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import contextlib
 import dis
 import functools
 import inspect
+import io
+import queue
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
@@ -26,7 +30,7 @@ from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
-from stillgraph.trace.entries import MaybeKey, container_of
+from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
@@ -257,6 +261,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:
         return _call_module(capture, receiver, args, kwargs)
     if isinstance(function, FunctionType):
+        _refuse_hidden_state(method)
         return call_function(capture, function, (receiver, *args), kwargs)
     return call(function, receiver, *args, **kwargs)
 
@@ -278,7 +283,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_contents(receiver)
     capture = session()
     assert capture is not None
-    if isinstance(receiver, dict) and method.__name__ == "get" and entries.is_staged_key(receiver, args[0]):
+    looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
+    if looked_through and any(map(holds_unknown, (receiver, *args))):
+        raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
+    if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):
         return entries.get(capture, receiver, *args)
     if container_of(receiver) is not None:
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
@@ -330,8 +338,15 @@ def note_all(args: tuple[Any, ...]) -> None:
         note_contents(argument)
 
 
+_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array)
+
+
 def _refuse_hidden_state(function: Any) -> None:
-    """Refuse random numbers of numpy's: their generator would not advance with each call."""
+    """Refuse random numbers of numpy's, whose generator would not advance with each call, and what arms do unseen."""
+    capture, receiver = session(), getattr(function, "__self__", None)
+    if isinstance(receiver, _STATEFUL) and capture is not None and capture.in_arm:
+        kind = type(receiver).__name__
+        raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
     owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
         raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())

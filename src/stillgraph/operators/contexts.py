@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context
@@ -15,7 +16,7 @@ from stillgraph.operators.protected import attempt, is_signal
 from stillgraph.operators.truth import truth
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import is_torch
+from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -30,27 +31,34 @@ def context(manager: Any) -> Any:
         return _Noted(manager, capture, "swallowing")
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
-    if isinstance(manager, contextlib._GeneratorContextManager) and _is_users(manager.gen):
-        return _Noted(manager, capture, "watching")
-    return manager
+    if isinstance(manager, contextlib._RedirectStream):
+        raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
+    return _Noted(manager, capture, "watching") if _sees_exceptions(manager) else manager
 
 
 def _is_converted(capture: Session, manager: Any) -> bool:
     """Whether a manager is one of the user's, whose methods are rewritten."""
-    enter = getattr(type(manager), "__enter__", None)
-    if not isinstance(enter, FunctionType):
+    leave = getattr(type(manager), "__exit__", None)
+    if not isinstance(leave, FunctionType):
         return False
-    return capture.is_rewritten(enter.__code__) or capture.wants_conversion(enter)
+    return capture.is_rewritten(leave.__code__) or capture.wants_conversion(leave)
 
 
-def _is_users(generator: Any) -> bool:
-    return not is_torch(generator.gi_code.co_filename)
+def _sees_exceptions(manager: Any) -> bool:
+    """Whether it matters to a manager how its block ends: any but torch's modes, and those that do nothing."""
+    if isinstance(manager, contextlib._GeneratorContextManager):
+        generator: Any = manager.gen
+        return not is_torch(generator.gi_code.co_filename)
+    leave = getattr(type(manager), "__exit__", None)
+    return not isinstance(manager, contextlib.nullcontext) and not (
+        isinstance(leave, FunctionType) and is_torch(leave.__code__.co_filename)
+    )
 
 
 class _Converted:
     """A context manager of the user's whose methods are called through `call`.
 
-    A raise that only happens in the run would go past its ``__exit__``, so it is refused inside.
+    A raise of the user's that only happens in the run would go past its ``__exit__``, so it is refused inside.
     """
 
     def __init__(self, manager: Any, capture: Session) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import select
 from stillgraph.operators.picking import pick
+from stillgraph.operators.sequences import Entries
 from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
@@ -22,6 +23,7 @@ from stillgraph.trace.staging import branch
 
 def contains(container: Any, item: Any) -> Any:
     """``item in container``."""
+    container = container.container if isinstance(container, Entries) else container
     if isinstance(container, (ValuesView, ItemsView)):
         raise refuse("SG211", "a value is looked for in such a dict", location=here())
     key = find(getattr(container, "mapping", container), item)
@@ -35,7 +37,7 @@ _FEW = 32  # so many keys are compared one by one, which every lowering can do
 def is_staged_key(container: Any, key: Any) -> bool:
     """Whether a key has to be looked for in the run: among keys that are all numbers."""
     return (
-        isinstance(container, (dict, set, frozenset))
+        type(container) in (dict, set, frozenset)
         and isinstance(key, (StagedInt, StagedBool))
         and all(isinstance(each, (int, float)) for each in container)
     )
@@ -109,8 +111,10 @@ def put(capture: Session, container: dict[Any, Any], key: Any, value: Any) -> No
     known = find(container, key)
     if known is None and (key in container or not is_ranked(container)):
         container[key] = value
+    elif known is not None and type(known.key) is not type(key):
+        raise refuse("SG211", f"{key!r} is set where {known.key!r} may be there, which is one key", location=here())
     elif known is not None and list(container)[-1] is known and known.rank is None:
-        dict.__delitem__(container, known)
+        del container[known]
         container[key] = value
     elif known is not None and known.present is True:
         container[known] = value
@@ -153,7 +157,7 @@ def _drop(container: Any, key: MaybeKey) -> None:
     if isinstance(container, set):
         set.discard(container, key)
     else:
-        dict.__delitem__(container, key)
+        del container[key]
 
 
 # ---- methods; the contents are noted already
@@ -179,8 +183,8 @@ def _pop(capture: Session, container: dict[Any, Any], item: Any, *default: Any) 
 
 def _setdefault(capture: Session, container: dict[Any, Any], item: Any, make: Callable[[], Any]) -> Any:
     key = find(container, item)
-    if key is None:
-        return container.setdefault(item, make())
+    if key is None and item in container:
+        return container[item]
 
     def add() -> Any:
         capture.journal.note(ContentsPlace(container))
@@ -188,7 +192,7 @@ def _setdefault(capture: Session, container: dict[Any, Any], item: Any, make: Ca
         put(capture, container, item, value)
         return value
 
-    return _choose(capture, key, lambda: container[key], add)
+    return add() if key is None else _choose(capture, key, lambda: container[key], add)
 
 
 def _update(capture: Session, container: Any, *others: Any, **named: Any) -> None:
@@ -208,6 +212,9 @@ def _update(capture: Session, container: Any, *others: Any, **named: Any) -> Non
 def _add(capture: Session, container: set[Any], item: Any) -> None:
     key = find(container, item)
     if key is not None:
+        if type(key.key) is not type(item):
+            message = f"{item!r} is added where {key.key!r} may be there, which is one element"
+            raise refuse("SG211", message, location=here())
         _drop(container, key)
     container.add(item)
 
@@ -234,9 +241,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "discard": _discard,
     "remove": _remove,
     **{
-        name: lambda capture, container, name=name: getattr(container, name)()
-        for name in ("keys", "values", "items", "copy", "clear")
+        name: lambda capture, container, name=name: Entries(getattr(container, name)())
+        for name in ("keys", "values", "items")
     },
+    "copy": lambda capture, container: container.copy(),
+    "clear": lambda capture, container: container.clear(),
 }
 
 

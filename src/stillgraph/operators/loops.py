@@ -296,7 +296,16 @@ def _run_over_entries(context: Context, sequence: Entries, body: Callable[[Any],
             return body(item)
         return branch(context.session, present, lambda: body(item), lambda: None, context.keeps, context.drops)
 
-    return _unroll(context, iter(sequence.perhaps()), one)
+    def elements() -> Iterator[tuple[Any, Any]]:
+        keys = getattr(sequence.container, "mapping", sequence.container)
+        before = list(keys)
+        for element in sequence.perhaps():
+            yield element
+            now = list(keys)
+            if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
+                raise refuse("SG211", "such a dict or set is changed while it is run over", location=here())
+
+    return _unroll(context, elements(), one)
 
 
 def _of_a_block(variables: list[Any]) -> list[VariablePlace]:

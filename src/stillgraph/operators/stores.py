@@ -324,6 +324,9 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         result = call(method, left, right)
         return _INPLACE[symbol](left, right) if result is NotImplemented else result
     note_contents(left)
+    if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
+        left[:] = left * right
+        return left
     if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
         _refuse_unknown(left)
     return _INPLACE[symbol](left, right)

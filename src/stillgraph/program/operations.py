@@ -126,6 +126,7 @@ def raise_made(
     state: dict[str, Any] | None,
     left: Left | None = None,
     cause: BaseException | None = None,
+    suppress: bool = False,
 ) -> NoReturn:
     """As `raise_`, for an exception that holds what is only known when running.
 
@@ -134,12 +135,15 @@ def raise_made(
         args: its arguments.
         state: its attributes, for a type with a constructor of its own, which ran in the capture; otherwise None.
         left, cause: see `raise_`.
+        suppress: whether it is raised ``from None``.
     """
     if state is None:
-        _raise(kind(*args), left, cause)
-    made = kind.__new__(kind, *args)
-    made.args = args
-    made.__dict__.update(state)
+        made = kind(*args)
+    else:
+        made = kind.__new__(kind, *args)
+        made.args = args
+        made.__dict__.update(state)
+    made.__suppress_context__ = suppress
     _raise(made, left, cause)
 
 

@@ -285,7 +285,7 @@ def _can_be_filled(template: Container | Instance) -> bool:
 
 def in_order(rows: list[tuple[int, Any, Any, bool]]) -> dict[Any, Any]:
     """A dict of rows ``(rank, key, value, whether it is there)``, in the order of the ranks."""
-    return {key: value for _, key, value, there in sorted(rows, key=lambda row: row[0]) if there}
+    return {key: value for _, key, value, _ in sorted((row for row in rows if row[3]), key=lambda row: row[0])}
 
 
 def made_of(kind: type, state: dict[str, Any]) -> Any:

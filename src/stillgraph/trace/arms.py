@@ -165,19 +165,39 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
-    if isinstance(error.__cause__, Caught):
-        keywords["cause"], error.__cause__ = error.__cause__, None
-    held = (*error.args, *vars(error).values())
-    if any(isinstance(each, (StagedText, StagedNumber, torch.Tensor)) for each in held):
-        args = tuple(text_node(recorder, each) for each in error.args)
-        by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
-        state = {name: text_node(recorder, each) for name, each in vars(error).items()} if by_hand else None
-        recorder.emit("call_function", raise_made, (type(error), args, state), keywords)
+    cause = error.__cause__
+    if isinstance(cause, Caught):
+        keywords["cause"], error.__cause__ = cause, None
+    elif cause is not None and _holds_staged(cause):
+        raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
+    if not _holds_staged(error):
+        _forget_where(error)
+        recorder.emit("call_function", raise_, (error,), keywords)
         return
-    if holds_staged(held):
+    held = (*error.args, *vars(error).values())
+    plain = [each for each in held if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
+    if holds_staged(plain) or isinstance(error, _WITH_FIELDS):
         raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
-    _forget_where(error)
-    recorder.emit("call_function", raise_, (error,), keywords)
+    by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
+    state = {name: text_node(recorder, each) for name, each in vars(error).items()} if by_hand else None
+    if error.__cause__ is not None:
+        _forget_where(error.__cause__)
+        keywords["cause"] = error.__cause__
+    elif error.__suppress_context__ and "cause" not in keywords:
+        keywords["suppress"] = True
+    args = tuple(text_node(recorder, each) for each in error.args)
+    recorder.emit("call_function", raise_made, (type(error), args, state), keywords)
+
+
+_WITH_FIELDS = (OSError, UnicodeError, SyntaxError, ImportError, NameError, AttributeError)  # that no argument shows
+
+
+def _holds_staged(error: BaseException) -> bool:
+    """Whether an exception, or one that caused it, has something in it that only the run knows."""
+    if error.__cause__ is not None and not isinstance(error.__cause__, Caught) and _holds_staged(error.__cause__):
+        return True
+    held = (*error.args, *vars(error).values())
+    return any(isinstance(each, (StagedText, StagedNumber, torch.Tensor)) for each in held) or holds_staged(held)
 
 
 def _forget_where(error: BaseException | None) -> None:

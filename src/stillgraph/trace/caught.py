@@ -15,6 +15,11 @@ class Caught(Staged):
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
 
 class CaughtPart(Staged):
     """The type or the traceback of an exception of which only the run knows what it is."""
@@ -39,4 +44,5 @@ def caught(kinds: tuple[type[BaseException], ...]) -> BaseException:
     """What stands for an exception of one of these types."""
     base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException
     members = {"args": property(Caught._refuse), "__str__": Caught._refuse, "__repr__": Caught._refuse}
-    return BaseException.__new__(type(base.__name__, (Caught, base), members))
+    kind: Any = type(base.__name__, (Caught, base), members)
+    return base.__new__(kind)  # type: ignore[no-any-return]  # of a class that is made here

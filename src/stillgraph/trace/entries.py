@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.outputs import Keys
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import Staged
@@ -50,7 +51,7 @@ class MaybeKey(Staged):
             return True
         if type(other) is _Probe:
             other.found = self
-            return bool(other.key == self.key)
+            return other.key is self.key or bool(other.key == self.key)
         if (other.key if isinstance(other, MaybeKey) else other) != self.key:
             return False
         return self._refuse()
@@ -106,6 +107,8 @@ class _Probe:
 
 def find(container: Any, key: Any) -> MaybeKey | None:
     """What stands for a key, if only the run knows whether that is there."""
+    if type(key).__module__ != "builtins":  # whose __eq__ may be the user's, and seen
+        return next((each for each in maybe_keys(container) if each.key is key or each.key == key), None)
     probe = _Probe(key)
     return probe.found if probe in container else None
 
@@ -113,11 +116,23 @@ def find(container: Any, key: Any) -> MaybeKey | None:
 # ---- looking
 def container_of(value: Any) -> Any:
     """The dict or set behind a value, if only the run knows all of its keys; None for anything else."""
-    if isinstance(value, (dict, set)):
+    if isinstance(value, (dict, set, frozenset)):
         return value if maybe_keys(value) else None
-    if type(value) in (type({}.keys()), type({}.values()), type({}.items())):
+    if isinstance(value, _VIEWS):
         return value.mapping if maybe_keys(value.mapping) else None
     return None
+
+
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether a value is, or has in it, a dict or set of which only the run knows all keys."""
+    if container_of(value) is not None:
+        return True
+    if isinstance(value, (list, tuple, collections.deque)):
+        return any(map(holds_unknown, value))
+    return isinstance(value, dict) and any(map(holds_unknown, value.values()))
 
 
 def length(container: Any) -> Any:
@@ -146,6 +161,8 @@ def elements(value: Any) -> list[tuple[Any, Any]]:
 # ---- taking apart
 def dict_parts(value: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The keys of a dict and its children."""
+    if is_ranked(value) and len(maybe_keys(value)) < len(value):
+        raise refuse("SG211", "a dict whose keys have no one order is put together with another", location=here())
     pairs = [(k.key, Entry(k.present, v, k.rank)) if type(k) is MaybeKey else (k, v) for k, v in value.items()]
     return tuple(key for key, _ in pairs), tuple(child for _, child in pairs)
 
@@ -215,7 +232,7 @@ class Cover:
     def _child(self, parts: Parts, mine: dict[Any, Any], index: int) -> Any:
         key = self.keys[index]
         if key not in mine:
-            return ABSENT
+            return replace(ABSENT, rank=-1 if self.ranked else None)
         if index not in self.entries:
             return mine[key]
         child = mine[key] if isinstance(mine[key], Entry) else Entry(True, mine[key])
@@ -224,12 +241,19 @@ class Cover:
         return child
 
 
-ABSENT = Entry(False, MISSING, MISSING)
+ABSENT = Entry(False, MISSING)
 
 
 def cover(first: Parts, second: Parts) -> Cover:
-    """What covers two dicts, or two sets."""
+    """What covers two dicts, or two sets.
+
+    Raises:
+        JoinFailure: two keys are equal and not the same.
+    """
     left, right = list(first.context), list(second.context)
+    for key in left:
+        if key in right and type(key) is not type(right[right.index(key)]):
+            raise JoinFailure("SG203", f"{key!r} on one path, {right[right.index(key)]!r} on the other, are one key")
     sides = [dict(zip(parts.context, parts.children)) for parts in (first, second)]
     merged = None if first.type is set or any(map(_has_ranks, (first, second))) else _merged(left, right)
     ranked = merged is None and first.type is not set

@@ -143,7 +143,7 @@ def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     else:
         ranks = {key: Fixed(i if both.ranked else None) for i, key in enumerate(state.parts.context)}
         children = [
-            _entry_for(mine.get(key), ranks.get(key)) if index in both.entries else mine[key]
+            _entry_for(mine.get(key), ranks.get(key), both.ranked) if index in both.entries else mine[key]
             for index, key in enumerate(both.keys)
         ]
     if both.keys == tuple(state.parts.context) and all(a is b for a, b in zip(children, state.children)):
@@ -151,19 +151,19 @@ def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     return Tree(both.of(state.parts), tuple(children))
 
 
-def _entry_for(child: State | None, rank: Fixed | None) -> State:
+def _entry_for(child: State | None, rank: Fixed | None, ranked: bool) -> State:
     """The state of an entry, made of that of a child which may be none yet."""
     parts = split(ABSENT)
     assert parts is not None
     if child is None or rank is None:
-        return Tree(parts, (Fixed(False), Fixed(DEAD), Fixed(DEAD)))
+        return Tree(parts, (Fixed(False), Fixed(DEAD), Fixed(-1 if ranked else None)))
     if not _is_entry(child):
         return Tree(parts, (Fixed(True), child, rank))
     if isinstance(child, Fixed):
         child = Tree(parts, tuple(map(Fixed, (child.value.present, child.value.value, child.value.rank))))
     assert isinstance(child, Tree)
     present, value, mine = child.children
-    unranked = isinstance(mine, Fixed) and (mine.value is None or mine.value is DEAD)
+    unranked = isinstance(mine, Fixed) and mine.value is None
     return Tree(parts, (present, value, rank)) if unranked and rank.value is not None else child
 
 
@@ -173,7 +173,7 @@ def _as_child(state: State) -> Any:
         return state.value if isinstance(state, Fixed) else state
     assert isinstance(state, Tree)
     rank = state.children[2]
-    unranked = isinstance(rank, Fixed) and (rank.value is None or rank.value is DEAD)
+    unranked = isinstance(rank, Fixed) and rank.value is None
     return Entry(True, None, None if unranked else 0)
 
 

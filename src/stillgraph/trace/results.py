@@ -65,6 +65,10 @@ class Results:
         if isinstance(value, Unjoined):
             flag = self._output(value.__dict__["flag"])
             return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
+        if isinstance(value, MaybeKey):
+            value._refuse()
+        if value is MISSING:
+            raise refuse("SG204", "a variable that some path does not assign is returned or stored")
         if isinstance(value, Spread):
             raise refuse("SG210", "the elements of a list are returned or stored as one value")
         if isinstance(value, StagedText):
@@ -102,12 +106,10 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
-        if type(value) in (set, frozenset):
-            return Container(type(value), None, tuple(map(self._child, value)))
-        parts = split(value)
+        parts = None if type(value) in (set, frozenset) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
-        if parts is None and not self._is_own_instance(value):
+        if parts is None and type(value) not in (set, frozenset) and not self._is_own_instance(value):
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value):
                 raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
             return Constant(value)
@@ -115,19 +117,24 @@ class Results:
             return Shared(self._shared[id(value)])
         self._shared[id(value)] = len(self._shared)
         self._alive.append(value)
+        if type(value) in (set, frozenset):
+            return Container(type(value), None, tuple(map(self._element_of_set, value)))
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
 
     def _child(self, value: Any) -> Template:
-        if isinstance(value, MaybeKey):  # of a set
-            return Maybe(self._number(value.present), self.template(value.key))
         if isinstance(value, Entry):
             rank = None if value.rank is None else self._number(value.rank)
             return Maybe(self._number(value.present), self.template(value.value), rank)
         if not isinstance(value, Spread):
             return self.template(value)
         return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
+
+    def _element_of_set(self, value: Any) -> Template:
+        if isinstance(value, MaybeKey):
+            return Maybe(self._number(value.present), self.template(value.key))
+        return self.template(value)
 
     def _number(self, value: Any) -> Output | Constant:
         return self._output(value) if isinstance(value, StagedNumber) else Constant(value)
@@ -137,6 +144,8 @@ class Results:
         state = getattr(value, "__dict__", None)
         if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
             return False
+        if type(value).__module__.startswith("stillgraph."):
+            return False  # what stands for a range, say
         return not isinstance(value, BaseException) and not inspect.isbuiltin(value)
 
     def _output(self, value: Any) -> Output:

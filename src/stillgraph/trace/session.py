@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from stillgraph.trace.frames import (
     line_here,
     location_of,
 )
-from stillgraph.trace.journal import Place
+from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Spread, mutable_parts
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.protected import StageTry
@@ -194,9 +195,17 @@ class Session(Recorder):
         self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
         self._splitting += 1
         try:
-            return branch(self, flag, lambda: block(left), lambda: block(right), variables, dropped)
+            first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
+            return branch(self, flag, first, second, variables, dropped)
         finally:
             self._splitting -= 1
+
+    @staticmethod
+    def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
+        if side is MISSING:
+            name = value.__dict__["place"]
+            raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+        return block(side)
 
     @contextlib.contextmanager
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
@@ -263,12 +272,12 @@ class Session(Recorder):
             StageTry: it is not yet.
             CaptureError: it cannot be.
         """
-        if not self.knowledge.tries and (self.swallowing or self._is_watched(kind)):
+        if not self.knowledge.tries and (self.swallowing or self._is_watched(kind, certain)):
             raise Restart("tries", None)
         if self.swallowing:
             message = "an exception is raised under a staged condition inside a with block that may end it"
             raise refuse("SG208", message, location=here())
-        if self._is_watched(kind):
+        if self._is_watched(kind, certain):
             message = "an exception is raised under a staged condition inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here())
         for attempt in reversed(self.attempts):
@@ -282,9 +291,9 @@ class Session(Recorder):
         message = "an exception is raised under a staged condition inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
-    def _is_watched(self, kind: type[BaseException] | None) -> bool:
+    def _is_watched(self, kind: type[BaseException] | None, certain: bool) -> bool:
         """Whether a context manager would see an exception that the user raises."""
-        own = kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError))
+        own = certain or (kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError)))
         return bool(self.watching) and own
 
     def made(self, iterator: Any) -> None:

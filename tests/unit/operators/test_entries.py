@@ -233,10 +233,6 @@ def handed_on(x: Tensor) -> Any:
     return add(d), d
 
 
-def spread_out(x: Tensor) -> Any:
-    return [*half(x)], 1
-
-
 def of_an_argument(d: dict[str, Tensor]) -> Any:
     if d["x"].sum() > 1:
         d["more"] = d["x"] * 2
@@ -407,7 +403,6 @@ DICTS = [
     in_nested_branches,
     two_names,
     handed_on,
-    spread_out,
     another_order,
     set_again_in_front,
     counts,
@@ -483,6 +478,10 @@ def ordered_sets(x: Tensor) -> Any:
     return s <= {1}
 
 
+def spread_out(x: Tensor) -> Any:
+    return [*half(x)], 1
+
+
 def counted_otherwise(x: Tensor) -> Any:
     n = 0
     for i, _ in enumerate(half(x)):
@@ -515,6 +514,7 @@ def as_keywords(x: Tensor) -> Any:
         (subset, "SG211"),
         (ordered_sets, "SG211"),
         (counted_otherwise, "SG206"),
+        (spread_out, "SG211"),
         (printed, "SG211"),
         (named, "SG302"),
         (in_a_display, "SG211"),

@@ -94,11 +94,13 @@ def _link(op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.expr, to: Rewr
     return ast.Compare(left, [op], [right], **build.span(at))
 
 
+_OF_SETS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 _ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 
 def _may_be_sets(*operands: ast.expr) -> bool:
-    return not any(isinstance(operand, ast.Constant | ast.BinOp | ast.UnaryOp) for operand in operands)
+    return not any(isinstance(operand, ast.Constant | ast.UnaryOp) or (
+        isinstance(operand, ast.BinOp) and not isinstance(operand.op, _OF_SETS)) for operand in operands)
 
 
 def _is_none(node: ast.expr) -> bool:
