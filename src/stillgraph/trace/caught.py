@@ -16,7 +16,7 @@ class Caught(Staged):
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith(("__", "stillgraph_")):
             raise AttributeError(name)
         self._refuse()
 
