@@ -148,7 +148,7 @@ def _comparable(left: Any, right: Any) -> Any:
         raise refuse("SG211", f"a {type(left).__name__} is compared that has such a dict or set", location=here())
     if type(left) is not type(right):
         return None
-    if dataclasses.is_dataclass(left) and type(left).__eq__.__qualname__ == "__create_fn__.<locals>.__eq__":
+    if dataclasses.is_dataclass(left) and type(left).__eq__.__code__.co_filename == "<string>":
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
     if not isinstance(left, (list, tuple, dict, collections.deque)):

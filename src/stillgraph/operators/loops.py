@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import Entries, as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
@@ -239,7 +240,7 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
             context.session.before_advancing(iterable)
             if context.session.is_outer(iterable):
                 raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
-        return _unroll(context, iter(iterable), body)
+        return _unroll(context, _while_unchanged(iterable), body)
     if isinstance(sequence, Entries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
@@ -296,16 +297,23 @@ def _run_over_entries(context: Context, sequence: Entries, body: Callable[[Any],
             return body(item)
         return branch(context.session, present, lambda: body(item), lambda: None, context.keeps, context.drops)
 
-    def elements() -> Iterator[tuple[Any, Any]]:
-        keys = getattr(sequence.container, "mapping", sequence.container)
-        before = list(keys)
-        for element in sequence.perhaps():
-            yield element
-            now = list(keys)
-            if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
-                raise refuse("SG211", "such a dict or set is changed while it is run over", location=here())
+    return _unroll(context, _checked(sequence.container, iter(sequence.perhaps())), one)
 
-    return _unroll(context, elements(), one)
+
+def _while_unchanged(iterable: Any) -> Iterator[Any]:
+    """Run over what can only be iterated; Python itself sees to dicts and sets, but for what only the run changes."""
+    known = isinstance(iterable, (dict, set, KeysView, ValuesView, ItemsView))
+    return _checked(iterable, iter(iterable)) if known else iter(iterable)
+
+
+def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:
+    keys = getattr(container, "mapping", container)
+    before = maybe_keys(keys)
+    for element in elements:
+        yield element
+        now = maybe_keys(keys)
+        if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
+            raise refuse("SG211", "a dict or set is changed in a branch while it is run over", location=here())
 
 
 def _of_a_block(variables: list[Any]) -> list[VariablePlace]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 
@@ -263,6 +263,12 @@ class Entries(_Iterable):
 
     def at(self, index: Any) -> Any:
         raise refuse("SG211", "which element comes at which position, only the run knows", location=here())
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise refuse("SG211", "the keys or items of such a dict are used as a whole", location=here())
+
+    __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse
+    __hash__ = object.__hash__
 
     def perhaps(self) -> list[tuple[Any, Any]]:
         """Whether each element is there, and the element."""

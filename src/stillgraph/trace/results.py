@@ -106,6 +106,8 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
+        if type(value).__module__.startswith("stillgraph."):  # what stands for a range, say
+            raise refuse("SG306", f"a {type(value).__name__.lower()} that only the run knows is returned or stored")
         parts = None if type(value) in (set, frozenset) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
@@ -144,8 +146,6 @@ class Results:
         state = getattr(value, "__dict__", None)
         if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
             return False
-        if type(value).__module__.startswith("stillgraph."):
-            return False  # what stands for a range, say
         return not isinstance(value, BaseException) and not inspect.isbuiltin(value)
 
     def _output(self, value: Any) -> Output:

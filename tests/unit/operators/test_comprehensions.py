@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
@@ -55,8 +56,28 @@ def test_a_length_that_only_the_run_knows(function: Any) -> None:
     agree(function, P, N, P + 1)
 
 
+def kept_by_index(x: Tensor) -> Any:
+    kept = {i: v for i, v in enumerate(x) if v > 1}
+    return kept, {k: v * 2 for k, v in kept.items() if k}, {-k for k in kept}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: {i for i in range(3) if x[i] > 1},
+        kept_by_index,
+        lambda x: {(i, j): 1 for i in range(2) for j in range(2)},
+        lambda x: [(i, j) for i in range(3) for j in range(i) if x[i] > x[j]],
+        lambda x: [a * b for a in x if a > 1 for b in x if b > a],
+        lambda x: [b for a in (x, -x) for b in a if b > 1],
+    ],
+)
+def test_filters_that_only_the_run_knows(function: Any) -> None:
+    agree(function, P, N, P * torch.tensor([1.0, -1.0, 1.0]))
+
+
 @pytest.mark.parametrize(
     "function", [lambda x: {int(v) for v in x if v > 1}, lambda x: {int(v): v for v in x if v > 1}]
 )
-def test_sets_and_dicts_need_a_known_length(function: Any) -> None:
-    assert refusal(function, P).reason.code == "SG206"
+def test_keys_that_only_the_run_knows(function: Any) -> None:
+    assert refusal(function, P).reason.code == "SG301"

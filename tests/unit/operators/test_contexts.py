@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,6 +168,29 @@ def known_before(x: Tensor) -> Any:
     return x, manager.log
 
 
+def of_every_type(x: Tensor) -> Any:
+    with Manager(RuntimeError, LookupError) as manager:
+        if x.sum() > 1:
+            raise RuntimeError("big")
+        if x.sum() < -1:
+            raise IndexError("small")
+        x = x + 1
+    return x, manager.log
+
+
+class Inherits(contextlib.AbstractContextManager):  # type: ignore[type-arg]
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return kind is ValueError
+
+
+def inherited(x: Tensor) -> Any:
+    with Inherits():
+        if x.sum() > 0:
+            raise ValueError("big")
+        x = x + 1
+    return x
+
+
 def asserted(x: Tensor) -> Any:
     with Manager(AssertionError) as manager:
         assert x.sum() > 0, "low"
@@ -178,7 +202,7 @@ def asserted(x: Tensor) -> Any:
     "function",
     [
         *(seen, gone_by, ended, ended_for_some, returned_from, nested, in_a_loop, suppressed, asked_for_its_type),
-        *(ended_by_a_tensor, raised_anew, known_before, asserted),
+        *(ended_by_a_tensor, raised_anew, known_before, asserted, of_every_type, inherited),
     ],
 )
 @pytest.mark.parametrize("first", range(3))
@@ -231,6 +255,34 @@ def shown(x: Tensor) -> Any:
         check(x)
 
 
-@pytest.mark.parametrize(("function", "code"), [(by_a_generator, "SG208"), (shown, "SG301")])
+def by_a_stack(x: Tensor) -> Any:
+    log: list[int] = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.append, 1)
+        check(x)
+    return log
+
+
+def pushed_in_an_arm(x: Tensor) -> Any:
+    log: list[int] = []
+    with contextlib.ExitStack() as stack:
+        if x.sum() > 0:
+            stack.callback(log.append, 1)
+    return log
+
+
+def redirected(x: Tensor) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        print("hi")
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        *((by_a_generator, "SG208"), (shown, "SG301"), (by_a_stack, "SG208"), (pushed_in_an_arm, "SG305")),
+        (redirected, "SG305"),
+    ],
+)
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, UP).reason.code == code

@@ -448,7 +448,154 @@ def test_gradients() -> None:
         assert torch.equal(mine.grad, eager.grad)
 
 
+# ---- names, orders and kinds
+def one_set_twice(x: Tensor) -> Any:
+    s = {1}
+    o = {"s": s}
+    if x.sum() > 1:
+        s.add(2)
+    return o, s
+
+
+def filled_by_a_while_loop(x: Tensor) -> Any:
+    found: dict[str, int] = collections.defaultdict(int)
+    i = 0
+    while i < 4 and x.abs().sum() < 40:
+        found["up" if x[i] > 0 else "down"] += 1
+        x = x * 1.5
+        i += 1
+    return dict(found), i
+
+
+def taken_out_and_put_back(x: Tensor) -> Any:
+    d = {"a": 1, "b": 2}
+    if x[0] > 0:
+        d["a"] = d.pop("a")
+    if x[1] > 0:
+        del d["b"]
+    d["c"] = 3
+    return d, d.setdefault("b", 7), d.setdefault("z", 8), len(d)
+
+
+def equal_to_no_other(x: Tensor) -> Any:
+    nan = float("nan")
+    d = {}
+    if x.sum() > 1:
+        d[nan] = 1
+    return nan in d, len(d), d.get(nan, 0)
+
+
+def copied_in_a_loop(x: Tensor) -> Any:
+    d, n = [0], x.abs().max()
+    while n > 1:
+        n = n / 2
+        d = list(d)
+    d[0] = 1
+    return d, n
+
+
+def ordered_dict(x: Tensor) -> Any:
+    d = collections.OrderedDict(z=1)
+    if x.sum() > 1:
+        d["a"] = 5
+    d["b"] = 2
+    if x[0] > 0:
+        del d["z"]
+    return d, sum(d.values()), len(d.items()), [v for v in d.values()], d.pop("a", 0), d  # noqa: C416
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(one_set_twice, filled_by_a_while_loop, taken_out_and_put_back, equal_to_no_other, copied_in_a_loop),
+        ordered_dict,
+    ],
+)
+@pytest.mark.parametrize("first", range(3))
+def test_agrees_in_more_than_value(function: Any, first: int) -> None:
+    agree(function, *CALLS[first:], *CALLS[:first])
+
+
 # ---- refused
+def two(x: Tensor) -> dict[str, int]:
+    d = {"b": 2}
+    if x.sum() > 1:
+        d["a"] = 1
+    return d
+
+
+def some(x: Tensor) -> set[int]:
+    s = {1}
+    if x.sum() > 1:
+        s.add(2)
+    return s
+
+
+def deleted_while_run_over(x: Tensor) -> Any:
+    d = {"a": 1, "b": 2}
+    for key in d:
+        if x.sum() > 1:
+            del d[key]
+    return d
+
+
+def copied_with_another_name(x: Tensor) -> Any:
+    d, n = [0], x.abs().max()
+    e = d
+    while n > 1:
+        n = n / 2
+        d = list(d)
+    d[0] = 1
+    return d, e
+
+
+def left_unassigned(x: Tensor) -> Any:
+    found = {}
+    if x.sum() > 1:
+        found["a"] = 1
+    for key in found:
+        name = key
+    return name
+
+
+UNSEEN = [
+    lambda x: [*two(x).values()],
+    lambda x: (*two(x).items(), 1),
+    lambda x: max(*two(x).values(), 0),
+    lambda x: set(two(x).values()),
+    lambda x: collections.deque(two(x).values()),
+    lambda x: {("q", 1)} | two(x).items(),
+    lambda x: two(x).keys() == {"b"},
+    lambda x: [two(x)] == [{"b": 2}],
+    lambda x: (1, some(x)) != (1, {1}),
+    lambda x: some(x) in ({1}, {2}),
+    lambda x: [{"b": 2}].count(two(x)),
+    lambda x: (some(x) | {7}) <= {1, 7},
+    lambda x: frozenset(some(x)) == frozenset({1}),
+    lambda x: hash(frozenset(some(x))),
+    lambda x: 1 if some(x) == {1} else 0,
+]
+
+
+@pytest.mark.parametrize("function", UNSEEN)
+def test_what_nobody_would_see_is_refused(function: Any) -> None:
+    assert refusal(function, UP).reason.code in ("SG206", "SG211")
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (deleted_while_run_over, "SG211"),
+        (copied_with_another_name, "SG305"),
+        (left_unassigned, "SG204"),
+        (lambda x: range(int(x[0])), "SG306"),
+        (lambda x: collections.Counter({1: 5})[int(x[0])], "SG301"),
+    ],
+)
+def test_refused_for_another_reason(function: Any, code: str) -> None:
+    assert refusal(function, UP).reason.code == code
+
+
 def run_over_in_no_order(x: Tensor) -> Any:
     return [value for value in set_again_in_front(x).values()]  # noqa: C416 (as people write it)
 

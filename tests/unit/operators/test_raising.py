@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from tests.unit.trace.agreement import agree
+from tests.unit.trace.agreement import agree, refusal
 
 UP, DOWN = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
 
@@ -151,6 +151,14 @@ def caused_by_nothing(x: Tensor) -> Tensor:
     return x
 
 
+def staged_and_caused(x: Tensor) -> Tensor:
+    if x.sum() < -2.5:
+        raise Plain(f"found {x[0].item()}") from KeyError("k")
+    if x.sum() < 0:
+        raise Plain(f"found {x[0].item()}") from None
+    return x
+
+
 def told_again(x: Tensor) -> Tensor:
     try:
         own_constructor(x)
@@ -175,9 +183,26 @@ def raised_twice(x: Tensor) -> Tensor:
     "function",
     [
         *(own_constructor, holds_a_tensor, own_constructor_of_constants, with_an_attribute, caused_by_what_was_caught),
-        *(caused_by_a_constant, caused_by_nothing, told_again, raised_twice),
+        *(caused_by_a_constant, caused_by_nothing, staged_and_caused, told_again, raised_twice),
     ],
 )
 def test_exceptions_are_those_of_eager(function: Any) -> None:
     agree(function, UP, DOWN, UP)
     agree(function, DOWN, UP, DOWN)
+
+
+def caused_by_something_staged(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise Plain("found") from KeyError(f"{x[0].item()}")
+    return x
+
+
+def with_fields(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise OSError(2, f"{x[0].item()}", "file")
+    return x
+
+
+@pytest.mark.parametrize("function", [caused_by_something_staged, with_fields])
+def test_what_an_exception_cannot_carry_is_refused(function: Any) -> None:
+    assert refusal(function, UP).reason.code == "SG302"
