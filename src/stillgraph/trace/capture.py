@@ -169,6 +169,7 @@ class _Attempt:
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())
                     effects = results.effects(written, self.session.outer_cells)
+                    results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
                     self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was

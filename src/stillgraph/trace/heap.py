@@ -63,7 +63,9 @@ class OlderObjects:
         found: dict[int, Any] = {}
         while queue and len(found) < _LIMIT:
             value = queue.popleft()
-            if isinstance(value, _ATOMS) or id(value) in found or self._recorder.is_outer(value):
+            if id(value) in found or self._recorder.is_outer(value):
+                continue
+            if isinstance(value, _ATOMS) and not _is_local_class(value):
                 continue
             found[id(value)] = value
             queue.extend(_children(value))
@@ -100,7 +102,14 @@ def _locals_of_users() -> collections.deque[Any]:
     return values
 
 
+def _is_local_class(value: Any) -> bool:
+    """Whether a value is a class made in a function: its methods lead to that function's variables."""
+    return isinstance(value, type) and "<locals>" in value.__qualname__
+
+
 def _children(value: Any) -> list[Any]:
+    if _is_local_class(value):
+        return [*vars(value).values(), *value.__bases__]
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, (list, tuple, set, collections.deque)):
@@ -120,7 +129,7 @@ def _children(value: Any) -> list[Any]:
 def _instance_state(value: Any) -> list[Any]:
     """What an instance of a user's class holds, in its ``__dict__`` or in slots."""
     state = getattr(value, "__dict__", None)
-    held = [state, *state.values()] if isinstance(state, dict) else []
+    held = [type(value), *([state, *state.values()] if isinstance(state, dict) else [])]
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

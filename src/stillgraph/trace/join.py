@@ -171,12 +171,22 @@ class Joiner:
         def build_once(outs: Sequence[Any]) -> Any:
             if not made:
                 made.append(build(outs))
+                for side in (left, right):
+                    self._remember_copy(made[0], side)
                 if {id(left), id(right)} & self._apart:
                     self.recorder.freeze(made[0])
             return made[0]
 
         self._joined[id(left), id(right)] = build_once
         return build_once
+
+    def _remember_copy(self, made: Any, side: Any) -> None:
+        """Remember what a joined container may be, where one side was itself not sure which object it is."""
+        if id(side) in self.recorder.copies:
+            self.recorder.copy_of(made, [side])
+        origin = self.recorder.origins.get(id(side))
+        if origin is not None and not self.is_older(side):
+            self.recorder.copy_of(made, [o for o, old in zip((origin.left, origin.right), origin.older) if old])
 
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""

@@ -135,17 +135,19 @@ def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
     """Let nobody change a container that is made anew in each iteration while another name leads to the first one."""
     for key in loop_.shared:
         if isinstance(loop_.state[key], (Tree, Listed)):
-            mine = {id(container) for container in mutable_containers(loop_.places[key].get())}
+            mine = {id(container): container for container in mutable_containers(loop_.places[key].get())}
             for container in mutable_containers(values[key]):
                 if id(container) not in mine:
-                    loop_.recorder.freeze(container)
+                    loop_.recorder.copy_of(container, mine.values())
 
 
 def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
     """Freeze the containers of two values that are not the same in both."""
     first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
-    for key in first.keys() ^ second.keys():
-        recorder.freeze(first.get(key, second.get(key)))
+    for key in first.keys() - second.keys():
+        recorder.freeze(first[key])
+    for key in second.keys() - first.keys():
+        recorder.copy_of(second[key], first.values())
 
 
 def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
@@ -204,6 +206,11 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             recorder.journal.write(loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
+            if made_anew:
+                last = arm.value(loop_.places[key], inputs.get(key, entry))
+                older = [container for container in mutable_containers(last) if arm.is_older(container)]
+                for container in mutable_containers(result) if older else ():
+                    recorder.copy_of(container, older)
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
 

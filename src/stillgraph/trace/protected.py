@@ -197,10 +197,10 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
     shared = attempt.shared | {place.key for place in with_other_names(recorder, copies)}
     for place in copies:
         if place.key in shared and not isinstance(place, ContentsPlace):
-            mine = {id(container) for container in mutable_containers(place.get())}
+            mine = {id(container): container for container in mutable_containers(place.get())}
             for container in mutable_containers(held[place.key]):
                 if id(container) not in mine:
-                    recorder.freeze(container)
+                    recorder.copy_of(container, mine.values())
 
 
 def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType
@@ -83,6 +83,7 @@ class Recorder(TorchFunctionMode):
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
+        self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
@@ -150,6 +151,14 @@ class Recorder(TorchFunctionMode):
     def freeze(self, value: Any) -> None:
         """Remember a container that is one of several copies of one: it may not be changed any more."""
         self.frozen[id(value)] = value
+
+    def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
+        """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
+        self.freeze(copy)
+        mine = self.copies.setdefault(id(copy), (copy, {}))[1]
+        for original in originals:
+            mine[id(original)] = original
+            mine.update(self.copies.get(id(original), (None, {}))[1])
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""

@@ -55,6 +55,7 @@ class Results:
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
+    _given: set[int] = field(default_factory=set)  # objects of the caller's
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
@@ -75,11 +76,27 @@ class Results:
             raise refuse("SG302", "a string with staged values is returned or stored")
         source = self.finder.find(value)
         if source is not None:
+            self._given.add(id(value))
             return Same(source)
         origin = self.session.origins.get(id(value))
         if origin is not None and isinstance(origin.flag, StagedNumber):
             return self._choose_origin(origin)
         return self._fresh(value)
+
+    def refuse_uncertain(self) -> None:
+        """Refuse two containers of which only the run knows whether they are one; to be called at the end.
+
+        Raises:
+            CaptureError: there are such.
+        """
+        handed_out = self._shared.keys() | self._given
+        seen = dict.fromkeys(handed_out, 1)  # by an object: how many results may be it
+        for copy, originals in self.session.copies.values():
+            for original in originals.keys() - {id(copy)} if id(copy) in handed_out else ():
+                seen[original] = seen.get(original, 0) + 1
+                if seen[original] > 1:
+                    message = f"whether two results are one {type(copy).__name__}, only the run knows: a loop"
+                    raise refuse("SG305", f"{message} or handler makes one of them anew")
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""

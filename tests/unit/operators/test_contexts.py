@@ -143,6 +143,26 @@ def ended_by_a_tensor(x: Tensor) -> Any:
     return x - 7
 
 
+def counted_by_a_local_class(x: Tensor) -> Any:
+    n = 0
+
+    class Counts:
+        def __enter__(self) -> None:
+            nonlocal n
+            n += 100
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            nonlocal n
+            n += 1 if kind is None else 10
+
+    try:
+        with Counts():
+            x = check(x)
+    except (ValueError, KeyError):
+        pass
+    return n, x
+
+
 def raised_anew(x: Tensor) -> Any:
     class Translates:
         def __enter__(self) -> None:
@@ -202,7 +222,7 @@ def asserted(x: Tensor) -> Any:
     "function",
     [
         *(seen, gone_by, ended, ended_for_some, returned_from, nested, in_a_loop, suppressed, asked_for_its_type),
-        *(ended_by_a_tensor, raised_anew, known_before, asserted, of_every_type, inherited),
+        *(ended_by_a_tensor, counted_by_a_local_class, raised_anew, known_before, asserted, of_every_type, inherited),
     ],
 )
 @pytest.mark.parametrize("first", range(3))

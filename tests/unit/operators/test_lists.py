@@ -546,7 +546,7 @@ def in_torch(x: Tensor) -> Any:
         (called_with_all, "SG210"),
         (full_deque, "SG210"),
         (as_a_key, "SG210"),
-        (a_set, "SG206"),
+        (a_set, "SG301"),
         (unpacked, "SG210"),
         (in_torch, "SG210"),
         (printed_texts, "SG210"),
