@@ -150,6 +150,14 @@ def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
         recorder.copy_of(second[key], first.values())
 
 
+def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> None:
+    """Remember which objects from before the loop the containers behind it may be."""
+    older = {id(container): container for container in mutable_containers(last) if arm.is_older(container)}
+    for container in mutable_containers(result) if older else ():
+        if not arm.is_older(container):
+            recorder.copy_of(container, older.values())
+
+
 def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
     joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=(split, arm.view))
@@ -207,10 +215,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
             if made_anew:
-                last = arm.value(loop_.places[key], inputs.get(key, entry))
-                older = [container for container in mutable_containers(last) if arm.is_older(container)]
-                for container in mutable_containers(result) if older else ():
-                    recorder.copy_of(container, older)
+                _remember_copies(recorder, arm, result, arm.value(loop_.places[key], inputs.get(key, entry)))
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
 
