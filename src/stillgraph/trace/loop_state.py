@@ -114,8 +114,7 @@ def _carried_anyway(value: Any) -> bool:
 
 def tree_of(value: Any, parts: Parts) -> Tree:
     """A container as a tree with nothing carried yet; what a return carries is never read before it is set."""
-    children = tuple(DEAD if c is MISSING and isinstance(value, (Exit, Entry)) else c for c in parts.children)
-    return Tree(parts, tuple(Fixed(c) for c in children))
+    return Tree(parts, tuple(Fixed(_never_read(parts, child)) for child in parts.children))
 
 
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
@@ -127,7 +126,7 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
         parts = like(state, parts)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
         raise JoinFailure("SG203", f"'{place}' has another structure {joiner.when[0]} than {joiner.when[1]}")
-    values = [DEAD if c is MISSING and isinstance(after, (Exit, Entry)) else c for c in parts.children]
+    values = [_never_read(parts, child) for child in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
 
@@ -149,6 +148,11 @@ def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
     if both.keys == tuple(state.parts.context) and all(a is b for a, b in zip(children, state.children)):
         return state
     return Tree(both.of(state.parts), tuple(children))
+
+
+def _never_read(parts: Parts, child: Any) -> Any:
+    """A child of a container; what an exit or an entry does not have is never read."""
+    return DEAD if child is MISSING and parts.type in (Exit, Entry) else child
 
 
 def _entry_for(child: State | None, rank: Fixed | None, ranked: bool) -> State:
@@ -290,5 +294,6 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
             return list(zip(state.slots, columns(state.element, parts.children)))
-        return [pair for child, v in zip(state.children, parts.children) for pair in leaves_of(child, v, view)]
+        values = [_never_read(parts, child) for child in parts.children]
+        return [pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)]
     return []

@@ -494,6 +494,20 @@ def copied_in_a_loop(x: Tensor) -> Any:
     return d, n
 
 
+def set_before_it_raises(x: Tensor) -> Any:
+    h: dict[str, Any] = {"z": x}
+    try:
+        h["a"] = x
+        if x.sum() > 1:
+            raise KeyError("big")
+        h["b"] = [x]
+        if x[0] > 0:
+            raise KeyError("mixed")
+    except KeyError:
+        h["c"] = x
+    return h, len(h), "b" in h
+
+
 def ordered_dict(x: Tensor) -> Any:
     d = collections.OrderedDict(z=1)
     if x.sum() > 1:
@@ -508,7 +522,7 @@ def ordered_dict(x: Tensor) -> Any:
     "function",
     [
         *(one_set_twice, filled_by_a_while_loop, taken_out_and_put_back, equal_to_no_other, copied_in_a_loop),
-        ordered_dict,
+        *(ordered_dict, set_before_it_raises),
     ],
 )
 @pytest.mark.parametrize("first", range(3))
