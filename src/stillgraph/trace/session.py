@@ -211,18 +211,25 @@ class Session(Recorder):
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """As `Recorder.assuming`: an unjoined value that depends on the condition is the one of its two values."""
         before = dict(self._taken)
-        self._taken = dict(self._following(predicate, taken)) | before
+        self._taken = self._following(predicate, taken) | before
         try:
             yield
         finally:
             self._taken = before
 
-    def _following(self, predicate: Any, taken: bool) -> Iterator[tuple[int, bool]]:
-        """The conditions that are decided with one, and how."""
-        yield id(predicate), taken
-        for follows in self._follows.get(id(predicate), ()):
-            if follows.holds and (follows.when is None or follows.when is taken):
-                yield from self._following(follows.flag, taken if follows.when is not None else not taken)
+    def _following(self, predicate: Any, taken: bool) -> dict[int, bool]:
+        """The conditions that are decided with one, by their ids, and how."""
+        found: dict[int, bool] = {}
+        queue = [(predicate, taken)]
+        while queue:
+            condition, value = queue.pop()
+            if id(condition) in found:
+                continue
+            found[id(condition)] = value
+            for follows in self._follows.get(id(condition), ()):
+                if follows.holds and (follows.when is None or follows.when is value):
+                    queue.append((follows.flag, not value if follows.when is None else value))
+        return found
 
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """As `Recorder.implies`."""

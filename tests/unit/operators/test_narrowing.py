@@ -129,6 +129,15 @@ def the_same_condition_again(x: Tensor) -> Any:
     return y[1] - 1
 
 
+def asked_of_itself(x: Tensor) -> Any:
+    s, n = x.sum(), 0
+    while n < 1 and ((s and s) > 0):
+        n += 1
+        if s > 0 and s:
+            s = s + 1
+    return s, n
+
+
 def written_meanwhile(x: Tensor) -> Any:
     positive = x.sum() > 0
     y = x if positive else x.unsqueeze(0)
@@ -143,7 +152,7 @@ def written_meanwhile(x: Tensor) -> Any:
     [
         *(two_objects, unlike_objects, one_object_in_two_places, best_object, container_or_none, object_or_none),
         *(asked_in_many_ways, asked_with_another_condition, asked_in_a_loop, the_same_condition_again),
-        written_meanwhile,
+        *(asked_of_itself, written_meanwhile),
     ],
 )
 @pytest.mark.parametrize("first", range(3))
