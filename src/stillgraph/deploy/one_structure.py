@@ -89,7 +89,8 @@ class _Settle:
         if left.type not in (list, tuple) and left.context != right.context:
             return None
         children = [self._merged(flag, a, b) for a, b in zip(left.children, right.children)]
-        return None if None in children else replace(left, children=tuple(children))  # type: ignore[arg-type]
+        joined = tuple(child for child in children if child is not None)
+        return replace(left, children=joined) if len(joined) == len(children) else None
 
     def _opened(self, template: Template) -> Template:
         """An argument that is handed back, as the tensors in it."""

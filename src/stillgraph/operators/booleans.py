@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -148,7 +149,7 @@ def _comparable(left: Any, right: Any) -> Any:
         raise refuse("SG211", f"a {type(left).__name__} is compared that has such a dict or set", location=here())
     if type(left) is not type(right):
         return None
-    if dataclasses.is_dataclass(left) and type(left).__eq__.__code__.co_filename == "<string>":
+    if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
         names = [each.name for each in dataclasses.fields(left) if each.compare]
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
     if not isinstance(left, (list, tuple, dict, collections.deque)):
@@ -158,6 +159,11 @@ def _comparable(left: Any, right: Any) -> Any:
     capture.before_risk()  # tensors of several elements have no one truth value
     sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))
     return capture.fresh_result(bool, capture.emit("call_function", operator.eq, sides, {}))
+
+
+def _is_generated(method: Any) -> bool:
+    """Whether a method is one that ``dataclass`` has written."""
+    return isinstance(method, FunctionType) and method.__code__.co_filename == "<string>"
 
 
 def _holds_staged(container: Any) -> bool:

@@ -354,7 +354,8 @@ def _refuse_hidden_state(function: Any) -> None:
 
 def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if type(module).__call__ is not torch.nn.Module.__call__:
-        return call_function(capture, type(module).__call__, (module, *args), kwargs)  # type: ignore[arg-type]
+        own: Any = type(module).__call__
+        return call_function(capture, own, (module, *args), kwargs)
     forward = module.forward
     hooked = module._forward_hooks or module._forward_pre_hooks
     if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):

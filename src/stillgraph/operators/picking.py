@@ -27,11 +27,11 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
         return _pick_leaf(capture, elements, key)
     if all(same_constant(first, element) for element in elements[1:]):
         return first
-    parts = [split(element) if isinstance(element, tuple) else None for element in elements]
-    if any(p is None or p.type is not type(first) or p.context != parts[0].context for p in parts):  # type: ignore[union-attr]
+    parts = [p for element in elements if isinstance(element, tuple) and (p := split(element)) is not None]
+    alike = {(p.type, p.context) for p in parts}
+    if len(parts) < len(elements) or len(alike) > 1:
         raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
-    columns = zip(*(p.children for p in parts if p is not None))
-    assert parts[0] is not None
+    columns = zip(*(p.children for p in parts))
     return parts[0].rebuild([pick(capture, column, key) for column in columns])
 
 

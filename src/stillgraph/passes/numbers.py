@@ -18,6 +18,7 @@ from stillgraph.passes.purity import name_of, written_arguments
 from stillgraph.passes.regions import COND, WHILE, all_regions, attribute, is_result, outputs, placeholders
 from stillgraph.passes.values import Fakes, dtype_of, is_number, kind_of, storage_of, value_of
 from stillgraph.program import operations
+from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
 
 
@@ -167,7 +168,7 @@ class _Region:
         elif node.target is WHILE:
             self._while(node, holder)
         elif node.target is operations.invoke:
-            name = getattr(node.args[0], "__qualname__", str(node.args[0]))
+            name = getattr(arguments(node)[0], "__qualname__", str(arguments(node)[0]))
             raise refuse("SG402", f"the program calls {name} anew at every run", location=node.meta.get("location"))
         elif is_number(node.meta.get("val")):
             self.made[node] = self._number(node)
@@ -178,20 +179,20 @@ class _Region:
         kind = kind_of(node.meta["val"])
         assert kind is not None
         if is_result(node):
-            source = self.made[node.args[0]]  # type: ignore[index]  # fx does not type arguments
-            return self._leaf(kind, self.emit(operator.getitem, source, node.args[1], kind=kind))
-        if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
+            source = self.made[arguments(node)[0]]
+            return self._leaf(kind, self.emit(operator.getitem, source, arguments(node)[1], kind=kind))
+        if node.target is operator.getitem and isinstance(arguments(node)[0], (list, tuple)):
             return self._leaf(kind, self._chosen(node, kind))
         of_tensors = [a for a in node.all_input_nodes if not isinstance(self.made[a], Number)]
         if not of_tensors:
             return self._arithmetic(node, kind)
         truth = TRUTHS.get(name_of(node))
         if truth is not None:
-            args = [self.made[a] if isinstance(a, fx.Node) else a for a in node.args]
+            args = [self.made[a] if isinstance(a, fx.Node) else a for a in arguments(node)]
             return self._leaf(bool, truth(self, args, dict(node.kwargs)))
-        value = value_of(node.args[0])
+        value = value_of(arguments(node)[0])
         if name_of(node) in ("item", "int", "float", "bool", "not_", "__int__", "__float__", "__bool__", "index"):
-            return self._read(node, self.made[node.args[0]], value, kind)  # type: ignore[index]  # fx's Any
+            return self._read(node, self.made[arguments(node)[0]], value, kind)
         symbol = self._copy(node)
         return self._size(kind, symbol)
 
@@ -206,14 +207,14 @@ class _Region:
 
     def _arithmetic(self, node: fx.Node, kind: type) -> Number:
         function = node.target
-        args = [self.made[a] if isinstance(a, fx.Node) else a for a in node.args]
-        kinds = [a.kind if isinstance(a, Number) else kind_of(a) for a in args]
+        args = [self.made[a] if isinstance(a, fx.Node) else a for a in arguments(node)]
+        kinds: list[Any] = [a.kind if isinstance(a, Number) else kind_of(a) for a in args]
         location = node.meta.get("location")
 
         def tensor() -> fx.Node:
             if None not in kinds:
                 operands = [(k, a.tensor if isinstance(a, Number) else a) for k, a in zip(kinds, args)]
-                made = lower_number(self.emit, function, kind, operands)  # type: ignore[arg-type]  # fx's Any
+                made = lower_number(self.emit, function, kind, operands)
                 if made is not None:
                     return made  # type: ignore[no-any-return]  # of Any
             name = getattr(function, "__name__", str(function))
@@ -228,17 +229,17 @@ class _Region:
 
     def _copy(self, node: fx.Node) -> fx.Node:
         """The same operation, numbers in it as symbols."""
-        copy = self.graph.node_copy(node, self._symbol_of)
+        copy = self.graph.node_copy(node, self.symbol_of)
         return copy
 
-    def _symbol_of(self, node: fx.Node) -> Any:
+    def symbol_of(self, node: fx.Node) -> Any:
         made = self.made[node]
         return made.symbol if isinstance(made, Number) else made
 
     # ---- operations that give tensors
     def _tensor_operation(self, node: fx.Node) -> Any:
         numbers = [a for a in node.all_input_nodes if isinstance(self.made[a], Number)]
-        if node.target is operator.getitem and isinstance(node.args[0], (list, tuple)):
+        if node.target is operator.getitem and isinstance(arguments(node)[0], (list, tuple)):
             return self._chosen(node, None)
         if node.target is operations.as_tensor:
             return joined(self, node)
@@ -248,14 +249,15 @@ class _Region:
                 made = FROM_NUMBER[name](self, node)
                 if made is not None:
                     return made
-        if node.target in (operator.getitem, operator.setitem) and isinstance(value_of(node.args[0]), torch.Tensor):
+        on_items = node.target in (operator.getitem, operator.setitem)
+        if on_items and isinstance(value_of(arguments(node)[0]), torch.Tensor):
             made = self._indexed(node)
             if made is not None:
                 return made
         if self._stores_number(node):
-            target, index, given = node.args
+            target, index, given = arguments(node)
             stored = self._stored(given, value_of(target))
-            args = fx.map_arg((target, index), self._symbol_of)
+            args = fx.map_arg((target, index), self.symbol_of)
             return self.emit(operator.setitem, *args, stored, value=None)
         if numbers and name_of(node) in PROMOTING:
             return self._promoted(node)
@@ -270,16 +272,17 @@ class _Region:
             return as_operand(self, made, tensors) if isinstance(made, Number) else made
 
         positions = PROMOTING[name_of(node)]
-        args = tuple(fx.map_arg(a, as_tensor if i in positions else self._symbol_of) for i, a in enumerate(node.args))
-        kwargs = {k: fx.map_arg(a, as_tensor if k in positions else self._symbol_of) for k, a in node.kwargs.items()}
+        given = enumerate(arguments(node))
+        args = tuple(fx.map_arg(a, as_tensor if i in positions else self.symbol_of) for i, a in given)
+        kwargs = {k: fx.map_arg(a, as_tensor if k in positions else self.symbol_of) for k, a in node.kwargs.items()}
         fresh = self.graph.create_node(node.op, node.target, args, kwargs, node.name)
         fresh.meta.update(node.meta)
         return fresh
 
     def _indexed(self, node: fx.Node) -> fx.Node | None:
-        tensor = self.made[node.args[0]]  # type: ignore[index]  # fx does not type arguments
-        value = value_of(node.args[0])
-        split = indexing.split_index(node.args[1], value.dim(), self._index_tensor)
+        tensor = self.made[arguments(node)[0]]
+        value = value_of(arguments(node)[0])
+        split = indexing.split_index(arguments(node)[1], value.dim(), self._index_tensor)
         if split is None or (node.target is operator.getitem and storage_of(node.meta["val"]) in self.written):
             return None
         if not split.is_trivial:
@@ -288,7 +291,7 @@ class _Region:
             tensor = self.emit(operator.getitem, tensor, split.basic, value=value)
         if node.target is operator.getitem:
             return self.emit(indexing.GET, tensor, split.indices, value=node.meta["val"])
-        return self.emit(indexing.PUT, tensor, split.indices, self._stored(node.args[2], value), value=value)
+        return self.emit(indexing.PUT, tensor, split.indices, self._stored(arguments(node)[2], value), value=value)
 
     def _stored(self, given: Any, target: torch.Tensor) -> fx.Node:
         """What is stored into a tensor, as a tensor of its dtype: torch would make a constant of a number."""
@@ -302,15 +305,15 @@ class _Region:
         return made
 
     def _stores_number(self, node: fx.Node) -> bool:
-        return node.target is operator.setitem and is_number(value_of(node.args[2]))
+        return node.target is operator.setitem and is_number(value_of(arguments(node)[2]))
 
     def _chosen(self, node: fx.Node, kind: type | None) -> fx.Node:
         """An element of a list at a place that only the run knows."""
-        items = [self._as(item, kind) for item in node.args[0]]  # type: ignore[union-attr]  # fx's Any
+        items = [self._as(item, kind) for item in arguments(node)[0]]
         with self.fakes.mode:
             rows = torch.stack([value_of(item) for item in items])
         stacked = self.emit(torch.stack, items, value=rows)
-        index = self.made[node.args[1]]  # type: ignore[index]  # fx does not type arguments
+        index = self.made[arguments(node)[1]]
         value = self.fakes.scalar(kind) if kind is not None else node.meta["val"]
         return self.emit(indexing.GET, stacked, [index.tensor if isinstance(index, Number) else index], value=value)
 
@@ -325,17 +328,17 @@ class _Region:
 
     # ---- control flow
     def _cond(self, node: fx.Node, holder: torch.nn.Module) -> None:
-        predicate, true, false, operands = node.args
+        predicate, true, false, operands = arguments(node)
         given, symbols = self._operands(operands)
         values = list(node.meta["val"])
         arms = [self._child(region, symbols, values, holder) for region in (true, false)]
         self._control(node, (self.truth(predicate), *arms, given), values)
 
     def _while(self, node: fx.Node, holder: torch.nn.Module) -> None:
-        test, body, entries, operands = node.args
+        test, body, entries, operands = arguments(node)
         values = list(node.meta["val"])
         given, symbols = self._operands(operands)
-        carried = tuple(self._as(entry, kind_of(value)) for entry, value in zip(entries, values))  # type: ignore[arg-type]
+        carried = tuple(self._as(entry, kind_of(value)) for entry, value in zip(entries, values))
         symbols = [None] * len(values) + symbols
         check = self._child(test, symbols, [], holder, is_test=True)
         step = self._child(body, symbols, values, holder)

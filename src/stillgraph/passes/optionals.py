@@ -20,6 +20,7 @@ from stillgraph.passes.regions import (
     set_outputs,
 )
 from stillgraph.passes.values import Fakes, is_optional, kind_of
+from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import as_tensor, bound, unbound
 from stillgraph.program.program import Program
 
@@ -60,10 +61,10 @@ class _Optionals:
                 self._branch(control)
             elif isinstance(control, Loop):
                 self._loop(control)
-            elif node.target is operator.is_ and node.args[1] is None:
+            elif node.target is operator.is_ and arguments(node)[1] is None:
                 self._is_none(node)
-            elif node.target is as_tensor and node.args[0] in self.flags:
-                self.flags[node] = self.flags[node.args[0]]
+            elif node.target is as_tensor and arguments(node)[0] in self.flags:
+                self.flags[node] = self.flags[arguments(node)[0]]
             elif node.target is unbound:
                 self.flags[node] = True
             elif node.target is bound:
@@ -71,7 +72,7 @@ class _Optionals:
                 module.graph.erase_node(node)
 
     def _is_none(self, node: fx.Node) -> None:
-        flag = self.flags.get(node.args[0], node.args[0] is None)  # type: ignore[arg-type]  # fx's Any
+        flag = self.flags.get(arguments(node)[0], arguments(node)[0] is None)
         for user in list(node.users):
             user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
         node.graph.erase_node(node)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import fx
 
-from stillgraph.passes.values import kind_of, value_of
+from stillgraph.passes.purity import name_of
+from stillgraph.passes.values import Fakes, kind_of, value_of
+from stillgraph.program.graphs import arguments
 
 _BOTH = frozenset({0, 1, "other", "input"})
 _ARITHMETIC = (
@@ -68,7 +70,20 @@ PROMOTING: dict[str, frozenset[Any]] = {
 }
 
 
-def as_operand(region: Any, number: Any, tensors: list[Any]) -> fx.Node:
+class Lowered(Protocol):
+    """A region whose numbers are being lowered (`passes.numbers`)."""
+
+    made: dict[fx.Node, Any]  # what each of its nodes has become
+    fakes: Fakes
+
+    def emit(self, target: Any, *args: Any, kind: type | None = None, value: Any = None, **kwargs: Any) -> fx.Node:
+        """A new node; ``kind`` says that it is the 0-d tensor of a number."""
+
+    def symbol_of(self, node: fx.Node) -> Any:
+        """What torch takes as a size for a node."""
+
+
+def as_operand(region: Lowered, number: Any, tensors: list[Any]) -> fx.Node:
     """A number as a tensor that meets others, of the dtype eager PyTorch computes in.
 
     Args:
@@ -85,7 +100,7 @@ def as_operand(region: Any, number: Any, tensors: list[Any]) -> fx.Node:
         return tensor
     with region.fakes.mode:
         value = torch.empty((), dtype=dtype)
-    return region.emit("to", tensor, dtype, value=value)  # type: ignore[no-any-return]  # of Any
+    return region.emit("to", tensor, dtype, value=value)
 
 
 def _rank(dtype: torch.dtype) -> int:
@@ -93,58 +108,59 @@ def _rank(dtype: torch.dtype) -> int:
 
 
 # ---- tensors made of a number
-def _scalar(region: Any, node: fx.Node) -> fx.Node | None:
+def _scalar(region: Lowered, node: fx.Node) -> fx.Node | None:
     """``torch.tensor(n)``, ``torch.as_tensor(n)``, ``torch.scalar_tensor(n)``."""
-    number = region.made.get(node.args[0]) if node.args and isinstance(node.args[0], fx.Node) else None
+    given = arguments(node)[0] if arguments(node) else None
+    number = region.made.get(given) if isinstance(given, fx.Node) else None
     if number is None or isinstance(number, fx.Node):
         return None
     value = node.meta["val"]
     moved = region.emit("to", number.tensor, device=value.device, dtype=value.dtype, value=value)
-    return region.emit("clone", moved, value=value)  # type: ignore[no-any-return]  # of Any
+    return region.emit("clone", moved, value=value)
 
 
-def joined(region: Any, node: fx.Node) -> fx.Node:
+def joined(region: Lowered, node: fx.Node) -> fx.Node:
     """Our own ``as_tensor(n, dtype, device)``: where a number meets the tensor of another path."""
     value = node.meta["val"]
-    given = region.made[node.args[0]] if isinstance(node.args[0], fx.Node) else node.args[0]
+    given = region.made[arguments(node)[0]] if isinstance(arguments(node)[0], fx.Node) else arguments(node)[0]
     if isinstance(given, fx.Node):
         return given
     if kind_of(given) is not None:
-        return region.emit(torch.full, (), given, dtype=value.dtype, device=value.device, value=value)  # type: ignore[no-any-return]
+        return region.emit(torch.full, (), given, dtype=value.dtype, device=value.device, value=value)
     return _scalar(region, node)  # type: ignore[return-value]  # given is a Number: there is a tensor
 
 
-def _filled(region: Any, node: fx.Node) -> fx.Node | None:
+def _filled(region: Lowered, node: fx.Node) -> fx.Node | None:
     """``torch.full(size, n)``, ``full_like(x, n)``, ``x.new_full(size, n)``."""
     value = node.meta["val"]
     positions = {"full": 1, "full_like": 1, "new_full": 2}
-    at = positions[str(node.target) if node.op == "call_method" else node.target.__name__]  # type: ignore[union-attr]
-    fill = node.args[at] if len(node.args) > at else node.kwargs.get("fill_value")
+    at = positions[name_of(node)]
+    fill = arguments(node)[at] if len(arguments(node)) > at else node.kwargs.get("fill_value")
     number = region.made.get(fill) if isinstance(fill, fx.Node) else None
     if number is None or isinstance(number, fx.Node):
         return None
-    zero = fx.map_arg(node.args, lambda n: 0 if n is fill else region._symbol_of(n))
-    kwargs = {k: 0 if a is fill else fx.map_arg(a, region._symbol_of) for k, a in node.kwargs.items()}
+    zero = fx.map_arg(arguments(node), lambda n: 0 if n is fill else region.symbol_of(n))
+    kwargs: dict[str, Any] = {k: 0 if a is fill else fx.map_arg(a, region.symbol_of) for k, a in node.kwargs.items()}
     kwargs["dtype"] = value.dtype
     empty = region.emit(node.target, *zero, value=value, **kwargs)
-    return region.emit("fill_", empty, number.tensor, value=value)  # type: ignore[no-any-return]  # of Any
+    return region.emit("fill_", empty, number.tensor, value=value)
 
 
-def _clamped(region: Any, node: fx.Node) -> fx.Node | None:
+def _clamped(region: Lowered, node: fx.Node) -> fx.Node | None:
     """``clamp(x, low, high)``: bounds are all numbers or all tensors."""
-    low = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
-    high = node.args[2] if len(node.args) > 2 else node.kwargs.get("max")
-    source = value_of(node.args[0] if node.args else node.kwargs["input"])
-    name = str(node.target) if node.op == "call_method" else node.target.__name__  # type: ignore[union-attr]
+    low = arguments(node)[1] if len(arguments(node)) > 1 else node.kwargs.get("min")
+    high = arguments(node)[2] if len(arguments(node)) > 2 else node.kwargs.get("max")
+    source = value_of(arguments(node)[0] if arguments(node) else node.kwargs["input"])
+    name = name_of(node)
     if name.endswith("_"):
         return None
     value = node.meta["val"]
     bounds = [_bound(region, bound, source, value.dtype) for bound in (low, high)]
-    tensor = region.made[node.args[0]]
-    return region.emit(torch.clamp, tensor, *bounds, value=value)  # type: ignore[no-any-return]  # of Any
+    tensor = region.made[arguments(node)[0]]
+    return region.emit(torch.clamp, tensor, *bounds, value=value)
 
 
-def _bound(region: Any, bound: Any, source: Any, dtype: torch.dtype) -> Any:
+def _bound(region: Lowered, bound: Any, source: Any, dtype: torch.dtype) -> Any:
     if bound is None:
         return None
     made = region.made[bound] if isinstance(bound, fx.Node) else bound
@@ -157,11 +173,11 @@ def _bound(region: Any, bound: Any, source: Any, dtype: torch.dtype) -> Any:
 
 
 def _minimum(name: str) -> Any:
-    def lower(region: Any, node: fx.Node) -> fx.Node | None:
-        low = node.args[1] if len(node.args) > 1 else next(iter(node.kwargs.values()))
-        source = value_of(node.args[0])
+    def lower(region: Lowered, node: fx.Node) -> fx.Node | None:
+        low = arguments(node)[1] if len(arguments(node)) > 1 else next(iter(node.kwargs.values()))
+        source = value_of(arguments(node)[0])
         bound = _bound(region, low, source, node.meta["val"].dtype)
-        return region.emit(torch.clamp, region.made[node.args[0]], value=node.meta["val"], **{name: bound})  # type: ignore[no-any-return]
+        return region.emit(torch.clamp, region.made[arguments(node)[0]], value=node.meta["val"], **{name: bound})
 
     return lower
 
@@ -182,33 +198,33 @@ FROM_NUMBER: dict[str, Any] = {
 
 
 # ---- truth values that torch gives as Python's
-def _equal(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
+def _equal(region: Lowered, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     left, right = (value_of(a) for a in args[:2])
     if left.dim() != right.dim() or any(
         isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(left.shape, right.shape)
     ):
-        return region.emit(torch.full, (), False, dtype=torch.bool, kind=bool)  # type: ignore[no-any-return]  # of Any
+        return region.emit(torch.full, (), False, dtype=torch.bool, kind=bool)
     same = region.emit(torch.eq, *args, value=torch.ones_like(left, dtype=torch.bool))
-    return region.emit(torch.all, same, kind=bool)  # type: ignore[no-any-return]  # of Any
+    return region.emit(torch.all, same, kind=bool)
 
 
-def _close(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
+def _close(region: Lowered, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     close = region.emit(torch.isclose, *args, value=torch.ones_like(value_of(args[0]), dtype=torch.bool), **kwargs)
-    return region.emit(torch.all, close, kind=bool)  # type: ignore[no-any-return]  # of Any
+    return region.emit(torch.all, close, kind=bool)
 
 
-def _contains(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
+def _contains(region: Lowered, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     tensor, element = args
     if not isinstance(element, (fx.Node, int, float)):
         element = as_operand(region, element, [value_of(tensor)])
     same = region.emit(torch.eq, tensor, element, value=torch.ones_like(value_of(tensor), dtype=torch.bool))
-    return region.emit(torch.any, same, kind=bool)  # type: ignore[no-any-return]  # of Any
+    return region.emit(torch.any, same, kind=bool)
 
 
-def _nonzero(region: Any, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
+def _nonzero(region: Lowered, args: list[Any], kwargs: dict[str, Any]) -> fx.Node:
     value = value_of(args[0])
     flat = args[0] if value.dim() == 0 else region.emit("reshape", args[0], (), value=value.new_empty(()))
-    return region.emit(torch.ne, flat, 0, kind=bool)  # type: ignore[no-any-return]  # of Any
+    return region.emit(torch.ne, flat, 0, kind=bool)
 
 
 TRUTHS: dict[str, Any] = {

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
 
 COND = torch.ops.higher_order.cond
@@ -49,7 +50,7 @@ def placeholders(module: fx.GraphModule) -> list[fx.Node]:
 
 def outputs(module: fx.GraphModule) -> list[Any]:
     """A region's outputs: nodes and constants."""
-    return list(module.graph.output_node().args[0])  # type: ignore[arg-type]  # fx does not type arguments
+    return list(arguments(module.graph.output_node())[0])
 
 
 def set_outputs(module: fx.GraphModule, values: list[Any]) -> None:
@@ -79,7 +80,7 @@ class Branch:
     @property
     def arms(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         """The regions of the two arms."""
-        return attribute(self.module, self.node.args[1]), attribute(self.module, self.node.args[2])  # type: ignore[arg-type]
+        return attribute(self.module, arguments(self.node)[1]), attribute(self.module, arguments(self.node)[2])
 
     @property
     def regions(self) -> tuple[fx.GraphModule, ...]:
@@ -89,7 +90,8 @@ class Branch:
     @property
     def operands(self) -> tuple[Any, ...]:
         """What the arms use from outside."""
-        return self.node.args[3]  # type: ignore[return-value]  # fx does not type arguments
+        held: tuple[Any, ...] = arguments(self.node)[3]
+        return held
 
     def add_operand(self, value: fx.Node) -> tuple[fx.Node, ...]:
         """Hand one more value to the arms; its placeholders in them."""
@@ -132,12 +134,12 @@ class Loop:
     @property
     def test(self) -> fx.GraphModule:
         """The region of the test."""
-        return attribute(self.module, self.node.args[0])  # type: ignore[arg-type,no-any-return]
+        return attribute(self.module, arguments(self.node)[0])  # type: ignore[no-any-return]  # of Any
 
     @property
     def body(self) -> fx.GraphModule:
         """The region of the body."""
-        return attribute(self.module, self.node.args[1])  # type: ignore[arg-type,no-any-return]
+        return attribute(self.module, arguments(self.node)[1])  # type: ignore[no-any-return]  # of Any
 
     @property
     def regions(self) -> tuple[fx.GraphModule, ...]:
@@ -147,12 +149,14 @@ class Loop:
     @property
     def entries(self) -> tuple[Any, ...]:
         """What is carried into the first iteration."""
-        return self.node.args[2]  # type: ignore[return-value]  # fx does not type arguments
+        held: tuple[Any, ...] = arguments(self.node)[2]
+        return held
 
     @property
     def operands(self) -> tuple[Any, ...]:
         """What the regions use from outside."""
-        return self.node.args[3]  # type: ignore[return-value]  # fx does not type arguments
+        held: tuple[Any, ...] = arguments(self.node)[3]
+        return held
 
     def add_operand(self, value: fx.Node) -> tuple[fx.Node, fx.Node]:
         """Hand one more value to test and body; its placeholders in them."""
@@ -217,7 +221,7 @@ def add_result(node: fx.Node, value: Any) -> fx.Node:
 
 def results(node: fx.Node) -> dict[int, fx.Node]:
     """The nodes of a branch's or loop's results, by position; those that nobody uses may be missing."""
-    return {user.args[1]: user for user in node.users if user.target is operator.getitem}  # type: ignore[misc]
+    return {arguments(user)[1]: user for user in node.users if user.target is operator.getitem}
 
 
 def control_of(module: fx.GraphModule, node: fx.Node) -> Control | None:
@@ -245,7 +249,7 @@ def all_regions(module: fx.GraphModule) -> Iterator[fx.GraphModule]:
 
 def is_result(node: fx.Node) -> bool:
     """Whether a node is one of the results of a branch or loop."""
-    source = node.args[0] if node.target is operator.getitem else None
+    source = arguments(node)[0] if node.target is operator.getitem else None
     return isinstance(source, fx.Node) and source.target in (COND, WHILE)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
 from stillgraph.program.operations import build_list, recurse, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
@@ -44,8 +45,8 @@ _MANY = (_COND, _WHILE, recursion, recurse, try_)  # they give several values
 def render(program: Program) -> str:
     """The whole program: signature, guards, regions with source lines, effects."""
     inputs = ", ".join(f"{i.name}: {type_text(i.value)}" for i in program.inputs if i.kind == "argument")
-    (returned,) = program.graph.graph.output_node().args
-    result = _result(program.result, [_value(v) for v in returned])  # type: ignore[union-attr]  # fx's Any
+    (returned,) = arguments(program.graph.graph.output_node())
+    result = _result(program.result, [_value(v) for v in returned])
     head = f"program {program.name}({inputs}) -> {result}"
     lines = [_with_place(head, f"{program.location.file.rsplit('/', 1)[-1]}:{program.location.line}")]
     lifted = [i for i in program.inputs if i.kind != "argument"]
@@ -131,7 +132,7 @@ def _region(module: fx.GraphModule, indent: str) -> list[str]:
     lines: list[str] = []
     for node in module.graph.nodes:
         if node.op == "output":
-            lines.append(f"{indent}return {', '.join(_argument(a) for a in node.args[0])}")
+            lines.append(f"{indent}return {', '.join(_argument(a) for a in arguments(node)[0])}")
         elif node.op in ("call_function", "call_method") and not _is_part(node):
             lines += _node(module, node, indent)
     return lines
@@ -139,15 +140,14 @@ def _region(module: fx.GraphModule, indent: str) -> list[str]:
 
 def _is_part(node: fx.Node) -> bool:
     """Whether a node only names one output of a branch or loop."""
-    return (
-        node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0].target in _MANY
-    )
+    source = arguments(node)[0] if node.target is operator.getitem else None
+    return isinstance(source, fx.Node) and source.target in _MANY
 
 
 def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
     place = _place(node)
     if node.target is _COND:
-        predicate, true, false, _ = node.args
+        predicate, true, false, _ = arguments(node)
         head = f"{indent}{_outputs(node)}if {_argument(predicate)}"
         return [
             _with_place(head, place),
@@ -155,9 +155,9 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
             *_child(module, false, indent + "  else ", indent + "       "),
         ]
     if node.target is _WHILE:
-        test, body, entries, _ = node.args
+        test, body, entries, _ = arguments(node)
         names = [p.name for p in _placeholders(module, body)]
-        carried = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]
+        carried = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))
         head = f"{indent}{_outputs(node)}while ({carried})"
         return [
             _with_place(head, place),
@@ -165,8 +165,8 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
             *_child(module, body, indent + "  body ", indent + "       "),
         ]
     if node.target is try_:
-        _, body, handler, kinds, _ = node.args
-        caught = ", ".join(_value(kind).__name__ for kind in kinds)  # type: ignore[union-attr]  # fx's Any
+        _, body, handler, kinds, _ = arguments(node)
+        caught = ", ".join(_value(kind).__name__ for kind in kinds)
         return [
             _with_place(f"{indent}{_outputs(node)}try", place),
             *_child(module, body, indent + "  body ", indent + "       "),
@@ -174,14 +174,14 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
             *_child(module, handler, indent + "       ", indent + "       "),
         ]
     if node.target is recursion:
-        name, body, entries, _ = node.args
+        name, body, entries, _ = arguments(node)
         names = [p.name for p in _placeholders(module, body)]
-        given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))  # type: ignore[arg-type]  # fx's Any
+        given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))
         head = f"{indent}{_outputs(node)}recursive {name}({given})"
         return [_with_place(head, place), *_child(module, body, indent + "  body ", indent + "       ")]
     if node.target is recurse:
-        inner = ", ".join(_argument(a) for a in node.args[1:])
-        return [_with_place(f"{indent}{_outputs(node)}{node.args[0]}({inner})", place)]
+        inner = ", ".join(_argument(a) for a in arguments(node)[1:])
+        return [_with_place(f"{indent}{_outputs(node)}{arguments(node)[0]}({inner})", place)]
     return [_with_place(f"{indent}{node.name} = {_expression(node)}", place)]
 
 
@@ -205,7 +205,7 @@ def _place(node: fx.Node) -> str:
 
 
 def _expression(node: fx.Node) -> str:
-    args = [_argument(a) for a in node.args]
+    args = [_argument(a) for a in arguments(node)]
     if node.target in _INFIX and len(args) == 2:
         return f"{args[0]} {_INFIX[node.target]} {args[1]}"
     if node.target is build_list:
@@ -216,13 +216,13 @@ def _expression(node: fx.Node) -> str:
     if node.target is operator.getitem:
         return f"{args[0]}[{args[1]}]"
     if node.target is getattr:
-        return f"{args[0]}.{node.args[1]}"
+        return f"{args[0]}.{arguments(node)[1]}"
     return f"{getattr(node.target, '__name__', node.target)}({', '.join(args + keywords)})"
 
 
 def _list_display(node: fx.Node) -> str:
-    items: Any = node.args[0]
-    spread: Any = node.args[1]
+    items: Any = arguments(node)[0]
+    spread: Any = arguments(node)[1]
     return f"[{', '.join(f'*{_argument(v)}' if i in spread else _argument(v) for i, v in enumerate(items))}]"
 
 

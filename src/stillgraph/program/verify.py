@@ -11,6 +11,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
+from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import recursion, try_, unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType
@@ -90,7 +91,7 @@ def _region(module: fx.GraphModule, where: str) -> tuple[Any, ...]:
         if node.op == "output":
             continue
         _node(module, node, where)
-    given = module.graph.output_node().args[0]
+    given = arguments(module.graph.output_node())[0]
     if not isinstance(given, (tuple, list)):
         raise _fault(where, "does not give a tuple")
     return tuple(given)
@@ -110,57 +111,57 @@ def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         _try(module, node, where)
     elif node.target is recursion:
         _recursion(module, node, where)
-    elif node.target is operator.getitem and isinstance(source := node.args[0], fx.Node):
+    elif node.target is operator.getitem and isinstance(source := arguments(node)[0], fx.Node):
         count = len(source.meta["val"]) if source.target in (_COND, _WHILE) else None
-        if count is not None and not (isinstance(node.args[1], int) and 0 <= node.args[1] < count):
-            raise _fault(where, f"takes result {node.args[1]} of '{source.name}', which has {count}")
+        if count is not None and not (isinstance(arguments(node)[1], int) and 0 <= arguments(node)[1] < count):
+            raise _fault(where, f"takes result {arguments(node)[1]} of '{source.name}', which has {count}")
 
 
 def _branch(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    _, true, false, operands = node.args
+    _, true, false, operands = arguments(node)
     count = len(_values(node, where))
     for side, region in (("true", true), ("false", false)):
         place = f"the {side} arm of '{node.name}' in {where}"
         arm = _child(module, region, place)
-        _takes(arm, len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
+        _takes(arm, len(operands), place)
         given = _region(arm, place)
         if len(given) != count:
             raise _fault(place, f"gives {len(given)} values, the branch has {count}")
 
 
 def _loop(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    test, body, entries, operands = node.args
+    test, body, entries, operands = arguments(node)
     count = len(_values(node, where))
-    if len(entries) != count:  # type: ignore[arg-type]  # fx does not type arguments
-        raise _fault(where, f"'{node.name}' carries {count} values and enters with {len(entries)}")  # type: ignore[arg-type]
+    if len(entries) != count:
+        raise _fault(where, f"'{node.name}' carries {count} values and enters with {len(entries)}")
     for side, region, results in (("test", test, 1), ("body", body, count)):
         place = f"the {side} of '{node.name}' in {where}"
         inner = _child(module, region, place)
-        _takes(inner, count + len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
+        _takes(inner, count + len(operands), place)
         given = _region(inner, place)
         if len(given) != results:
             raise _fault(place, f"gives {len(given)} values, not {results}")
 
 
 def _try(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    _, body, handler, _, operands = node.args
+    _, body, handler, _, operands = arguments(node)
     count, extra = len(_values(node, where)), 0
     for side, region in (("body", body), ("handler", handler)):
         place = f"the {side} of '{node.name}' in {where}"
         arm = _child(module, region, place)
         if side == "handler":
-            extra = len(arm.graph.find_nodes(op="placeholder")) - len(operands)  # type: ignore[arg-type]  # fx's Any
-        _takes(arm, len(operands) + extra, place)  # type: ignore[arg-type]  # fx does not type arguments
+            extra = len(arm.graph.find_nodes(op="placeholder")) - len(operands)
+        _takes(arm, len(operands) + extra, place)
         given = _region(arm, place)
         if len(given) != count:
             raise _fault(place, f"gives {len(given)} values, the try has {count}")
 
 
 def _recursion(module: fx.GraphModule, node: fx.Node, where: str) -> None:
-    _, body, entries, operands = node.args
+    _, body, entries, operands = arguments(node)
     place = f"the body of '{node.name}' in {where}"
     inner = _child(module, body, place)
-    _takes(inner, len(entries) + len(operands), place)  # type: ignore[arg-type]  # fx does not type arguments
+    _takes(inner, len(entries) + len(operands), place)
     given, count = _region(inner, place), len(_values(node, where))
     if len(given) != count:
         raise _fault(place, f"gives {len(given)} values, not {count}")

@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.program.context import Context
+from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import bound, build_list, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
@@ -193,7 +194,7 @@ class _Block:
 
     # ---- nodes
     def _write_node(self, node: fx.Node) -> None:
-        writer = self.writer
+        writer, given = self.writer, arguments(node)
         if node.op == "get_attr":
             value = _attribute(self.module, str(node.target))
             if not isinstance(value, fx.GraphModule):
@@ -205,9 +206,9 @@ class _Block:
         elif node.target is try_:
             self._write_try(node)
         elif node.target is keep:
-            writer.line(f"{writer.functions[node.args[0]]} = {self.value(tuple(node.args[1]))}")  # type: ignore[arg-type]
-        elif node.target is operator.getitem and isinstance(node.args[0], fx.Node) and node.args[0] in self._parts:
-            writer.names[node] = self._parts[node.args[0]][node.args[1]]  # type: ignore[index]  # fx's Any
+            writer.line(f"{writer.functions[given[0]]} = {self.value(tuple(given[1]))}")
+        elif node.target is operator.getitem and isinstance(given[0], fx.Node) and given[0] in self._parts:
+            writer.names[node] = self._parts[given[0]][given[1]]
         else:
             text = self._recursion(node) if node.target is recursion else self._expression(node)
             if node.users:
@@ -217,7 +218,7 @@ class _Block:
                 writer.line(text)
 
     def _expression(self, node: fx.Node) -> str:
-        args = [self.value(a) for a in node.args]
+        args = [self.value(a) for a in arguments(node)]
         keywords = [f"{k}={self.value(v)}" for k, v in node.kwargs.items()]
         target = node.target
         if node.op == "call_method":
@@ -227,15 +228,15 @@ class _Block:
         if target in _PREFIX and len(args) == 1:
             return f"{_PREFIX[target]}{args[0]}"
         if target is build_list:
-            return self._list_display(*node.args)
+            return self._list_display(*arguments(node))
         if target is recurse:
-            return f"{self.writer.functions[node.args[0]]}({', '.join(args[1:])})"
+            return f"{self.writer.functions[arguments(node)[0]]}({', '.join(args[1:])})"
         if target is operator.getitem:
-            return f"{_primary(args[0])}[{self._index(node.args[1])}]"
+            return f"{_primary(args[0])}[{self._index(arguments(node)[1])}]"
         if target is operator.setitem:
-            return f"{args[0]}[{self._index(node.args[1])}] = {args[2]}"
-        if target is getattr and len(node.args) == 2 and isinstance(node.args[1], str):
-            return f"{_primary(args[0])}.{node.args[1]}"
+            return f"{args[0]}[{self._index(arguments(node)[1])}] = {args[2]}"
+        if target is getattr and len(arguments(node)) == 2 and isinstance(arguments(node)[1], str):
+            return f"{_primary(args[0])}.{arguments(node)[1]}"
         return f"{self._function(target)}({', '.join(args + keywords)})"
 
     def _list_display(self, items: Any, spread: Any) -> str:
@@ -286,7 +287,7 @@ class _Block:
         return self.__dict__.setdefault("_part_names", {})  # type: ignore[no-any-return]  # of Any
 
     def _write_cond(self, node: fx.Node) -> None:
-        predicate, true, false, operands = node.args
+        predicate, true, false, operands = arguments(node)
         names = self._output_names(node)
         self.writer.line(f"if {self.value(predicate)}:")
         self._write_arm(true, operands, names, node)
@@ -294,16 +295,16 @@ class _Block:
         self._write_arm(false, operands, names, node)
 
     def _write_try(self, node: fx.Node) -> None:
-        name, body, handler, kinds, operands = node.args
+        name, body, handler, kinds, operands = arguments(node)
         writer = self.writer
         names = self._output_names(node)
         kept, error = writer.fresh("kept"), writer.fresh("error")
         writer.functions[name] = kept
         writer.line("try:")
         self._write_arm(body, operands, names, node)
-        writer.line(f"except {self.value(tuple(kinds))} as {error}:")  # type: ignore[arg-type]  # fx's Any
-        inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")  # type: ignore[union-attr]
-        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]  # type: ignore[arg-type]  # fx's Any
+        writer.line(f"except {self.value(tuple(kinds))} as {error}:")
+        inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")
+        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]
         self._write_arm(handler, operands, names, node, [error, *held])
 
     def _write_arm(
@@ -323,20 +324,20 @@ class _Block:
         writer.depth -= 1
 
     def _write_while(self, node: fx.Node) -> None:
-        test, body, entries, operands = node.args
+        test, body, entries, operands = arguments(node)
         writer = self.writer
         stems = self._output_names(node, keep_all=True)
-        for name, entry in zip(stems, entries):  # type: ignore[arg-type]  # fx does not type arguments
+        for name, entry in zip(stems, entries):
             writer.line(f"{name} = {self.value(entry)}")
         writer.line("while True:")
         writer.depth += 1
         context = node.meta.get("context", self.ambient)
-        test_module = _attribute(self.module, str(test.target))  # type: ignore[union-attr]  # fx's Any
+        test_module = _attribute(self.module, str(test.target))
         self._bind(test_module, operands, stems)
         (go,) = _Block(writer, test_module, context).write()
         writer.line(f"if not {go}:")
         writer.line("    break")
-        body_module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]  # fx's Any
+        body_module = _attribute(self.module, str(body.target))
         self._bind(body_module, operands, stems)
         outputs = _Block(writer, body_module, context).write()
         changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
@@ -346,18 +347,18 @@ class _Block:
 
     def _recursion(self, node: fx.Node) -> str:
         """Write a region that calls itself as a function, which sees the variables around it; its first call."""
-        name, body, entries, operands = node.args
+        name, body, entries, operands = arguments(node)
         writer = self.writer
         writer.functions[name] = writer.fresh(str(name))
-        module = _attribute(self.module, str(body.target))  # type: ignore[union-attr]  # fx does not type arguments
-        stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")[: len(entries)]]  # type: ignore[arg-type]
+        module = _attribute(self.module, str(body.target))
+        stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")[: len(entries)]]
         self._bind(module, operands, stems)
         writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")
         writer.depth += 1
         outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
         writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         writer.depth -= 1
-        return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"  # type: ignore[union-attr]
+        return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"
 
     def _bind(self, module: fx.GraphModule, operands: Any, carried: list[str] | None = None) -> None:
         """Let a region's placeholders be the variables of the block around it."""
@@ -367,7 +368,7 @@ class _Block:
             self.writer.names[placeholder] = name
 
     def _output_names(self, node: fx.Node, keep_all: bool = False) -> list[str]:
-        parts: dict[int, fx.Node] = {n.args[1]: n for n in node.users if n.target is operator.getitem}  # type: ignore[misc]
+        parts: dict[int, fx.Node] = {arguments(n)[1]: n for n in node.users if n.target is operator.getitem}
         count = len(node.meta["val"])
         names = [
             self.writer.fresh(f"{node.name}_{i}") if keep_all or (i in parts and parts[i].users) else "_"
@@ -402,8 +403,8 @@ def _own(node: fx.Node) -> bool:
         and node.target not in (_COND, _WHILE, try_)
         and not (
             node.target is operator.getitem
-            and isinstance(node.args[0], fx.Node)
-            and node.args[0].target in (_COND, _WHILE, try_)
+            and isinstance(arguments(node)[0], fx.Node)
+            and arguments(node)[0].target in (_COND, _WHILE, try_)
         )
     )
 

@@ -12,7 +12,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.passes import pipeline
-from stillgraph.program.graphs import writes_in_place
+from stillgraph.program.graphs import arguments, writes_in_place
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
@@ -76,8 +76,8 @@ class _WholeGraph:
         self._lowered = lowered
         self._compile = compile
         self._native = native
-        (returned,) = program.graph.graph.output_node().args
-        self._kinds = [_number_kind(value) for value in returned]  # type: ignore[union-attr]  # fx's Any
+        (returned,) = arguments(program.graph.graph.output_node())
+        self._kinds = [_number_kind(value) for value in returned]
         self._run: Run | None = None
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:

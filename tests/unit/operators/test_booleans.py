@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -127,3 +129,30 @@ def test_none_on_one_path() -> None:
 @pytest.mark.parametrize("size", [0, 2])
 def test_more_or_fewer_than_one_element(size: int) -> None:
     agree(lambda x: 1 if x > 0 else 2, torch.ones(size))
+
+
+@dataclasses.dataclass(eq=False)
+class ByIdentity:
+    value: object
+
+
+@dataclasses.dataclass
+class ByFields:
+    value: object
+
+
+@dataclasses.dataclass
+class ByItsOwn:
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByItsOwn) and self.value is other.value
+
+
+def test_dataclasses_with_and_without_the_generated_equality() -> None:
+    def compared(x: torch.Tensor) -> tuple[object, ...]:
+        a, b = ByIdentity(x), ByIdentity(x)
+        c, d = ByFields(0.5 * x.numel()), ByFields(x.sum().item())
+        return a == b, a == a, a != b, ByIdentity == ByFields, c == d, ByItsOwn(x) == ByItsOwn(x)
+
+    agree(compared, P * 0 + 0.5, *CALLS)
