@@ -17,7 +17,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
-from stillgraph.operators.calls import call
+from stillgraph.operators.calls import call, has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import InputSpec
@@ -43,7 +43,7 @@ def _plain_callee(value: Any) -> bool:
     """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
     if isinstance(value, FunctionType):
         return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
-    return isinstance(value, BuiltinFunctionType) and value is not torch.from_numpy and _is_torch_builtin(value)
+    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
 
 
 def _is_torch_builtin(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import contextlib
+import contextvars
 import dis
 import functools
 import inspect
@@ -153,6 +154,11 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
     """A call with one argument exchanged."""
     swapped = {name: new if value is old else value for name, value in kwargs.items()}
     return call(function, *(new if value is old else value for value in args), **swapped)
+
+
+def has_meaning(function: Any) -> bool:
+    """Whether a callable of Python's or torch's is more than called."""
+    return _meaning(function) is not None
 
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
@@ -304,7 +310,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             _refuse_spread(method, args)
         note_all(args)
         _refuse_hidden_state(method)
-    return method(*args, **kwargs)
+    result = method(*args, **kwargs)
+    if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
+        capture.reads.settings.append((method, args, result))
+    return result
 
 
 def _decided_in_the_run(name: str, argument: Any) -> bool:
@@ -333,11 +342,15 @@ def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
 
 
 def note_all(args: tuple[Any, ...]) -> None:
-    """To be called before code that is not rewritten gets containers which it might change in place."""
+    """To be called before code that is not rewritten gets containers which it might change, and objects it may read."""
+    capture = session()
     for argument in args:
         note_contents(argument)
+        if capture is not None and not isinstance(argument, _NOT_LOOKED_INTO):
+            capture.reads.whole[id(argument)] = argument
 
 
+_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, type, str, int, float, bool, type(None))
 _STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array)
 
 

@@ -19,7 +19,7 @@ from stillgraph.program.guards import Attribute, Global, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
+from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
@@ -28,6 +28,7 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.world import Reads, WorldGuards
 
 _MAX_ATTEMPTS = 64
 
@@ -163,7 +164,8 @@ class _Attempt:
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
             with self.session.active():
-                value = self._call(call, args, kwargs)
+                with self.session.witness.watching():
+                    value = self._call(call, args, kwargs)
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
@@ -182,6 +184,14 @@ class _Attempt:
             torch.set_grad_enabled(context.grad)
             self.journal.rollback(0, self._outlives)
             tables.restore()
+
+    def _reads(self) -> Reads:
+        """What the capture has read."""
+        reads = self.session.reads
+        rewritten = self.front_end.is_converted
+        reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
+        reads.functions.extend(self.functions)
+        return reads
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
@@ -273,7 +283,7 @@ class _Attempt:
         guards = [
             mode_guard(),
             *self.inputs.guards,
-            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
+            *WorldGuards(self.finder, self._reads(), self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
         ]
         return Program(

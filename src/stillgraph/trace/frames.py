@@ -14,6 +14,11 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
+_SITE_PACKAGES = os.path.dirname(os.path.dirname(_TORCH)) + os.sep
+_BELOW_TORCH = tuple(  # what torch itself requires and calls
+    _SITE_PACKAGES + name
+    for name in ("sympy", "mpmath", "numpy", "networkx", "jinja2", "filelock", "fsspec", "typing_extensions", "triton")
+)
 _OURS_INSIDE = _OURS + "demo" + os.sep  # the demonstration is user code
 
 
@@ -25,6 +30,11 @@ def is_ours(file: str) -> bool:
 def is_torch(file: str) -> bool:
     """Whether a file belongs to torch."""
     return file.startswith(_TORCH)
+
+
+def is_below_torch(file: str) -> bool:
+    """Whether a file belongs to torch, or to a package that torch computes with."""
+    return is_torch(file) or file.startswith(_BELOW_TORCH)
 
 
 def is_standard_library(file: str) -> bool:

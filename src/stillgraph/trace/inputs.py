@@ -16,6 +16,7 @@ from stillgraph.program.guards import (
     Argument,
     Attribute,
     BytesGuard,
+    Called,
     ConstantGuard,
     Guard,
     Held,
@@ -189,6 +190,8 @@ def source_name(source: Source, finder: Finder) -> str:
         return source.name if base == "self" else f"{base}_{source.name}"
     if isinstance(source, Item):
         return f"{source_name(source.base, finder)}_{source.key}"
+    if isinstance(source, Called):
+        return source_name(source.base, finder)
     return source.name
 
 

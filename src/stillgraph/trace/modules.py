@@ -43,6 +43,12 @@ class ModuleTables:
         return changed
 
 
+def global_hooks() -> dict[str, dict[Any, Any]]:
+    """The tables of the hooks that torch runs for every module, by name."""
+    names = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks")
+    return {name: getattr(torch.nn.modules.module, name) for name in names}
+
+
 def _restore(now: dict[str, Any], before: dict[str, Any], owner: Any) -> str | None:
     if now.keys() == before.keys() and all(now[name] is value for name, value in before.items()):
         return None

@@ -41,6 +41,7 @@ from stillgraph.trace.symbolic import (
     known_true,
     without_traces_of_failing_kernels,
 )
+from stillgraph.trace.witness import Witness
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
@@ -88,6 +89,7 @@ class Recorder(TorchFunctionMode):
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
+        self.witness = Witness()
 
     # ---- being the current one
     @contextlib.contextmanager
@@ -194,8 +196,9 @@ class Recorder(TorchFunctionMode):
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
-        fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
+        watching = self.witness.pause()
         try:
+            fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
@@ -204,6 +207,8 @@ class Recorder(TorchFunctionMode):
             raise refuse(
                 "SG304", f"torch's {name} needs a value that only the run knows ({summary})", location=here()
             ) from error
+        finally:
+            self.witness.resume(watching)
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""

@@ -43,6 +43,7 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined, is_lost
+from stillgraph.trace.world import Reads
 
 
 @dataclass
@@ -129,6 +130,7 @@ class Session(Recorder):
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
+        self.reads = Reads()  # of the world, besides what the code says
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
