@@ -253,6 +253,9 @@ class WorldGuards:
         for hooks in _HOOKS:
             table = Slot(source, "__dict__", hooks)
             self._add(KeysGuard(table, (*getattr(module, hooks),)) if getattr(module, hooks) else LengthGuard(table, 0))
+        listed = not _LISTING.isdisjoint(self.names.attributes)
+        for table_name in _TABLES if listed else ():
+            self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
             self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
         in_torch = names_in_torch(cast(Any, type(module)))
@@ -354,15 +357,16 @@ class WorldGuards:
     def _member(self, space: Source, source: Source, name: str, value: Any, key: Any = None) -> None:
         """What a name of a namespace stands for."""
         if is_kept(value):
-            if key not in self.written:
-                self.members.setdefault(space, {})[name] = value
+            self.members.setdefault(space, {})[name] = value
         else:
             self._value(source, value, key)
 
     def _value(self, source: Source, value: Any, key: Any = None) -> None:
         if isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum):
             self._add(ConstantGuard(source, value))
-        elif key not in self.written and not isinstance(value, (*_CONTAINERS, torch.Tensor, torch.nn.Module)):
+        elif isinstance(value, (*_CONTAINERS, torch.Tensor, torch.nn.Module)):
+            return
+        elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
             self._add(IdentityGuard(source, value))
             if is_array(value):
                 self._add(BytesGuard(source, value.tobytes()))
@@ -388,6 +392,10 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _ALWAYS_READ = frozenset({"training", *_HOOKS, "_parameters", "_buffers", "_modules"})
+_LISTING = frozenset(  # what goes through all of a module's tensors or submodules
+    {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
+    | {"named_modules", "state_dict", "apply"}
+)
 _TABLES = ("_parameters", "_buffers", "_modules")
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
@@ -398,8 +406,7 @@ def _is_plain(items: Iterable[Any]) -> bool:
 
 def _looks_up_plainly(kind: type) -> bool:
     """Whether an attribute of an object of a class is looked up in its dictionary and its class alone."""
-    every_module: Any = torch.nn.Module
-    plain = getattr(kind, "__getattr__", None) in (None, every_module.__getattr__)
+    plain = getattr(kind, "__getattr__", None) in (None, vars(torch.nn.Module)["__getattr__"])
     return plain and kind.__getattribute__ is object.__getattribute__ and kind.__dictoffset__ != 0
 
 
