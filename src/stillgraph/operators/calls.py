@@ -21,10 +21,9 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
-from stillgraph.operators.booleans import is_none
-from stillgraph.operators.branches import if_exp
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.modules import call_in_turn, call_module
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
@@ -249,6 +248,8 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if function is torch.nn.Sequential.forward:
+        return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval):
         return OTHERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):
@@ -356,67 +357,7 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
     if type(module).__call__ is not torch.nn.Module.__call__:
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)
-    forward = module.forward
-    hooked = module._forward_hooks or module._forward_pre_hooks
-    if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):
-        return module(*args, **kwargs)
-    if _has_backward_hooks(module):
-        return module(*args, **kwargs)
-    args, kwargs = _pre_hooks(module, args, kwargs)
-    result = (
-        call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
-    )
-    return _post_hooks(module, args, kwargs, result)
-
-
-_TORCH_CONTAINERS = (torch.nn.Sequential,)
-
-
-def _sequential(module: torch.nn.Sequential, value: Any) -> Any:
-    for inner in module:
-        value = call(inner, value)
-    return value
-
-
-def _is_torch_function(function: Any) -> bool:
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return code is not None and is_torch(code.co_filename)
-
-
-def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    from torch.nn.modules import module as internals
-
-    return bool(
-        module._backward_hooks
-        or module._backward_pre_hooks
-        or internals._global_backward_hooks
-        or internals._global_backward_pre_hooks
-        or internals._global_forward_hooks
-        or internals._global_forward_pre_hooks
-    )
-
-
-def _pre_hooks(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    for key, hook in list(module._forward_pre_hooks.items()):
-        if key in module._forward_pre_hooks_with_kwargs:
-            args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
-        else:
-            changed = _unless_none(call(hook, module, args), args)
-            args = changed if isinstance(changed, tuple) else (changed,)
-    return args, kwargs
-
-
-def _unless_none(changed: Any, otherwise: Any) -> Any:
-    """What a hook returned, or what there was before if it returned None, be that known now or only in the run."""
-    return if_exp(is_none(changed), lambda: otherwise, lambda: changed)
-
-
-def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
-    for key, hook in list(module._forward_hooks.items()):
-        with_kwargs = key in module._forward_hooks_with_kwargs
-        changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
-        result = _unless_none(changed, result)
-    return result
+    return call_module(capture, call, module, args, kwargs)
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

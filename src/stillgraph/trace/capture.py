@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
@@ -23,7 +23,7 @@ from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, si
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
-from stillgraph.trace.modules import ModuleTables
+from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
@@ -82,6 +82,8 @@ def capture(
             return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
         except Restart as restart:
             _learn(knowledge, restart)
+        except InitialisingCall as error:
+            raise error.located(_location(function)) from None
         except CaptureError as error:
             if not knowledge.promote - knowledge.keep:
                 called = args[0].forward if function is torch.nn.Module.__call__ else function
@@ -93,10 +95,13 @@ def capture(
 
 def _learn(knowledge: Knowledge, restart: Restart) -> None:
     if restart.kind == "convert":
-        knowledge.convert |= restart.what
-        knowledge.watch |= {code.co_name for code in restart.what}
+        codes, names = restart.what
+        knowledge.convert |= codes
+        knowledge.watch |= names
     elif restart.kind == "convert_libraries":
         knowledge.convert_libraries = True
+    elif restart.kind == "watch":
+        knowledge.watch_modules = True
     elif restart.kind == "tries":
         knowledge.tries = True
     elif restart.kind == "recursive":
@@ -157,6 +162,8 @@ class _Attempt:
         self.finder.complete()
         context = current_context()
         tables = ModuleTables(list(self.finder.everything()))
+        if self.knowledge.watch_modules:
+            self.journal.watch = tables
         try:
             with torch._C.DisableTorchFunction():
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
@@ -199,8 +206,12 @@ class _Attempt:
         changed = tables.restore()
         if changed is None:
             return
+        if makes_modules(changed.now):
+            raise refuse("SG308", f"{changed} is made")
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
+        if not self.knowledge.watch_modules:
+            raise Restart("watch", None)
         raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
 
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

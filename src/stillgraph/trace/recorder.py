@@ -197,6 +197,7 @@ class Recorder(TorchFunctionMode):
         fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
         try:
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
+                fake_args, fake_kwargs = special.with_known_floats(func, (fake_args, fake_kwargs))
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
             name = getattr(func, "__name__", str(func))

@@ -21,12 +21,14 @@ from stillgraph.program.program import Split
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import (
+    attribute_read,
     here,
     is_container_class,
     is_library,
     is_ours,
     is_standard_library,
     is_torch,
+    is_torch_layer,
     line_here,
     location_of,
 )
@@ -52,6 +54,7 @@ class Knowledge:
     convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
     convert_libraries: bool = False  # all of them: one writes to modules on its own
+    watch_modules: bool = False  # code that is never converted, torch's, writes to them
     aliases_matter: bool = False  # which arguments are one and the same object
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
@@ -88,6 +91,8 @@ def _version(condition: Any) -> int | None:
     with torch._C.DisableTorchFunction():
         return condition._version
 
+
+_STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
@@ -358,6 +363,10 @@ class Session(Recorder):
         self.finder.add_function(generator)
         return self._turn_inside_out(generator)
 
+    def is_wanted(self, method: Any) -> bool:
+        """Whether a method has to be converted although it is torch's."""
+        return getattr(getattr(method, "__func__", method), "__code__", None) in self.knowledge.convert
+
     def wants_conversion(self, function: FunctionType) -> bool:
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
         code = function.__code__
@@ -394,18 +403,20 @@ class Session(Recorder):
         """Restart with the functions converted that stand between rewritten code and what asks for the value."""
         frame = sys._getframe(1)
         wanted: set[CodeType] = set()
+        names: set[str] = set()
         while frame is not None:
             code = frame.f_code
             if self.is_rewritten(code):
                 break
             if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
-                if is_torch(code.co_filename) and not wanted:
+                if is_torch(code.co_filename) and not wanted and not is_torch_layer(code.co_filename):
                     return
-                if not is_torch(code.co_filename):
+                if code not in _STOOD_FOR:
                     wanted.add(code)
+                    names |= {code.co_name, *attribute_read(frame.f_back)}
             frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
         if wanted - self.knowledge.convert:
-            raise Restart("convert", wanted)
+            raise Restart("convert", (wanted, names))
 
 
 def session() -> Session | None:
