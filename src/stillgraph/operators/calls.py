@@ -23,7 +23,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
-from stillgraph.operators.modules import call_in_turn, call_module
+from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
@@ -262,6 +262,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:
         return _call_module(capture, receiver, args, kwargs)
     if isinstance(function, FunctionType):
+        if isinstance(receiver, torch.nn.Module):
+            follow_parametrizations(capture, receiver)
         _refuse_hidden_state(method)
         return call_function(capture, function, (receiver, *args), kwargs)
     return call(function, receiver, *args, **kwargs)

@@ -32,7 +32,7 @@ def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any
         return capture.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
     hooked = any(_hooks_before(module)) or any(_hooks_after(module))
     if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
-        _convert_parametrized(capture, module)
+        follow_parametrizations(capture, module)
         return module(*args, **kwargs) if not capture.is_wanted(forward) else call(forward, *args, **kwargs)
     args, kwargs = _run_hooks_before(call, module, args, kwargs)
     return _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
@@ -55,7 +55,7 @@ def _has_backward_hooks(module: torch.nn.Module) -> bool:
     return bool(mine or internals._global_backward_hooks or internals._global_backward_pre_hooks)
 
 
-def _convert_parametrized(capture: Session, module: torch.nn.Module) -> None:
+def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:
     """Follow into parametrizations where something writes to modules on its own: they may be what does."""
     lists = module._modules.get("parametrizations")
     if lists is None or not capture.knowledge.convert_libraries:

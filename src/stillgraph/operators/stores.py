@@ -14,16 +14,17 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.picking import pick
-from stillgraph.program.guards import Source
+from stillgraph.program.guards import Attribute, Global, Item
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
-from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
+from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.signals import Diverged, Restart
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
+from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
@@ -67,19 +68,22 @@ def refuse_ambiguous(target: Any, name: str) -> None:
 
 
 def _promote(capture: Session, place: AttributePlace, value: Any) -> None:
-    """A number that the call reads and writes becomes an input of the program instead of a guard."""
-    before = place.get()
-    if not is_number(before) or isinstance(before, StagedNumber) or not is_number(value):
-        return
     source = capture.finder.find(place.target)
     if source is not None:
-        _ask_to_promote(capture, (source, place.name))
+        capture.number_is_written(Attribute(source, place.name), place.get(), value)
 
 
-def _ask_to_promote(capture: Session, what: tuple[Source, str]) -> None:
-    knowledge = capture.knowledge
-    if what not in knowledge.promote and what not in knowledge.keep:
-        raise Restart("promote", what)
+def _promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
+    if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or lists.is_spread(target):
+        return
+    source = capture.finder.find(target)
+    if source is None:
+        return
+    try:
+        before = dict.get(target, key) if isinstance(target, dict) else target[key]
+    except (LookupError, TypeError):
+        return  # nothing is there yet, or Python says what is wrong
+    capture.number_is_written(Item(source, key), before, value)
 
 
 def del_attr(target: Any, name: str) -> None:
@@ -125,6 +129,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         _refuse_unknown(target)
         if not _set_unknown(target, key, value):
             capture = session()
+            if capture is not None and isinstance(target, (dict, list, collections.deque)):
+                _promote_item(capture, target, key, value)
             if isinstance(target, dict) and capture is not None:
                 entries.put(capture, target, key, value)
             else:
@@ -273,10 +279,7 @@ def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
     capture = session()
     if capture is not None:
         place = GlobalPlace(namespace, name)
-        before = place.get()
-        if is_number(before) and not isinstance(before, StagedNumber) and is_number(value):
-            module = namespace.get("__name__", "")
-            _ask_to_promote(capture, (module, name))
+        capture.number_is_written(Global(namespace.get("__name__", ""), name), place.get(), value)
         capture.journal.note(place)
     namespace[name] = value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
@@ -15,7 +16,7 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, Internal
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, Global, Source
+from stillgraph.program.guards import Attribute, ConstantGuard, Global, Guard, Item, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
@@ -138,6 +139,7 @@ class _Attempt:
         self.functions: list[FunctionType] = []
         self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
+        self.promoted: set[Source] = set()  # where those are
         self.session = Session(
             self._convert,
             self._turn_inside_out,
@@ -262,18 +264,27 @@ class _Attempt:
             self.journal.note(place)
 
     def _promote(self) -> None:
-        for where, name in sorted(self.knowledge.promote, key=str):
-            if isinstance(where, str):
-                import sys
-
-                namespace = sys.modules[where].__dict__
-                place: Any = GlobalPlace(namespace, name)
-                source: Source = Global(where, name)
+        for source in sorted(self.knowledge.promote, key=str):
+            place = self._place(source)
+            if isinstance(place, ContentsPlace):
+                assert isinstance(source, Item)
+                self.journal.note(place)
+                place.target[source.key] = self.inputs.state(place.target[source.key], source)
             else:
-                place = AttributePlace(self.finder.value_at(where), name)
-                source = Attribute(where, name)
-            self.state_keys.add(place.key)
-            self.journal.write(place, self.inputs.state(place.get(), source))
+                self.state_keys.add(place.key)
+                self.journal.write(place, self.inputs.state(place.get(), source))
+            self.promoted.add(source)
+
+    def _place(self, source: Source) -> Place:
+        """The place of a number that is read and written."""
+        match source:
+            case Global(module=module, name=name):
+                return GlobalPlace(sys.modules[module].__dict__, name)
+            case Attribute(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+            case Item(base=base):
+                return ContentsPlace(self.finder.value_at(base))
+        raise TypeError(f"no place of a number: {source!r}")
 
     def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
@@ -281,12 +292,13 @@ class _Attempt:
             if not node.users:
                 graph.graph.erase_node(_same_node(graph, node))
         graph.recompile()
-        guards = [
+        guards: list[Guard] = [
             mode_guard(),
             *self.inputs.guards,
             *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
         ]
+        guards = [g for g in guards if not (isinstance(g, ConstantGuard) and g.source in self.promoted)]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
             _location(self.function),

@@ -56,7 +56,7 @@ class OlderObjects:
     def look(self) -> dict[int, Any]:
         """The objects by their ids; found now, unless that was done before."""
         if self._objects is None:
-            self._objects = self._walk(collections.deque([*_locals_of_users(), *self._recorder.shelf]))
+            self._objects = self._walk(collections.deque([*_locals_of_users(self._recorder), *self._recorder.shelf]))
         return self._objects
 
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
@@ -88,15 +88,15 @@ class OlderObjects:
         return self._recorder.is_outer(target) or id(target) in self.look()
 
 
-def _locals_of_users() -> collections.deque[Any]:
-    """What the user's frames of this capture have in their variables."""
+def _locals_of_users(recorder: Recorder) -> collections.deque[Any]:
+    """What the user's frames of this capture, and those of rewritten code of torch's, have in their variables."""
     values: collections.deque[Any] = collections.deque()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if frame.f_code.co_name == "run" and file.endswith("capture.py") and is_ours(file):
             break  # beyond the capture there are only objects that were there before it
-        if not is_torch(file) and not is_ours(file):
+        if recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file)):
             values.extend(frame.f_locals.values())
         frame = frame.f_back
     return values

@@ -17,6 +17,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Source
 from stillgraph.program.program import Split
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
@@ -34,7 +35,7 @@ from stillgraph.trace.frames import (
 )
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Spread, mutable_parts
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
@@ -59,8 +60,8 @@ class Knowledge:
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
-    promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
-    keep: set[tuple[Any, str]] = field(default_factory=set)  # ... that turned out to be needed as constants
+    promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
+    keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,12 @@ class Session(Recorder):
             message = "a list of one and the same object is made, as often as the run says"
             raise refuse("SG210", message, location=here())
         return type(items)([each(self, spread, operations.repeated, count)])
+
+    def number_is_written(self, source: Source, before: Any, value: Any) -> None:
+        """A number that the call reads and writes becomes an input of the program instead of a guard."""
+        if is_number(before) and not isinstance(before, StagedNumber) and is_number(value):
+            if source not in self.knowledge.promote and source not in self.knowledge.keep:
+                raise Restart("promote", source)
 
     @property
     def in_arm(self) -> bool:

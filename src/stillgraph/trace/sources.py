@@ -74,7 +74,7 @@ class Finder:
 
     def value_at(self, source: Source) -> Any:
         """The object that was found at a source."""
-        return next(value for value, found in self._found.values() if found == source)
+        return next(value for value, found in reversed(self._found.values()) if found == source)
 
     def cell_source(self, cell: Any) -> Source | None:
         """The source of a closure cell that was there before the capture."""
