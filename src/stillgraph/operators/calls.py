@@ -27,7 +27,7 @@ from stillgraph.operators.modules import call_in_turn, call_module, follow_param
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
-from stillgraph.operators.stores import CONTAINERS, note_contents
+from stillgraph.operators.stores import CONTAINERS, note_contents, set_past_class
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
@@ -248,6 +248,8 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if function is torch.nn.Module.__setattr__:
+        return set_past_class(function, receiver, *args, **kwargs)
     if function is torch.nn.Sequential.forward:
         return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval):
@@ -273,6 +275,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+    if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
+        return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)

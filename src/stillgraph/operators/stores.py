@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -18,7 +19,7 @@ from stillgraph.program.guards import Attribute, Global, Item
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import find
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
@@ -51,13 +52,36 @@ def set_attr(target: Any, name: str, value: Any) -> None:
             raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here())
         setattr(target, name, value)
         return
-    if isinstance(target, (type, ModuleType)):
-        raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
+    if isinstance(target, ModuleType):
+        set_global(vars(target), name, value)
+        return
+    own: Any = inspect.getattr_static(type(target), "__setattr__", None)
+    if isinstance(own, FunctionType) and not is_torch(own.__code__.co_filename) and not is_generated(own):
+        from stillgraph.operators.calls import call
+
+        call(own, target, name, value)
+        return
+    set_past_class(type(target).__setattr__, target, name, value)
+
+
+def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:
+    """``store(target, name, value)``, where that is Python's or torch's ``__setattr__`` and no user's."""
+    capture = session()
+    assert capture is not None
+    source = capture.finder.find_owner(target)
+    if isinstance(target, type) and source is None:
+        raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
     refuse_ambiguous(target, name)
     place = AttributePlace(target, name)
-    _promote(capture, place, value)
+    if source is not None:
+        capture.number_is_written(Attribute(source, name), place.get(), value)
     capture.journal.note(place)
-    setattr(target, name, value)
+    store(target, name, value)
+
+
+def is_generated(function: FunctionType) -> bool:
+    """Whether a function has no source, as those have not that ``dataclasses`` writes."""
+    return function.__code__.co_filename.startswith("<")
 
 
 def refuse_ambiguous(target: Any, name: str) -> None:
@@ -65,12 +89,6 @@ def refuse_ambiguous(target: Any, name: str) -> None:
     capture = session()
     if capture is not None and capture.is_ambiguous(target):
         raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
-
-
-def _promote(capture: Session, place: AttributePlace, value: Any) -> None:
-    source = capture.finder.find(place.target)
-    if source is not None:
-        capture.number_is_written(Attribute(source, place.name), place.get(), value)
 
 
 def _promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:

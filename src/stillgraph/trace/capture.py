@@ -196,7 +196,7 @@ class _Attempt:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
         if not isinstance(place, (AttributePlace, ContentsPlace)):
             return True
-        return isinstance(place.target, torch.nn.Module) or self.finder.holds(place.target)
+        return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
 
     def _require_aliases(self, graph: fx.GraphModule) -> None:
         """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""

@@ -142,6 +142,8 @@ class WorldGuards:
             if is_torch(getattr(sys.modules.get(base.__module__), "__file__", None) or "") or base is object:
                 continue
             for name, constant in vars(base).items():
+                if ("attribute", id(base), name) in self.inputs:
+                    continue
                 if name in names and isinstance(constant, _PRIMITIVES) and not name.startswith("__"):
                     self._value(Attribute(source, name), getattr(value, name))
 

@@ -81,7 +81,7 @@ class OlderObjects:
             target = place.target
         else:
             return True  # module-level names
-        return isinstance(target, torch.nn.Module) or self.holds(target)
+        return isinstance(target, (torch.nn.Module, type)) or self.holds(target)
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""

@@ -201,7 +201,7 @@ class Results:
             if id(place.cell) not in outer_cells:
                 return None
             return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))
-        target = self.finder.find(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
+        target = self.finder.find_owner(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
         if target is None:
             return None
         if isinstance(place, AttributePlace):
@@ -222,8 +222,12 @@ class Results:
             raise refuse("SG308", f"{place} is made")
         value = self.template(after)
         table = place.table
-        registered = table == "_buffers" and self.session.journal.watch is not None
-        if registered or table not in (None, "__dict__", write.table):
-            return SetSlot(target, str(table), name, value, is_persistent(owner, name))
-        past = isinstance(getattr(type(owner), "__setattr__", None), FunctionType) and not isinstance(owner, type)
-        return SetAttribute(target, name, value, past and type(owner).__setattr__ is not torch.nn.Module.__setattr__)
+        if isinstance(owner, torch.nn.Module):
+            persistent = is_persistent(owner, name)
+            own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
+            registered = table == "_buffers" and self.session.journal.watch is not None
+            hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
+            if own or registered or hidden or table not in ("__dict__", write.table):
+                return SetSlot(target, str(table), name, value, persistent)
+            return SetAttribute(target, name, value)
+        return SetAttribute(target, name, value, isinstance(type(owner).__setattr__, FunctionType))

@@ -33,6 +33,7 @@ class Finder:
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
+        self._classes: set[type] = set()
         for position, value in enumerate(args):
             self._push(value, Argument(position))
         for name, value in kwargs.items():
@@ -64,6 +65,12 @@ class Finder:
         """Whether an object, or a closure cell, was found so far."""
         return id(value) in self._found or id(value) in self._cells
 
+    def find_owner(self, value: Any) -> Source | None:
+        """As `find`, also for a class that was there before the capture."""
+        if isinstance(value, type):
+            return Held(value.__name__, value) if value in self._classes or "<locals>" not in value.__qualname__ else None
+        return self.find(value)
+
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push(target, Held(type(target).__name__, target))
@@ -74,6 +81,8 @@ class Finder:
 
     def value_at(self, source: Source) -> Any:
         """The object that was found at a source."""
+        if isinstance(source, Held):
+            return source.value
         return next(value for value, found in reversed(self._found.values()) if found == source)
 
     def cell_source(self, cell: Any) -> Source | None:
@@ -90,11 +99,24 @@ class Finder:
         return iter(list(self._found.values()))
 
     def _push(self, value: Any, source: Source) -> None:
+        self._push_class(value if isinstance(value, type) else type(value))
         if isinstance(value, _ATOMS):
             return
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+
+    def _push_class(self, kind: type) -> None:
+        """What a class of the user's holds for all its instances, and what it inherits."""
+        if kind in self._classes or _is_foreign(kind):
+            return
+        for base in kind.__mro__:
+            if base in self._classes or _is_foreign(base):
+                continue
+            self._classes.add(base)
+            for name, item in list(vars(base).items()):
+                if isinstance(item, _SHARED_STATE) and not name.startswith("__"):
+                    self._push(item, Attribute(Held(base.__name__, base), name))
 
     def _push_cells(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -140,6 +162,14 @@ class Finder:
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
+
+
+_SHARED_STATE = (list, dict, set, collections.deque, torch.Tensor)
+_FOREIGN = sys.stdlib_module_names - {"__main__"} | {"torch", "numpy", "stillgraph"}
+
+
+def _is_foreign(kind: type) -> bool:
+    return (kind.__module__ or "").partition(".")[0] in _FOREIGN
 
 
 _MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)
