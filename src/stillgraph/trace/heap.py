@@ -56,7 +56,10 @@ class OlderObjects:
     def look(self) -> dict[int, Any]:
         """The objects by their ids; found now, unless that was done before."""
         if self._objects is None:
-            self._objects = self._walk(collections.deque([*_locals_of_users(self._recorder), *self._recorder.shelf]))
+            # What was stored in an object from before the capture need not be in any variable.
+            stored = (write.place.get() for write in self._recorder.journal.written(0).values())
+            roots = (*_locals_of_users(self._recorder), *self._recorder.shelf, *stored)
+            self._objects = self._walk(collections.deque(roots))
         return self._objects
 
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
