@@ -187,6 +187,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
+    elif any(lists.is_spread(argument) for argument in args) and not capture.is_rewritten(function.__code__):
+        capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     note_outer_variables(capture, function)
@@ -286,10 +288,12 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None
-    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
-        note_contents(receiver)
     capture = session()
     assert capture is not None
+    if type(receiver) is list and method.__name__ == "append":
+        capture.list_grows(receiver, *args)
+    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
+        note_contents(receiver)
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
     if looked_through and any(map(holds_unknown, (receiver, *args))):
         raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())

@@ -6,7 +6,7 @@ import collections
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -15,9 +15,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.picking import pick
-from stillgraph.program.guards import Attribute, Global, Item
+from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
@@ -74,7 +75,7 @@ def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: st
     refuse_ambiguous(target, name)
     place = AttributePlace(target, name)
     if source is not None:
-        capture.number_is_written(Attribute(source, name), place.get(), value)
+        _promote_parts(capture, Attribute(source, name), place.get(), value)
     capture.journal.note(place)
     store(target, name, value)
 
@@ -89,6 +90,22 @@ def refuse_ambiguous(target: Any, name: str) -> None:
     capture = session()
     if capture is not None and capture.is_ambiguous(target):
         raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
+
+
+def _promote_parts(capture: Session, source: Source, before: Any, value: Any) -> None:
+    """A number that the call reads and writes is an input; so is one in a tuple or dataclass that is made anew."""
+    capture.number_is_written(source, before, value)
+    found = capture.finder.find(before) if type(before) is type(value) else None
+    old, new = (split(before), split(value)) if found is not None and before is not value else (None, None)
+    if found is None or old is None or new is None or old.context != new.context:
+        return
+    for key, child, other in zip(_keys(old), old.children, new.children):
+        _promote_parts(capture, Attribute(found, key) if old.attributes else Item(found, key), child, other)
+
+
+def _keys(parts: Parts) -> Iterable[Any]:
+    """By what a container's children are read: their attributes or keys, or their positions."""
+    return parts.context if parts.attributes or issubclass(parts.type, dict) else range(len(parts.children))
 
 
 def _promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:

@@ -59,6 +59,17 @@ class SetContents:
 
 
 @dataclass(frozen=True)
+class ExtendContents:
+    """``target.extend(value)``, for a list of which the call reads nothing."""
+
+    target: Source
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target} += {self.value}"
+
+
+@dataclass(frozen=True)
 class SetItem:
     """``target[key] = value`` for a mapping of which only single entries were written (module globals)."""
 
@@ -93,4 +104,4 @@ class SetGlobal:
         return f"{self.module}.{self.name} = {self.value}"
 
 
-Effect = SetAttribute | SetSlot | DeleteAttribute | SetContents | SetItem | SetCell | SetGlobal
+Effect = SetAttribute | SetSlot | DeleteAttribute | SetContents | ExtendContents | SetItem | SetCell | SetGlobal

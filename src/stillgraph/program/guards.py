@@ -180,6 +180,17 @@ class LengthGuard:
 
 
 @dataclass(frozen=True)
+class ElementsGuard:
+    """Every element of a list has just this type."""
+
+    source: Source
+    type: type
+
+    def __str__(self) -> str:
+        return f"{self.source} holds only {self.type.__qualname__}s"
+
+
+@dataclass(frozen=True)
 class KeysGuard:
     """A mapping has exactly these keys, in this order."""
 
@@ -235,6 +246,7 @@ Guard = (
     | IdentityGuard
     | BytesGuard
     | LengthGuard
+    | ElementsGuard
     | KeysGuard
     | AliasGuard
     | SizeGuard

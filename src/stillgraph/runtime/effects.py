@@ -10,6 +10,7 @@ import torch
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
+    ExtendContents,
     SetAttribute,
     SetCell,
     SetContents,
@@ -48,6 +49,8 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
             return f"del {owner}.{name}" if is_name(name) else f"delattr({owner}, {name!r})"
         case SetContents(target=target, value=value):
             return f"{writer.constant(replace_contents)}({writer.read(target)}, {value_of(value)})"
+        case ExtendContents(target=target, value=value):
+            return f"{writer.read(target)}.extend({value_of(value)})"
         case SetItem(target=target, key=key, value=value):
             return f"{writer.read(target)}[{writer.literal(key)}] = {value_of(value)}"
         case SetCell(target=target, value=value):

@@ -16,14 +16,28 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, Internal
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, ConstantGuard, Global, Guard, Item, Source
+from stillgraph.program.guards import (
+    Argument,
+    Attribute,
+    ConstantGuard,
+    ElementsGuard,
+    Global,
+    Guard,
+    Held,
+    Item,
+    LengthGuard,
+    Slot,
+    Source,
+)
 from stillgraph.program.outputs import Constant, Template
-from stillgraph.program.program import Program
+from stillgraph.program.program import Input, Program
+from stillgraph.program.types import NumberType
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
+from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
@@ -86,11 +100,9 @@ def capture(
         except InitialisingCall as error:
             raise error.located(_location(function)) from None
         except CaptureError as error:
-            if not knowledge.promote - knowledge.keep:
+            if not knowledge.keep_constant():
                 called = args[0].forward if function is torch.nn.Module.__call__ else function
                 raise error.located(_location(called)) from error.__cause__
-            knowledge.keep |= knowledge.promote  # a number that something structural depends on stays a constant
-            knowledge.promote.clear()
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -101,6 +113,12 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.watch |= names
     elif restart.kind == "convert_libraries":
         knowledge.convert_libraries = True
+    elif restart.kind == "list":
+        source, element = restart.what
+        knowledge.lists[source] = element
+    elif restart.kind == "keep":
+        del knowledge.lists[restart.what]
+        knowledge.keep.add(restart.what)
     elif restart.kind == "watch":
         knowledge.watch_modules = True
     elif restart.kind == "tries":
@@ -210,10 +228,7 @@ class _Attempt:
             return
         if makes_modules(changed.now):
             raise refuse("SG308", f"{changed} is made")
-        if not self.knowledge.convert_libraries:
-            raise Restart("convert_libraries", None)
-        if not self.knowledge.watch_modules:
-            raise Restart("watch", None)
+        self.session.before_unseen_write()
         raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
 
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -265,15 +280,16 @@ class _Attempt:
 
     def _promote(self) -> None:
         for source in sorted(self.knowledge.promote, key=str):
-            place = self._place(source)
-            if isinstance(place, ContentsPlace):
-                assert isinstance(source, Item)
-                self.journal.note(place)
-                place.target[source.key] = self.inputs.state(place.target[source.key], source)
-            else:
-                self.state_keys.add(place.key)
-                self.journal.write(place, self.inputs.state(place.get(), source))
+            if not isinstance(source, Item):
+                self.state_keys.add(self._place(source).key)
+            self._put(source, self.inputs.state(self._at(source), source))
             self.promoted.add(source)
+
+        for source, element in self.knowledge.lists.items():
+            grown: list[Any] = self.finder.value_at(source)
+            spread = self.inputs.list_of(element, source)
+            self.session.grown[id(grown)] = spread
+            self.journal.write(ContentsPlace(grown), [spread])
 
     def _place(self, source: Source) -> Place:
         """The place of a number that is read and written."""
@@ -282,9 +298,31 @@ class _Attempt:
                 return GlobalPlace(sys.modules[module].__dict__, name)
             case Attribute(base=base, name=name):
                 return AttributePlace(self.finder.value_at(base), name)
-            case Item(base=base):
-                return ContentsPlace(self.finder.value_at(base))
-        raise TypeError(f"no place of a number: {source!r}")
+            case Slot(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+        raise refuse("SG305", f"{source} is read and written")
+
+    def _at(self, source: Source) -> Any:
+        """What stands at a source now."""
+        return self._container(source.base)[source.key] if isinstance(source, Item) else self._place(source).get()
+
+    def _container(self, source: Source) -> Any:
+        """A container that the finder knows; a tuple may have been made anew since."""
+        known = self.finder.value_at(source)
+        return self._at(source) if isinstance(known, tuple) and not isinstance(source, (Argument, Held)) else known
+
+    def _put(self, source: Source, value: Any) -> None:
+        """Let ``value`` stand at a source; a tuple there is made anew."""
+        if not isinstance(source, Item):
+            self.journal.write(self._place(source), value)
+            return
+        target = self._container(source.base)
+        if isinstance(target, tuple):
+            items = [value if index == source.key else item for index, item in enumerate(target)]
+            self._put(source.base, type(target)(*items) if hasattr(target, "_fields") else tuple(items))
+            return
+        self.journal.note(ContentsPlace(target))
+        target[source.key] = value
 
     def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
@@ -292,13 +330,14 @@ class _Attempt:
             if not node.users:
                 graph.graph.erase_node(_same_node(graph, node))
         graph.recompile()
+        lists = self._lists_read([i for i, _ in used])
         guards: list[Guard] = [
             mode_guard(),
             *self.inputs.guards,
             *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
         ]
-        guards = [g for g in guards if not (isinstance(g, ConstantGuard) and g.source in self.promoted)]
+        guards = [*filter(self._is_relied_on, guards), *lists]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
             _location(self.function),
@@ -310,6 +349,30 @@ class _Attempt:
             tuple(self.session.failures),
             tuple(self.session.splits),
         )
+
+
+    def _lists_read(self, used: list[Input]) -> list[Guard]:
+        """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""
+        guards: list[Guard] = []
+        for source in {i.source: None for i in used if i.kind == "list"}:
+            element = self.knowledge.lists[source]
+            if not (isinstance(element, Leaf) and isinstance(element.type, NumberType)):
+                raise Restart("keep", source)
+            guards.append(ElementsGuard(source, element.type.kind))
+        return guards
+
+    def _is_relied_on(self, guard: Guard) -> bool:
+        """Whether a guard is about anything but numbers and lists that are inputs of the program."""
+        if isinstance(guard, ConstantGuard) and guard.source in self.promoted:
+            return False
+        source = getattr(guard, "source", None)
+        if isinstance(guard, LengthGuard) and source in self.knowledge.lists:
+            return False
+        while isinstance(source, (Attribute, Item, Slot)):
+            source = source.base
+            if source in self.knowledge.lists:
+                return False
+        return True
 
 
 def _same_node(graph: Any, node: Any) -> Any:

@@ -15,6 +15,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
+    ExtendContents,
     SetAttribute,
     SetCell,
     SetContents,
@@ -39,7 +40,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.entries import Entry, MaybeKey
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.numbers import StagedNumber
@@ -212,7 +213,13 @@ class Results:
             and all(a is b for a, b in zip(after, write.before))
         ):
             return None
-        return SetContents(target, self.template(after))
+        return self._contents_effect(place, target, after)
+
+    def _contents_effect(self, place: Place, target: Source, after: Any) -> Effect | None:
+        grown = self.session.grown.get(id(getattr(place, "target", None)))
+        if grown is None or not after or after[0] is not grown or any(type(item) is Spread for item in after[1:]):
+            return SetContents(target, self.template(after))
+        return ExtendContents(target, self.template(after[1:])) if len(after) > 1 else None
 
     def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:
         owner, name = place.target, place.name

@@ -19,6 +19,7 @@ from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.program import Split
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import (
@@ -34,7 +35,7 @@ from stillgraph.trace.frames import (
     location_of,
 )
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.lists import Spread, mutable_parts
+from stillgraph.trace.lists import Element, Leaf, Node, Spread, mutable_parts, structure
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
@@ -60,8 +61,21 @@ class Knowledge:
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
+    lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
+
+
+    def keep_constant(self) -> bool:
+        """Let what made the capture fail be constant again, the lists first, then the numbers; whether there was any.
+
+        Something structural depends on it: an index into a list of modules, say.
+        """
+        made = set(self.lists) or self.promote
+        self.keep |= made
+        found = bool(made)
+        (self.lists if self.lists else self.promote).clear()
+        return found
 
 
 @dataclass(frozen=True)
@@ -275,6 +289,19 @@ class Session(Recorder):
             if source not in self.knowledge.promote and source not in self.knowledge.keep:
                 raise Restart("promote", source)
 
+    def list_grows(self, target: list[Any], value: Any) -> None:
+        """A list from before the call that gets one more element becomes an input of unknown length."""
+        source = self.finder.find(target)
+        known = source is None or source in self.knowledge.keep or source in self.knowledge.lists
+        if source is None or known or is_spread(target):
+            return
+        try:
+            element = structure([*target, value], self.type_of)
+        except JoinFailure:
+            return
+        if isinstance(element, (Leaf, Node)):
+            raise Restart("list", (source, element))
+
     @property
     def in_arm(self) -> bool:
         """Whether a staged branch or loop is being recorded."""
@@ -334,6 +361,13 @@ class Session(Recorder):
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
+
+    def before_unseen_write(self) -> None:
+        """Begin anew with an eye on what such code writes."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+        if not self.knowledge.watch_modules:
+            raise Restart("watch", None)
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
