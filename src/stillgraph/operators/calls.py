@@ -27,7 +27,7 @@ from stillgraph.operators.modules import call_in_turn, call_module, follow_param
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
-from stillgraph.operators.stores import CONTAINERS, note_contents, set_past_class
+from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
@@ -292,6 +292,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     assert capture is not None
     if type(receiver) is list and method.__name__ == "append":
         capture.list_grows(receiver, *args)
+    if isinstance(receiver, dict) and method.__name__ == "update":
+        for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
+            promote_item(capture, receiver, key, value)
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")

@@ -108,7 +108,8 @@ def _keys(parts: Parts) -> Iterable[Any]:
     return parts.context if parts.attributes or issubclass(parts.type, dict) else range(len(parts.children))
 
 
-def _promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
+def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
+    """To be called before ``target[key] = value``: see `Session.number_is_written`."""
     if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or lists.is_spread(target):
         return
     source = capture.finder.find(target)
@@ -165,7 +166,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         if not _set_unknown(target, key, value):
             capture = session()
             if capture is not None and isinstance(target, (dict, list, collections.deque)):
-                _promote_item(capture, target, key, value)
+                promote_item(capture, target, key, value)
             if isinstance(target, dict) and capture is not None:
                 entries.put(capture, target, key, value)
             else:

@@ -319,7 +319,9 @@ class _Attempt:
         target = self._container(source.base)
         if isinstance(target, tuple):
             items = [value if index == source.key else item for index, item in enumerate(target)]
-            self._put(source.base, type(target)(*items) if hasattr(target, "_fields") else tuple(items))
+            made = type(target)(*items) if hasattr(target, "_fields") else tuple(items)
+            self.finder.stand_in(made, source.base)
+            self._put(source.base, made)
             return
         self.journal.note(ContentsPlace(target))
         target[source.key] = value

@@ -106,6 +106,20 @@ def _tables(target: Any) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, eq=False)
+class TablePlace(AttributePlace):
+    """An attribute that torch has put into just this table of a module's, as ``register_buffer`` does."""
+
+    where: str
+    persistent: bool
+
+    def set(self, value: Any) -> None:
+        if value is MISSING:
+            super().set(value)
+        else:
+            put_in_table(self.target, self.where, self.name, value, self.persistent)
+
+
+@dataclass(frozen=True, eq=False)
 class GlobalPlace:
     """A module-level name."""
 

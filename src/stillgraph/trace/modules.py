@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from stillgraph.program.guards import Source
-from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES
+from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is_persistent
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
 from stillgraph.trace.symbolic import is_fake
 
 _NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
@@ -119,9 +119,15 @@ class _State:
         for name in {name: None for each in (before, now) for table in tables for name in each[table]}:
             held, holds = _find(before, tables, name), _find(now, tables, name)
             if (held[0] != holds[0] or held[1] is not holds[1]) and (name not in MODULE_INTERNALS or name == "training"):
-                table = held[0] if isinstance(self.owner, torch.nn.Module) else None
-                found.append(Write(AttributePlace(self.owner, name), held[1], table))
+                is_module = isinstance(self.owner, torch.nn.Module)
+                found.append(Write(self._place(name, holds[0]), held[1], held[0] if is_module else None))
         return found
+
+
+    def _place(self, name: str, table: str | None) -> AttributePlace:
+        if table is None or not isinstance(self.owner, torch.nn.Module):
+            return AttributePlace(self.owner, name)
+        return TablePlace(self.owner, name, table, is_persistent(self.owner, name))
 
 
 def _find(tables: dict[str, Any], order: list[str], name: str) -> tuple[str | None, Any]:

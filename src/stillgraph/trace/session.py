@@ -35,8 +35,8 @@ from stillgraph.trace.frames import (
     location_of,
 )
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.lists import Element, Leaf, Node, Spread, mutable_parts, structure
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, plain
+from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
@@ -295,12 +295,12 @@ class Session(Recorder):
         known = source is None or source in self.knowledge.keep or source in self.knowledge.lists
         if source is None or known or is_spread(target):
             return
+        kinds = {type(item) for item in target} | {kind_of(value) if is_number(value) else type(value)}
         try:
-            element = structure([*target, value], self.type_of)
+            element = structure([*target, value], self.type_of) if len(kinds) == 1 else None
         except JoinFailure:
-            return
-        if isinstance(element, (Leaf, Node)):
-            raise Restart("list", (source, element))
+            element = None
+        raise Restart("list", (source, element if isinstance(element, (Leaf, Node)) else Same(None)))
 
     @property
     def in_arm(self) -> bool:

@@ -30,6 +30,7 @@ class Finder:
     ) -> None:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
+        self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
@@ -56,6 +57,8 @@ class Finder:
 
     def find(self, value: Any) -> Source | None:
         """The shortest path to an object, or None if the call did not reach it before the capture."""
+        if id(value) in self._made:
+            return self._made[id(value)][1]
         while id(value) not in self._found and self._queue and len(self._found) < _LIMIT:
             self._walk(*self._queue.popleft())
         entry = self._found.get(id(value))
@@ -78,6 +81,10 @@ class Finder:
     def alias(self, value: Any, source: Source) -> None:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
+
+    def stand_in(self, value: Any, source: Source) -> None:
+        """Let ``value``, which the capture has made, stand for a tuple that was there before."""
+        self._made[id(value)] = (value, source)
 
     def value_at(self, source: Source) -> Any:
         """The object that was found at a source."""
