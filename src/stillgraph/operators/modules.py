@@ -21,7 +21,7 @@ Call = Callable[..., Any]  # the operator of that name
 
 def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
     """``module(*args, **kwargs)``, for a module whose class leaves ``__call__`` to torch."""
-    if any(map(is_lazy, (*module._parameters.values(), *module._buffers.values()))):
+    if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
         raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
     forward = module.forward
     if _has_backward_hooks(module):
@@ -62,7 +62,7 @@ def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:
         return
     names = {*lists._modules, "get_parametrized"}
     getters = {descriptor.fget.__code__ for descriptor in map(vars(type(module)).get, names) if descriptor is not None}
-    forwards = {type(each).forward.__code__ for each in (module, *lists._modules.values())}
+    forwards = {type(each).forward.__code__ for each in (module, *lists.children())}
     if not (getters | forwards) <= capture.knowledge.convert:
         raise Restart("convert", (getters | forwards, names))
 

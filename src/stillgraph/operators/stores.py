@@ -62,7 +62,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
 
         call(own, target, name, value)
         return
-    set_past_class(type(target).__setattr__, target, name, value)
+    store: Any = type(target).__setattr__
+    set_past_class(store, target, name, value)
 
 
 def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:

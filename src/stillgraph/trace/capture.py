@@ -36,7 +36,7 @@ from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.results import Results
@@ -195,6 +195,8 @@ class _Attempt:
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())
+                    if self.knowledge.watch_modules:
+                        self._note_unseen(written)
                     effects = results.effects(written, self.session.outer_cells)
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
@@ -209,6 +211,17 @@ class _Attempt:
             torch.set_grad_enabled(context.grad)
             self.journal.rollback(0, self._outlives)
             tables.restore()
+            self.session.symbolic.forget_real_tensors()
+
+    def _note_unseen(self, written: list[Write]) -> None:
+        """Rely on what was there before: code that is not rewritten may have read what it wrote."""
+        for write in written:
+            place = write.place
+            if isinstance(place, AttributePlace):
+                self.session.relied.add((id(place.target), place.name))
+                source = self.finder.find_owner(place.target)
+                if source is not None:
+                    self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""

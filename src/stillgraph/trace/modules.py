@@ -118,7 +118,8 @@ class _State:
         found = []
         for name in {name: None for each in (before, now) for table in tables for name in each[table]}:
             held, holds = _find(before, tables, name), _find(now, tables, name)
-            if (held[0] != holds[0] or held[1] is not holds[1]) and (name not in MODULE_INTERNALS or name == "training"):
+            kept_by_torch = name in MODULE_INTERNALS and name != "training"
+            if not kept_by_torch and (held[0] != holds[0] or held[1] is not holds[1]):
                 is_module = isinstance(self.owner, torch.nn.Module)
                 found.append(Write(self._place(name, holds[0]), held[1], held[0] if is_module else None))
         return found

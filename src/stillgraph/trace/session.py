@@ -285,9 +285,10 @@ class Session(Recorder):
 
     def number_is_written(self, source: Source, before: Any, value: Any) -> None:
         """A number that the call reads and writes becomes an input of the program instead of a guard."""
-        if is_number(before) and not isinstance(before, StagedNumber) and is_number(value):
-            if source not in self.knowledge.promote and source not in self.knowledge.keep:
-                raise Restart("promote", source)
+        plain_before = is_number(before) and not isinstance(before, StagedNumber)
+        known = source in self.knowledge.promote or source in self.knowledge.keep
+        if plain_before and is_number(value) and not known:
+            raise Restart("promote", source)
 
     def list_grows(self, target: list[Any], value: Any) -> None:
         """A list from before the call that gets one more element becomes an input of unknown length."""

@@ -71,7 +71,8 @@ class Finder:
     def find_owner(self, value: Any) -> Source | None:
         """As `find`, also for a class that was there before the capture."""
         if isinstance(value, type):
-            return Held(value.__name__, value) if value in self._classes or "<locals>" not in value.__qualname__ else None
+            known = value in self._classes or "<locals>" not in value.__qualname__
+            return Held(value.__name__, value) if known else None
         return self.find(value)
 
     def add_root(self, target: Any) -> None:
@@ -169,6 +170,16 @@ class Finder:
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
+        for name in slots_of(type(value)):
+            if hasattr(value, name):
+                self._push(getattr(value, name), Attribute(source, name))
+
+
+def slots_of(kind: type) -> list[str]:
+    """The names of the slots that the instances of a class of the user's have, and those of its bases."""
+    declared = [vars(base).get("__slots__", ()) for base in kind.__mro__ if not _is_foreign(base)]
+    names = [name for slots in declared for name in ((slots,) if isinstance(slots, str) else slots)]
+    return [name for name in names if name not in ("__dict__", "__weakref__") and not name.startswith("__")]
 
 
 _SHARED_STATE = (list, dict, set, collections.deque, torch.Tensor)
