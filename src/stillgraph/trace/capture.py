@@ -17,6 +17,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
 from stillgraph.program.guards import (
+    AliasGuard,
     Argument,
     Attribute,
     ConstantGuard,
@@ -352,7 +353,7 @@ class _Attempt:
             *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
         ]
-        guards = [*filter(self._is_relied_on, guards), *lists]
+        guards = [*filter(self._is_relied_on, guards), *lists, *self._same_tensors()]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
             _location(self.function),
@@ -375,6 +376,13 @@ class _Attempt:
                 raise Restart("keep", source)
             guards.append(ElementsGuard(source, element.type.kind))
         return guards
+
+    def _same_tensors(self) -> list[Guard]:
+        """Guards on the tensors that the call reaches by several paths: tied weights, an argument that was kept."""
+        given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
+        met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
+        pairs = ((self.finder.find(value), source) for value, source in met if source not in given)
+        return [AliasGuard(first, source, same=True) for first, source in pairs if first not in (None, source)]
 
     def _is_relied_on(self, guard: Guard) -> bool:
         """Whether a guard is about anything but numbers and lists that are inputs of the program."""

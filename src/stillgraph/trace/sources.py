@@ -30,6 +30,7 @@ class Finder:
     ) -> None:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
+        self.again: list[tuple[torch.Tensor, Source]] = []  # tensors that were found before, by another path
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
@@ -113,6 +114,8 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+        elif isinstance(value, torch.Tensor):
+            self.again.append((value, source))
 
     def _push_class(self, kind: type) -> None:
         """What a class of the user's holds for all its instances, and what it inherits."""

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.unit.state.stories import BATCH, Static, Two, X, attempt, state, story, train
+from tests.unit.state.stories import BATCH, XS, Static, Two, X, attempt, state, story, train
 
 
 class Plain(nn.Module):
@@ -365,3 +365,30 @@ def test_extra_state(static: Static) -> Any:
     m.load_state_dict(sd)
     o.append(m(BATCH))
     return (o, m.n, sd)
+
+
+@story(programs=2)
+def test_untie(static: Static) -> Any:
+    model = Two()
+    model.b.weight = model.a.weight
+    module = static(model)
+    told = train(module)
+    module.b.weight = nn.Parameter(torch.ones(3, 3))
+    return (told, train(module), state(module))
+
+
+@story(programs=3)
+def test_an_argument_that_was_kept(static: Static) -> Any:
+    class Keeps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = None
+
+        def forward(self, x):
+            before = self.last
+            if x.sum() < 0:
+                self.last = x
+            return x if before is None else x - before
+
+    module = static(Keeps())
+    return [(module(x), module.last) for x in (-X, XS[1], XS[1], X, XS[3], X)]
