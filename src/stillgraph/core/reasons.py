@@ -157,6 +157,12 @@ _ALL = (
         "The capture raises an error that eager PyTorch does not raise for the same call.",
         "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
     ),
+    Reason(
+        "SG308",
+        "the call makes modules",
+        "A module or parameter is made that outlives the call. A static function makes such a call in plain PyTorch.",
+        "Call the function once before you export or save it.",
+    ),
     # ---- SG4xx: deploy
     Reason(
         "SG401",

@@ -19,11 +19,10 @@ from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import attr, del_attr, refuse_ambiguous, set_attr
+from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
 from stillgraph.program.operations import invoke
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import AttributePlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
 from stillgraph.trace.symbolic import is_fake
@@ -108,15 +107,6 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
         return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
 
     return recorded
-
-
-def _object_setattr(target: Any, name: str, value: Any) -> None:
-    """``object.__setattr__``, which goes past a ``__setattr__`` of the class's."""
-    capture = session()
-    assert capture is not None
-    capture.journal.note(AttributePlace(target, name))
-    refuse_ambiguous(target, name)
-    object.__setattr__(target, name, value)
 
 
 def _id(value: Any) -> int:
@@ -204,7 +194,8 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr,
-    object.__setattr__: _object_setattr,
+    object.__setattr__: functools.partial(set_past_class, object.__setattr__),
+    torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),
     delattr: del_attr,
     getattr: _getattr,
     hasattr: _hasattr,

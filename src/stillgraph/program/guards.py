@@ -264,6 +264,17 @@ class LengthGuard:
 
 
 @dataclass(frozen=True)
+class ElementsGuard:
+    """Every element of a list has just this type."""
+
+    source: Source
+    type: type
+
+    def __str__(self) -> str:
+        return f"{self.source} holds only {self.type.__qualname__}s"
+
+
+@dataclass(frozen=True)
 class KeysGuard:
     """A mapping has exactly these keys, in this order."""
 
@@ -325,6 +336,7 @@ Guard = (
     | FunctionGuard
     | ReadingGuard
     | LengthGuard
+    | ElementsGuard
     | KeysGuard
     | AliasGuard
     | SizeGuard

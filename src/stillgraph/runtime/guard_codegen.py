@@ -32,6 +32,7 @@ from stillgraph.program.guards import (
     Called,
     ConstantGuard,
     ContentsGuard,
+    ElementsGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -305,6 +306,8 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case LengthGuard(source=source, length=length):
             value = writer.read(source)
             return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"
+        case ElementsGuard(source=source, type=kind):
+            return f"[*map(type, {writer.read(source)})].count({writer.constant(kind)}) != len({writer.read(source)})"
         case KeysGuard(source=source, keys=keys):
             value = writer.read(source)
             if _is_module_table(source):

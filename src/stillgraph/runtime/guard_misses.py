@@ -16,6 +16,7 @@ from stillgraph.program.guards import (
     BytesGuard,
     ConstantGuard,
     ContentsGuard,
+    ElementsGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -127,6 +128,10 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
         case LengthGuard(source=source, length=length):
             found_length = len(read(source))
             return None if found_length == length else f"len({source}) should be {length}, but is {found_length}"
+        case ElementsGuard(source=source, type=kind):
+            other = next((type(value) for value in read(source) if type(value) is not kind), None)
+            wanted = f"{source} should hold only {kind.__qualname__}s"
+            return None if other is None else f"{wanted}, but holds a {other.__qualname__}"
         case KeysGuard(source=source, keys=keys):
             found_keys = (*read(source),)
             if strict_key(found_keys) == strict_key(keys):

@@ -69,6 +69,8 @@ class Finder:
     ) -> None:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
+        self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
+        self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
@@ -99,6 +101,8 @@ class Finder:
 
     def find(self, value: Any) -> Source | None:
         """The shortest path to an object, or None if the call did not reach it before the capture."""
+        if id(value) in self._made:
+            return self._made[id(value)][1]
         while id(value) not in self._found and self._queue and len(self._found) < _LIMIT:
             self._walk(*self._queue.popleft())
         entry = self._found.get(id(value))
@@ -108,6 +112,13 @@ class Finder:
         """Whether an object, or a closure cell, was found so far."""
         return id(value) in self._found or id(value) in self._cells
 
+    def find_owner(self, value: Any) -> Source | None:
+        """As `find`, also for a class that was there before the capture."""
+        if isinstance(value, type):
+            known = id(value) in self._found or "<locals>" not in value.__qualname__
+            return Held(value.__name__, value) if known else None
+        return self.find(value)
+
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push(target, Held(type(target).__name__, target))
@@ -116,9 +127,15 @@ class Finder:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
 
+    def stand_in(self, value: Any, source: Source) -> None:
+        """Let ``value``, which the capture has made, stand for a tuple that was there before."""
+        self._made[id(value)] = (value, source)
+
     def value_at(self, source: Source) -> Any:
         """The object that was found at a source."""
-        return next(value for value, found in self._found.values() if found == source)
+        if isinstance(source, Held):
+            return source.value
+        return next(value for value, found in reversed(self._found.values()) if found == source)
 
     def cell_source(self, cell: Any) -> Source | None:
         """The source of a closure cell that was there before the capture."""
@@ -141,6 +158,8 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+        elif isinstance(value, _ALIASED):
+            self.again.append((value, source))
 
     def _push_cells(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -224,6 +243,7 @@ def _is_machinery(kind: type) -> bool:
     return not module.startswith(("torch.optim", "torch.utils.data", "torch.distributions", "stillgraph.demo"))
 
 
+_ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
 _Environ = type(os.environ)
 _STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),

@@ -7,6 +7,7 @@ import collections
 import copy
 import enum
 import functools
+import gc
 import os
 import types
 import weakref
@@ -18,6 +19,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.program.guards import (
+    AliasGuard,
     Attribute,
     BytesGuard,
     Called,
@@ -92,6 +94,7 @@ class WorldGuards:
         reads: what was read.
         inputs: keys of the places whose numbers are inputs of the program; they are not guarded.
         relied: places whose old value is part of the program's effects.
+        promoted: where numbers and lists are that are inputs of the program.
         written: keys of the places that the program writes.
     """
 
@@ -99,6 +102,7 @@ class WorldGuards:
     reads: Reads
     inputs: set[Any]
     relied: set[tuple[int, str]]
+    promoted: frozenset[Source]
     written: set[Any]
     guards: dict[Any, Guard] = field(default_factory=dict)
     members: dict[Source, dict[str, Any]] = field(default_factory=dict)
@@ -128,6 +132,7 @@ class WorldGuards:
         self.names |= Names(attributes=frozenset().union(*in_torch))
         for value, source in found:
             self._found(value, source)
+        self._same_objects()
         self._global_hooks()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
@@ -135,14 +140,23 @@ class WorldGuards:
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
 
+    def _same_objects(self) -> None:
+        """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
+        for value, source in self.finder.again:
+            first = self.finder.find(value)
+            if not isinstance(value, torch.Tensor) and first not in (None, source) and self._was_read(source):
+                assert first is not None
+                self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
+
     def _scopes(self) -> dict[CodeType, tuple[dict[str, Any], FunctionType | None]]:
         """The user's and libraries' code that ran, with its globals, and where it was rewritten its function."""
         scopes: dict[CodeType, tuple[dict[str, Any], FunctionType | None]] = {}
         names = Names()
         for function in self.reads.functions:
             scopes[function.__code__] = (function.__globals__, function)
+        by_itself = {getattr(callback, "__code__", None) for callback in gc.callbacks}
         for code, namespace in self.reads.codes.items():
-            if is_ours(code.co_filename) or is_below_torch(code.co_filename):
+            if code in by_itself or is_ours(code.co_filename) or is_below_torch(code.co_filename):
                 continue
             if is_standard_library(code.co_filename) and namespace is not vars(os):  # whose environment is the user's
                 names |= Names(attributes=names_of(code).attributes)
@@ -301,8 +315,8 @@ class WorldGuards:
         """The attributes that an object has of its class stay those, as long as it has none of these names itself."""
         state = value.__dict__
         names = [name for name in class_attributes(type(value)) if name in also or name in self.names.attributes]
-        written = [n for n in names if ("attribute", id(value), n) in self.written | self.inputs]
-        shadowed = tuple(name for name in names if name not in state and name not in written)
+        given = [n for n in names if ("attribute", id(value), n) in self.inputs]
+        shadowed = tuple(name for name in names if name not in state and name not in given)
         if shadowed:
             self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
 
@@ -330,8 +344,10 @@ class WorldGuards:
 
     # ---- containers
     def _contents(self, value: Any, source: Source) -> None:
+        if source in self.promoted:
+            return
         if isinstance(value, (dict, types.MappingProxyType)):
-            if len(value) > _FEW and _is_plain((*value, *value.values())):
+            if self._is_compared(value, source) and _is_plain((*value, *value.values())):
                 self._add(ContentsGuard(source, value.copy()))
                 return
             self._add(KeysGuard(source, tuple(value)))
@@ -344,11 +360,15 @@ class WorldGuards:
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):
-            if len(value) > _FEW and _is_plain(value):
+            if self._is_compared(value, source) and _is_plain(value):
                 self._add(ContentsGuard(source, value if isinstance(value, tuple) else copy.copy(value)))
                 return
             self._add(LengthGuard(source, len(value)))
             self._elements(source, enumerate(value))
+
+    def _is_compared(self, value: Any, source: Source) -> bool:
+        """Whether a container is compared as a whole: it is long, and nothing in it is an input of the program."""
+        return len(value) > _FEW and not any(isinstance(p, Item) and p.base == source for p in self.promoted)
 
     def _elements(self, source: Source, items: Iterable[tuple[Any, Any]]) -> None:
         for key, item in items:
@@ -407,7 +427,12 @@ def _is_plain(items: Iterable[Any]) -> bool:
 def _looks_up_plainly(kind: type) -> bool:
     """Whether an attribute of an object of a class is looked up in its dictionary and its class alone."""
     plain = getattr(kind, "__getattr__", None) in (None, vars(torch.nn.Module)["__getattr__"])
-    return plain and kind.__getattribute__ is object.__getattribute__ and kind.__dictoffset__ != 0
+    return plain and _found_in(kind, "__getattribute__") is object and kind.__dictoffset__ != 0
+
+
+def _found_in(kind: type, name: str) -> type:
+    """The class that an attribute of a class is found in."""
+    return next(base for base in kind.__mro__ if name in vars(base))
 
 
 def _has(value: Any, name: str) -> bool:
