@@ -17,14 +17,22 @@ def table_of(module: torch.nn.Module, name: str) -> str | None:
     return next((table for table in MODULE_TABLES if name in module.__dict__[table]), None)
 
 
-def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool = True) -> None:
-    """Let a module have ``value`` under a name in just this table, whatever an assignment would do with it."""
+def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool | None = None) -> None:
+    """Let a module have ``value`` under a name in just this table, whatever an assignment would do with it.
+
+    Args:
+        module: the module.
+        table: ``__dict__`` or one of `MODULE_TABLES`.
+        name: of the attribute.
+        value: what it is to be.
+        persistent: of a buffer, whether ``state_dict`` has it; None leaves that as it is.
+    """
     own = module.__dict__
     for other in ("__dict__", *MODULE_TABLES):
         if other != table:
             (own if other == "__dict__" else own[other]).pop(name, None)
     (own if table == "__dict__" else own[table])[name] = value
-    if table == "_buffers":
+    if table == "_buffers" and persistent is not None:
         (own["_non_persistent_buffers_set"].discard if persistent else own["_non_persistent_buffers_set"].add)(name)
 
 

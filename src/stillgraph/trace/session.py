@@ -84,6 +84,7 @@ class Options:
     """What the user chose."""
 
     unroll_limit: int = 64
+    lists_grow: bool = True  # a list that each call makes longer is an input: a file cannot have such
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +296,8 @@ class Session(Recorder):
     def list_grows(self, target: list[Any], value: Any) -> None:
         """A list from before the call that gets one more element becomes an input of unknown length."""
         source = self.finder.find(target)
-        known = source is None or source in self.knowledge.keep or source in self.knowledge.lists
-        if source is None or known or is_spread(target):
+        known = source in self.knowledge.keep or source in self.knowledge.lists
+        if source is None or known or is_spread(target) or not self.options.lists_grow:
             return
         kinds = {type(item) for item in target} | {kind_of(value) if is_number(value) else type(value)}
         try:

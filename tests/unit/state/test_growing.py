@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import stillgraph as sg
 from tests.unit.state.stories import XS, Static, X, attempt, story
 
 
@@ -403,3 +405,21 @@ def test_kv_static(static: Static) -> Any:
     m.pos = 0
     m.k.zero_()
     return (o + [m(x) for x in XS[:2]], m.k, m.pos)
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums: list[float] = [1.0]
+
+    def forward(self, x):
+        self.sums.append(x.sum().item())
+        return x * sum(self.sums)
+
+
+def test_a_file_has_a_list_as_it_is_when_saved(tmp_path: Path) -> None:
+    sg.save(Remembers(), tmp_path / "remembers.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "remembers.pt2")
+    for _ in range(2):
+        assert torch.equal(loaded(X), X * 7)
+    assert [note for note in loaded.notes if "sums" in note]

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+import stillgraph as sg
+from stillgraph.core.diagnostics import InitialisingCall
 from tests.unit.state.stories import Static, X, attempt, state, story
 
 
@@ -143,3 +146,33 @@ def test_register_parameter_fwd(static: Static) -> Any:
     m = static(M())
     o = [m(X), m(X * 2), m(X)]
     return (o, state(m))
+
+
+class Grows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.proj: nn.Linear | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.proj is None:
+            self.proj = nn.Linear(3, 2)
+        return self.proj(x) if x.sum() > 0 else self.proj(x) * 2
+
+
+def test_a_call_that_makes_modules_has_no_program() -> None:
+    module = sg.to_static(Grows(), backend="eager")
+    module(X)
+    assert module.forward.cache_info().programs == 0
+    for x in (X, -X):
+        module(x)
+    assert module.forward.cache_info().programs == 1
+
+
+def test_a_call_that_makes_modules_is_not_exported() -> None:
+    module = Grows()
+    with pytest.raises(InitialisingCall, match=r"Grows\.proj is made") as refused:
+        sg.export(module, (X,))
+    assert refused.value.reason.code == "SG308"
+    assert module.proj is None
+    module(X)
+    assert [each.name for each in sg.export(module, (X,)).parameters] == ["proj_weight", "proj_bias"]
