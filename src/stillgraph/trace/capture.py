@@ -140,6 +140,7 @@ class _Attempt:
             front_end.skipped,
             self.finder,
             self.inputs.lift,
+            self.inputs.gradient,
             knowledge,
             options,
         )

@@ -84,6 +84,7 @@ class Recorder(TorchFunctionMode):
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
+        self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
@@ -130,6 +131,10 @@ class Recorder(TorchFunctionMode):
 
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""
+
+    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
+        return None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""

@@ -103,6 +103,7 @@ class Session(Recorder):
         is_converted: whether a code object is rewritten code.
         finder: where objects are found from the call's roots.
         lift: see `Recorder`.
+        entry_gradient: what ``.grad`` of an input holds, as a guarded input of its own.
         knowledge: of earlier attempts.
         options: the user's.
     """
@@ -115,10 +116,12 @@ class Session(Recorder):
         skipped: Callable[[Any], bool],
         finder: Finder,
         lift: Callable[[torch.Tensor], fx.Node],
+        entry_gradient: Callable[[torch.Tensor], torch.Tensor | None],
         knowledge: Knowledge,
         options: Options,
     ) -> None:
         super().__init__(lift, self._demand)
+        self._entry_gradient = entry_gradient
         self._convert = convert
         self._turn_inside_out = turn_inside_out
         self._is_converted = is_converted
@@ -322,6 +325,10 @@ class Session(Recorder):
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
+
+    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """As `Recorder.entry_gradient`."""
+        return self._entry_gradient(fake)
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""

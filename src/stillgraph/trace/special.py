@@ -16,8 +16,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
+from stillgraph.trace import gradients
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
+from stillgraph.trace.gradients import read_gradient, write_gradient
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.symbolic import is_fake
@@ -103,7 +105,7 @@ def _has_unknown_size(fake: torch.Tensor) -> bool:
 
 
 _FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
-_MUTATING = frozenset({_T.__setitem__, _T.backward, torch.Tensor.set_})
+_MUTATING = frozenset({_T.__setitem__, torch.Tensor.set_})
 
 
 def is_effectful(func: Any, result: Any) -> bool:
@@ -263,11 +265,13 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
     if name == "shape":
         return read_shape(recorder, tensor, fake)
+    if name in ("grad", "_grad"):
+        return read_gradient(recorder, tensor)
     with recorder.symbolic.fake_mode:
         result = func(fake)
     if name in _PLAIN_ATTRIBUTES or not has_staged(result):
         return result
-    if name in ("grad", "_grad", "_base"):
+    if name == "_base":
         raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
     return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
 
@@ -430,6 +434,9 @@ def _element(recorder: Recorder, item: Any) -> Any:
 def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     """``tensor.data = …``, ``tensor.requires_grad = …``: done to the fake, and recorded."""
     name = func.__self__.__name__
+    if name in ("grad", "_grad"):
+        write_gradient(recorder, args[0], args[1])
+        return
     if recorder.region.parent is not None:
         raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
@@ -447,8 +454,8 @@ def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    **gradients.HANDLERS,
     _T.register_hook: _register,
-    _T.retain_grad: _register,
     _T.apply_: _cannot,
     _T.map_: _cannot,
     _T.map2_: _cannot,

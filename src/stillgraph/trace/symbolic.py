@@ -33,6 +33,7 @@ __all__ = [
     "FakeTensor",
     "Symbolic",
     "is_fake",
+    "is_hidden",
     "known_false",
     "known_true",
     "without_traces_of_failing_kernels",
@@ -66,6 +67,11 @@ def without_traces_of_failing_kernels() -> Iterator[None]:
 def is_fake(value: Any) -> bool:
     """Whether ``value`` is a tensor without data."""
     return isinstance(value, FakeTensor)
+
+
+def is_hidden(value: Any) -> bool:
+    """Whether a tensor is what autograd finds behind a value of which the capture does not know where it is from."""
+    return getattr(value, "stillgraph_hidden", False) is True
 
 
 def known_true(condition: torch.SymBool | bool) -> bool:
@@ -126,7 +132,10 @@ class Symbolic:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
             tensor = torch.empty(shape, dtype=dtype, device=device)
-            return tensor.requires_grad_().clone() if requires_grad else tensor
+            if not requires_grad:
+                return tensor
+            tensor.requires_grad_().stillgraph_hidden = True
+            return tensor.clone()
 
     @staticmethod
     def python_text(expression: Any) -> str:
