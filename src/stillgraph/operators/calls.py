@@ -21,11 +21,13 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
+from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.numbers import MEANINGS, known_or_list
+from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
@@ -104,6 +106,8 @@ def keywords(given: Any) -> Any:
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if is_optimizers(function):
+        return call_optimizer(capture, function, args, kwargs)
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
@@ -249,7 +253,7 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
-    if function in (torch.nn.Module.train, torch.nn.Module.eval):
+    if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
         return OTHERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
@@ -357,16 +361,17 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)
     forward = module.forward
-    hooked = module._forward_hooks or module._forward_pre_hooks
+    hooked = module._forward_hooks or module._forward_pre_hooks or has_backward_hooks(module)
     if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):
         return module(*args, **kwargs)
-    if _has_backward_hooks(module):
-        return module(*args, **kwargs)
     args, kwargs = _pre_hooks(module, args, kwargs)
+    behind = BackwardHooks(capture, module) if has_backward_hooks(module) else None
+    args = args if behind is None else behind.inputs(args)
     result = (
         call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
     )
-    return _post_hooks(module, args, kwargs, result)
+    result = _post_hooks(module, args, kwargs, result)
+    return result if behind is None else behind.outputs(result)
 
 
 _TORCH_CONTAINERS = (torch.nn.Sequential,)
@@ -381,19 +386,6 @@ def _sequential(module: torch.nn.Sequential, value: Any) -> Any:
 def _is_torch_function(function: Any) -> bool:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is not None and is_torch(code.co_filename)
-
-
-def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    from torch.nn.modules import module as internals
-
-    return bool(
-        module._backward_hooks
-        or module._backward_pre_hooks
-        or internals._global_backward_hooks
-        or internals._global_backward_pre_hooks
-        or internals._global_forward_hooks
-        or internals._global_forward_pre_hooks
-    )
 
 
 def _pre_hooks(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import recursion, try_, unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
-from stillgraph.program.types import ListType
+from stillgraph.program.types import ListType, ObjectType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
 _NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
-_VALUES = (torch.Tensor, ListType, BaseException, *_NUMBERS)
+_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, *_NUMBERS)
 
 
 def verify(program: Program) -> None:

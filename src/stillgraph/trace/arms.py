@@ -124,6 +124,7 @@ def _suspend(recorder: Recorder, arm: Arm, mark: int, variables: set[Hashable]) 
     An object that the arm made keeps what was written to it: only the arm's own results can lead there.
     """
     assert arm.older is not None
+    recorder.hooked.require_unchanged()
     mine = variables | arm.writes.keys()
     arm.writes = {}
     for key, (place, value) in recorder.journal.rewind(mark).items():
@@ -131,6 +132,7 @@ def _suspend(recorder: Recorder, arm: Arm, mark: int, variables: set[Hashable]) 
             arm.writes[key] = place, value
         else:
             place.set(value)
+    recorder.hooked.forget_undone()
 
 
 @contextlib.contextmanager

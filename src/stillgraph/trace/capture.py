@@ -165,6 +165,7 @@ class _Attempt:
                 self._promote()
             with self.session.active():
                 value = self._call(call, args, kwargs)
+                self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)

@@ -28,6 +28,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
+from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.number_results import MAY_RAISE, number_result
@@ -85,6 +86,7 @@ class Recorder(TorchFunctionMode):
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
+        self.hooked = HookedVariables()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
@@ -251,7 +253,7 @@ class Recorder(TorchFunctionMode):
 
     def to_node(self, value: Any) -> Any:
         """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
-        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught, Handle)):
             return self.region.node_of(value)
         if isinstance(value, Items):
             return self._build_list(value)

@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import gradients
+from stillgraph.trace import gradients, hooks
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import read_gradient, write_gradient
@@ -444,18 +444,13 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
 
 
-def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
-    """Hooks on tensors: put on when the program runs."""
-    recorder.emit("call_method", func.__name__, args, kwargs)
-
-
 def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     **gradients.HANDLERS,
-    _T.register_hook: _register,
+    **hooks.HANDLERS,
     _T.apply_: _cannot,
     _T.map_: _cannot,
     _T.map2_: _cannot,
