@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.checkpoints import inline_checkpoints
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.layout import lead_with_unknown_sizes
@@ -22,6 +23,7 @@ Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    inline_checkpoints,
     drop_printing,
     lower_raising,
     drop_dead_code,

@@ -302,6 +302,15 @@ def recurse(name: str, *args: Any) -> Any:
     raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
+# ---- gradients
+def checkpointed(body: Any, inputs: tuple[Any, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """``checkpoint(body, *inputs, **options)`` of torch's, where ``body`` is given ``operands`` besides.
+
+    The native lowering makes it a function; nothing runs it as it stands.
+    """
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
+
+
 # ---- exceptions that the program itself handles
 def try_(name: str, body: Any, handler: Any, kinds: tuple[type, ...], operands: tuple[Any, ...]) -> Any:
     """``body(*operands)``; where that raises one of ``kinds``, ``handler(error, *kept, *operands)`` instead.
@@ -323,4 +332,4 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
-EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke})
+EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed})

@@ -81,15 +81,18 @@ def _with_contents(value: Any, contents: Any) -> Any:
     return fresh
 
 
-def run_arm(recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place]) -> Arm:
+def run_arm(
+    recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place], arm: Arm | None = None
+) -> Arm:
     """Run a block in a new child region.
 
     Args:
         recorder: the capture.
         block: the user's block; returns its exit.
         variables: the locals it may assign: they are written without the journal's knowledge.
+        arm: what to run it in, if not in a new region.
     """
-    arm = Arm(Region(recorder.region))
+    arm = arm or Arm(Region(recorder.region))
     continue_arm(recorder, arm, block, variables)
     return arm
 

@@ -109,6 +109,11 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.promote.add(restart.what)
 
 
+def _without_hooks_of_the_caller() -> Any:
+    """Around a capture: a caller's hooks on saved tensors, which a checkpoint has too, are not for fake tensors."""
+    return torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
+
+
 class _Attempt:
     """One run of the function on fake tensors."""
 
@@ -163,7 +168,7 @@ class _Attempt:
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
-            with self.session.active():
+            with self.session.active(), _without_hooks_of_the_caller():
                 value = self._call(call, args, kwargs)
                 self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
