@@ -33,7 +33,7 @@ from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
-from stillgraph.trace.frames import here, is_standard_library, is_torch
+from stillgraph.trace.frames import here, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import StagedNumber
@@ -175,6 +175,9 @@ def _unwrapped_seed(function: Any) -> Any:
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
+    if is_transform(function):
+        hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
+        raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -283,6 +286,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None
+    if isinstance(receiver, torch.autograd.graph.Node) and method.__name__.startswith("register_"):
+        hint = "Put the hook on the tensor: tensor.register_hook(hook)."
+        raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
     capture = session()
@@ -365,7 +371,7 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
     if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):
         return module(*args, **kwargs)
     args, kwargs = _pre_hooks(module, args, kwargs)
-    behind = BackwardHooks(capture, module) if has_backward_hooks(module) else None
+    behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
     args = args if behind is None else behind.inputs(args)
     result = (
         call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)

@@ -40,7 +40,9 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     owner, name = _owner(function), function.__name__
     what = f"{type(owner).__name__}.{name}"
     if not capture.is_outer(owner):
-        raise refuse("SG305", f"{what}, of one that is made inside the function, is called", location=here(), hint=_HINT)
+        raise refuse(
+            "SG305", f"{what}, of one that is made inside the function, is called", location=here(), hint=_HINT
+        )
     given = [value for value in (*args, *kwargs.values()) if value is not None]
     if name not in _STEPPING or (isinstance(owner, LRScheduler) and name != "step"):
         raise refuse("SG305", f"{what} is called inside the function", location=here(), hint=_HINT)

@@ -19,7 +19,7 @@ from torch import fx
 from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context
-from stillgraph.program.graphs import arguments
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import bound, build_list, checkpointed, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
@@ -101,8 +101,9 @@ def lower(program: Program, compile: Compile | None) -> Driver:
         program: what to run.
         compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
     """
-    writer = _Writer(compile)
     graph = program.graph
+    # Compiled regions have no second derivatives: a program that takes some of its own runs torch's operators.
+    writer = _Writer(None if any(map(_creates_graph, _nodes(graph))) else compile)
     inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
     writer.taken.add(_identifier(program.name))
     for node in inputs:
@@ -123,14 +124,20 @@ def _identifier(name: str) -> str:
     return cleaned if cleaned.isidentifier() and not keyword.iskeyword(cleaned) else f"program_{cleaned}"
 
 
+def _nodes(module: fx.GraphModule) -> Iterable[fx.Node]:
+    return (node for region in regions(module) for node in region.graph.nodes)
+
+
+def _creates_graph(node: fx.Node) -> bool:
+    """Whether an operation computes gradients that can be differentiated themselves."""
+    if node.target not in (torch.autograd.grad, torch.autograd.backward, "backward"):
+        return False
+    return node.kwargs.get("create_graph", len(node.args) > 3) is not False
+
+
 def _has_unbound(module: fx.GraphModule) -> bool:
     """Whether some path of the program leaves a variable without a value."""
-    return any(
-        node.target is unbound
-        for region in module.modules()
-        if isinstance(region, fx.GraphModule)
-        for node in region.graph.nodes
-    )
+    return any(node.target is unbound for node in _nodes(module))
 
 
 def _ambient(program: Program) -> Context | None:

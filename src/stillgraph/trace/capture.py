@@ -15,11 +15,11 @@ from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, Global, Source
+from stillgraph.program.guards import Attribute, Global, Guard, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
+from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, names_read, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
@@ -28,6 +28,7 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import under_transform
 
 _MAX_ATTEMPTS = 64
 
@@ -160,6 +161,9 @@ class _Attempt:
 
         Whatever happens, the user's objects are left as they were.
         """
+        if under_transform():
+            hint = "Capture the function with a plain call first; its program can then be transformed."
+            raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
         self.finder.complete()
         context = current_context()
         tables = ModuleTables(list(self.finder.everything()))
@@ -271,6 +275,13 @@ class _Attempt:
             self.state_keys.add(place.key)
             self.journal.write(place, self.inputs.state(place.get(), source))
 
+    def _world_guards(self) -> list[Guard]:
+        if self.session.schedules and any(names_read(f.__code__) & _SCHEDULED for f in self.functions):
+            hint = "Step the scheduler, or read its learning rate, outside the static function."
+            raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
+        relied, written = self.session.relied, self.written
+        return WorldGuards(self.finder, self.functions, self.state_keys, relied, written).collect()
+
     def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
         for node in self.inputs.nodes:
@@ -280,7 +291,7 @@ class _Attempt:
         guards = [
             mode_guard(),
             *self.inputs.guards,
-            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
+            *self._world_guards(),
             *size_guards(self.session, self.inputs),
         ]
         return Program(
@@ -294,6 +305,10 @@ class _Attempt:
             tuple(self.session.failures),
             tuple(self.session.splits),
         )
+
+
+# what shows a learning rate; a program that steps a scheduler would show the one from before the call
+_SCHEDULED = frozenset({"param_groups", "get_last_lr", "get_lr", "_last_lr", "last_epoch"})
 
 
 def _same_node(graph: Any, node: Any) -> Any:

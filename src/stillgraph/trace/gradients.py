@@ -52,6 +52,32 @@ class GradientPlace:
         return "grad"
 
 
+@dataclass(frozen=True, eq=False)
+class RequirePlace:
+    """``tensor.requires_grad``, of a fake tensor that is a leaf."""
+
+    tensor: torch.Tensor
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return ("requires_grad", id(self.tensor))
+
+    def get(self) -> Any:
+        with torch._C.DisableTorchFunction():
+            return self.tensor.requires_grad
+
+    def set(self, value: Any) -> None:
+        fake: Any = self.tensor
+        if not isinstance(value, bool):  # joined: one path asked for it
+            fake.stillgraph_grad_differs = value = True
+        with torch._C.DisableTorchFunction():
+            if fake.is_leaf:  # else what was done in place decides, which nothing undoes
+                fake.requires_grad_(value)
+
+    def __str__(self) -> str:
+        return "requires_grad"
+
+
 # ---- ``tensor.grad``
 def read_gradient(recorder: Recorder, tensor: torch.Tensor) -> Any:
     """``tensor.grad``."""
@@ -116,7 +142,9 @@ def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
                 continue
             found.add(node)
             variable = getattr(node, "variable", None)
-            certain = certain and not is_hidden(variable) and not isinstance(node, torch.autograd.function.BackwardCFunction)
+            certain = (
+                certain and not is_hidden(variable) and not isinstance(node, torch.autograd.function.BackwardCFunction)
+            )
             todo.extend(after for after, _ in node.next_functions if after is not None)
     return _Reach(frozenset(found), certain)
 
@@ -234,7 +262,7 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     reach = _reach(recorder.to_fake(output) for output in _tensors(outputs))
     exact = _on_fakes(recorder, args, kwargs) if reach.certain and create_graph else None
     node = recorder.emit("call_function", torch.autograd.grad, args, kwargs)
-    results = []
+    results: list[Any] = []
     for index, fake in enumerate(wanted):
         met = reach.meets(fake)
         if not met and reach.certain and allow_unused and not materialize:
@@ -261,6 +289,23 @@ def _on_fakes(recorder: Recorder, args: Any, kwargs: Any) -> Any:
         return None
 
 
+def write_require(recorder: Recorder, tensor: torch.Tensor, value: Any) -> None:
+    """``tensor.requires_grad = value``; the caller records it."""
+    fake = recorder.to_fake(tensor)
+    if fake.is_leaf and fake.requires_grad is not bool(value):
+        recorder.journal.write(RequirePlace(fake), bool(value))
+    else:
+        with torch._C.DisableTorchFunction():
+            fake.requires_grad_(bool(value))  # which raises what eager raises
+
+
+def _require(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.requires_grad_(value)``."""
+    (value,) = _given(args[1:], kwargs, (("requires_grad", True),))
+    write_require(recorder, args[0], value)
+    return recorder.bind(recorder.to_fake(args[0]), recorder.emit("call_method", "requires_grad_", args, kwargs))
+
+
 def _retain(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
     """``tensor.retain_grad()``."""
     fake = recorder.to_fake(args[0])
@@ -273,6 +318,7 @@ def _retain(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.backward: _backward,
+    _T.requires_grad_: _require,
     _T.retain_grad: _retain,
     torch.autograd.backward: _backward_of_all,
     torch.autograd.grad: _grad,

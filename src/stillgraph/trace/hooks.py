@@ -71,7 +71,7 @@ def _contents(cell: CellType) -> Any:
 
 def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Handle:
     """``tensor.register_hook(hook)`` and its kin."""
-    tensor, hook = (*args, *kwargs.values())
+    tensor, hook = args[0], args[1] if len(args) > 1 else kwargs["hook"]
     recorder.before_raise(RuntimeError)
     node = recorder.emit("call_method", func.__name__, (tensor, _lasting(recorder, hook)), {})
     node.meta["val"] = ObjectType(RemovableHandle)
@@ -92,9 +92,10 @@ def _lasting(recorder: Recorder, value: Any) -> Any:
         inner = _lasting(recorder, value.func)
         given = [_lasting(recorder, each) for each in value.args]
         keywords = {name: _lasting(recorder, each) for name, each in value.keywords.items()}
-        if inner is value.func and all(a is b for a, b in zip(given, value.args)):
-            if all(keywords[name] is each for name, each in value.keywords.items()):
-                return value
+        made = [inner, *given, *keywords.values()]
+        before = (value.func, *value.args, *value.keywords.values())
+        if all(a is b and not _is_staged(a) for a, b in zip(made, before)):
+            return value
         return recorder.emit("call_function", functools.partial, (inner, *given), keywords)
     if isinstance(value, MethodType):
         _lasting(recorder, value.__self__)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
@@ -98,10 +99,28 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with refusing_past_user_code(), self, without_traces_of_failing_kernels():
+            with refusing_past_user_code(), self, without_traces_of_failing_kernels(), self._watching_optimizers():
                 yield
         finally:
             _CURRENT.reset(token)
+
+    @contextlib.contextmanager
+    def _watching_optimizers(self) -> Iterator[None]:
+        """During the body no optimizer steps in this thread: it would do so on fake tensors."""
+
+        def before_step(optimizer: Any, *_: Any) -> None:
+            if current() is self:
+                self.before_unseen(f"{type(optimizer).__name__}.step is called by code that is not rewritten")
+
+        handle = register_optimizer_step_pre_hook(before_step)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def before_unseen(self, what: str) -> None:
+        """To be called where code that is not rewritten does something only rewritten code may do."""
+        raise refuse("SG305", what, location=here())
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Region]:
@@ -206,10 +225,10 @@ class Recorder(TorchFunctionMode):
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
-            name = getattr(func, "__name__", str(func))
+            name = special.name_of(func)
             summary = str(error).strip().splitlines()[0]
             raise refuse(
-                "SG304", f"torch's {name} needs a value that only the run knows ({summary})", location=here()
+                "SG304", f"{name} needs a value that only the run knows ({summary})", location=here()
             ) from error
 
     def to_fake(self, value: Any) -> Any:

@@ -19,7 +19,7 @@ from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace import gradients, hooks
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
-from stillgraph.trace.gradients import read_gradient, write_gradient
+from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.symbolic import is_fake
@@ -126,7 +126,6 @@ _RELAYOUT = frozenset(
         "swapdims_",
         "set_",
         "detach_",
-        "requires_grad_",
         "as_strided_",
         "rename_",
     }
@@ -172,6 +171,14 @@ def _is_position(index: Any) -> bool:
     if isinstance(index, torch.Tensor):
         return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     return isinstance(index, torch.SymInt)
+
+
+def name_of(func: Any) -> str:
+    """How a message names a torch function."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        return f"the forward of {owner.__name__}, a torch.autograd.Function,"
+    return f"torch's {getattr(func, '__name__', func)}"
 
 
 def has_staged(result: Any) -> bool:
@@ -436,6 +443,10 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     name = func.__self__.__name__
     if name in ("grad", "_grad"):
         write_gradient(recorder, args[0], args[1])
+        return
+    if name == "requires_grad":
+        write_require(recorder, args[0], args[1])
+        recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
         return
     if recorder.region.parent is not None:
         raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())

@@ -36,6 +36,7 @@ __all__ = [
     "is_hidden",
     "known_false",
     "known_true",
+    "under_transform",
     "without_traces_of_failing_kernels",
 ]
 
@@ -86,6 +87,11 @@ def known_false(condition: torch.SymBool | bool) -> bool:
         return bool(statically_known_true(torch.sym_not(condition)))
 
 
+def under_transform() -> bool:
+    """Whether a transform of `torch.func` (``grad``, ``vmap``, …) is at work in this thread."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
 class Symbolic:
     """One capture's fake tensors and symbols."""
 
@@ -134,8 +140,9 @@ class Symbolic:
             tensor = torch.empty(shape, dtype=dtype, device=device)
             if not requires_grad:
                 return tensor
-            tensor.requires_grad_().stillgraph_hidden = True
-            return tensor.clone()
+            hidden: Any = tensor.requires_grad_()
+            hidden.stillgraph_hidden = True
+            return hidden.clone()
 
     @staticmethod
     def python_text(expression: Any) -> str:
