@@ -10,7 +10,6 @@ from torch import nn
 
 from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Error detected in")
 
 
