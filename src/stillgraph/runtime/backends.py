@@ -18,6 +18,7 @@ import torch
 from torch import fx
 from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -71,6 +72,10 @@ def tensor_holds(guard: TensorGuard, value: Any) -> bool:
         and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
         and (guard.strides is None or value.stride() == guard.strides)
     )
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _never(*_: Any) -> bool:
@@ -218,7 +223,8 @@ class _Region:
         already = len(shape_env.guards)
         shape_env.pending_fresh_unbacked_symbols.clear()  # the capture's: AOTAutograd would look for where they arise
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
-        with tracing(TracingContext(self._mode)):
+        # A caller's hooks on saved tensors, a checkpoint's say, are for the tensors of the run.
+        with tracing(TracingContext(self._mode)), saved_tensors_hooks(_as_it_is, _as_it_is):
             compiled = _taking(kept, self._compiler(module, [examples[index] for index in kept]), len(inputs))
         conditions = _assumptions(shape_env, already, set(where))
         if not conditions:

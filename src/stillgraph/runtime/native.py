@@ -102,8 +102,7 @@ def lower(program: Program, compile: Compile | None) -> Driver:
         compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
     """
     graph = program.graph
-    # Compiled regions have no second derivatives: a program that takes some of its own runs torch's operators.
-    writer = _Writer(None if any(map(_creates_graph, _nodes(graph))) else compile)
+    writer = _Writer(None if _differentiates(graph) else compile)
     inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
     writer.taken.add(_identifier(program.name))
     for node in inputs:
@@ -128,11 +127,23 @@ def _nodes(module: fx.GraphModule) -> Iterable[fx.Node]:
     return (node for region in regions(module) for node in region.graph.nodes)
 
 
-def _creates_graph(node: fx.Node) -> bool:
-    """Whether an operation computes gradients that can be differentiated themselves."""
-    if node.target not in (torch.autograd.grad, torch.autograd.backward, "backward"):
+def _differentiates(graph: fx.GraphModule) -> bool:
+    """Whether a program takes gradients in a way that shows where one compiled region ends and the next begins.
+
+    A region is differentiated as a whole, and once: what is left of its graph goes with the first backward pass, whatever
+    of it that pass came by, and there are no second derivatives.
+    """
+    taking = [node for node in _nodes(graph) if node.target in (torch.autograd.grad, torch.autograd.backward, "backward")]
+    if not taking:
         return False
-    return node.kwargs.get("create_graph", len(node.args) > 3) is not False
+    at_top = len(taking) == 1 and taking[0].graph is graph.graph
+    create_graph = taking[0].kwargs.get("create_graph", len(taking[0].args) > 3)
+    results = graph.graph.output_node().all_input_nodes
+    return not at_top or create_graph is not False or any(_may_require_grad(node.meta.get("val")) for node in results)
+
+
+def _may_require_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.requires_grad or getattr(value, "stillgraph_grad_differs", False))
 
 
 def _has_unbound(module: fx.GraphModule) -> bool:

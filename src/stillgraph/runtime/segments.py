@@ -16,7 +16,12 @@ from stillgraph.program.context import Context
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
 _OURS = tuple(v for v in vars(operations).values() if callable(v))
 _DATA_DEPENDENT = frozenset({"item", "tolist", "nonzero", "unique", "masked_select", "numpy", "backward"})
-_AUTOGRAD = frozenset({"grad", "apply", "clip_grad_norm_", "clip_grad_value_", "register_hook", "retain_grad"})
+_AUTOGRAD = frozenset(
+    {
+        *("grad", "apply", "clip_grad_norm_", "clip_grad_value_", "register_hook", "retain_grad"),
+        *("requires_grad_", "detach_", "Parameter"),  # what they make is a leaf, which no compiled region gives
+    }
+)
 _SMALLEST = 2
 
 
