@@ -130,10 +130,11 @@ def _nodes(module: fx.GraphModule) -> Iterable[fx.Node]:
 def _differentiates(graph: fx.GraphModule) -> bool:
     """Whether a program takes gradients in a way that shows where one compiled region ends and the next begins.
 
-    A region is differentiated as a whole, and once: what is left of its graph goes with the first backward pass, whatever
-    of it that pass came by, and there are no second derivatives.
+    A region is differentiated as a whole, and once: its graph goes with the first backward pass, whatever of it that
+    pass came by, and there are no second derivatives.
     """
-    taking = [node for node in _nodes(graph) if node.target in (torch.autograd.grad, torch.autograd.backward, "backward")]
+    takers = (torch.autograd.grad, torch.autograd.backward, "backward")
+    taking = [node for node in _nodes(graph) if node.target in takers]
     if not taking:
         return False
     at_top = len(taking) == 1 and taking[0].graph is graph.graph

@@ -129,7 +129,7 @@ def _uses_autograd(node: fx.Node) -> bool:
 
 def _from_control(node: fx.Node) -> bool:
     source = node.args[0] if node.args else None
-    return isinstance(source, fx.Node) and source.target in _CONTROL
+    return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
 
 
 def _all_tensors(value: Any) -> bool:
