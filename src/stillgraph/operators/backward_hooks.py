@@ -54,10 +54,12 @@ class BackwardHooks:
         node = capture.emit("call_function", function, (self._node, tuple(values)), {})
         if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
             return values
-        return tuple(
+        results = tuple(
             self._part(node, index, value) if isinstance(value, torch.Tensor) else value
             for index, value in enumerate(values)
         )
+        node.meta["val"] = capture.to_fake(results)
+        return results
 
     def _part(self, node: torch.fx.Node, index: int, value: torch.Tensor) -> Any:
         part = self._capture.region.graph.call_function(operator.getitem, (node, index))

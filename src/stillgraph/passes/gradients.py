@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import fx
 
+from stillgraph.passes.operands import tidy_operands
 from stillgraph.passes.regions import all_regions, attribute, copied, outputs, placeholders
 from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments
@@ -31,10 +32,17 @@ def drop_gradients(program: Program) -> Program:
         for node in list(module.graph.nodes):
             if node.target in (hooked_inputs, hooked_outputs):
                 _replace(module, node, list(arguments(node)[1]))
+    _erase_hooks(fresh)
+    fresh = tidy_operands(fresh)  # arms that took a hook off were handed its handle
+    _erase_hooks(fresh)
+    return fresh
+
+
+def _erase_hooks(program: Program) -> None:
+    for module in all_regions(program.graph):
         for node in reversed(list(module.graph.nodes)):
             if _is_hook(node) and not node.users:
                 module.graph.erase_node(node)
-    return fresh
 
 
 def _is_hook(node: fx.Node) -> bool:

@@ -275,6 +275,7 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         else:
             unused = bool(allow_unused) and not materialize and not (met and reach.certain)
             results.append(_like(recorder, fake, part, bool(create_graph), unused))
+    node.meta["val"] = tuple(map(recorder.to_fake, results))
     return tuple(results)
 
 

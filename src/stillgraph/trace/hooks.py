@@ -96,7 +96,7 @@ def _lasting(recorder: Recorder, value: Any) -> Any:
         before = (value.func, *value.args, *value.keywords.values())
         if all(a is b and not _is_staged(a) for a, b in zip(made, before)):
             return value
-        return recorder.emit("call_function", functools.partial, (inner, *given), keywords)
+        return _made(recorder, functools.partial, (inner, *given), keywords)
     if isinstance(value, MethodType):
         _lasting(recorder, value.__self__)
         return value
@@ -133,7 +133,14 @@ def _function(recorder: Recorder, function: FunctionType) -> Any:
     plain = not any(map(_is_staged, (*defaults, *keywords.values())))
     if plain and not staged:
         return function
-    return recorder.emit("call_function", closed_over, (function, staged, tuple(defaults), keywords), {})
+    return _made(recorder, closed_over, (function, staged, tuple(defaults), keywords), {})
+
+
+def _made(recorder: Recorder, make: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The node of a callable that the program makes."""
+    node = recorder.emit("call_function", make, args, keywords)
+    node.meta["val"] = ObjectType(FunctionType)
+    return node
 
 
 def _is_staged(value: Any) -> bool:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.program.verify import verify
 from tests.cases.compare import assert_same
 
 Wrap = Callable[[Any], Any]
@@ -44,6 +45,8 @@ def as_in_eager(scenario: Callable[[Wrap], Any]) -> Callable[[], None]:
         for static in made:
             held = static.forward if isinstance(static, torch.nn.Module) else static
             assert held.cache_info().programs
+            for program in held.programs:
+                verify(program)
 
     test.__name__ = test.__qualname__ = scenario.__name__
     test.__doc__ = scenario.__doc__
