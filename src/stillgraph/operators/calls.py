@@ -26,12 +26,13 @@ from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.numbers import MEANINGS, known_or_list
+from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
-from stillgraph.trace.frames import here, is_standard_library, is_torch
+from stillgraph.trace.frames import here, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import StagedNumber
@@ -104,6 +105,8 @@ def keywords(given: Any) -> Any:
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if is_optimizers(function):
+        return call_optimizer(capture, function, args, kwargs)
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
@@ -176,6 +179,9 @@ def _unwrapped_seed(function: Any) -> Any:
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
+    if is_transform(function):
+        hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
+        raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -260,7 +266,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return set_past_class(function, receiver, *args, **kwargs)
     if function is torch.nn.Sequential.forward:
         return call_in_turn(call, receiver, *args, **kwargs)
-    if function in (torch.nn.Module.train, torch.nn.Module.eval):
+    if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
         return OTHERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
@@ -294,6 +300,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None
+    if isinstance(receiver, torch.autograd.graph.Node) and method.__name__.startswith("register_"):
+        hint = "Put the hook on the tensor: tensor.register_hook(hook)."
+        raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)
     capture = session()
     assert capture is not None
     if type(receiver) is list and method.__name__ == "append":

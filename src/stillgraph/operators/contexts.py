@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
@@ -31,6 +33,10 @@ def context(manager: Any) -> Any:
         return _Noted(manager, capture, "swallowing")
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
+    if isinstance(manager, torch.autograd.graph.saved_tensors_hooks) and not isinstance(
+        manager, torch.autograd.graph.save_on_cpu
+    ):
+        raise refuse("SG305", "hooks on saved tensors are set inside the function", location=here())
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     return _Noted(manager, capture, "watching") if _sees_exceptions(manager) else manager

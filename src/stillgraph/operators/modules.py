@@ -10,6 +10,7 @@ from torch.nn.modules import module as internals
 from torch.nn.parameter import is_lazy
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.trace.frames import here, is_torch
@@ -24,18 +25,17 @@ def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any
     if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
         raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
     forward = module.forward
-    if _has_backward_hooks(module):
-        if torch.is_grad_enabled():
-            raise refuse("SG305", f"a {type(module).__name__} has backward hooks", location=here())
-        return module(*args, **kwargs)
     if module._forward_hooks_always_called or internals._global_forward_hooks_always_called:
         return capture.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
-    hooked = any(_hooks_before(module)) or any(_hooks_after(module))
+    hooked = any(_hooks_before(module)) or any(_hooks_after(module)) or has_backward_hooks(module)
     if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
         follow_parametrizations(capture, module)
         return module(*args, **kwargs) if not capture.is_wanted(forward) else call(forward, *args, **kwargs)
     args, kwargs = _run_hooks_before(call, module, args, kwargs)
-    return _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
+    behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
+    args = args if behind is None else behind.inputs(args)
+    result = _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
+    return result if behind is None else behind.outputs(result)
 
 
 def call_in_turn(call: Call, module: Any, input: Any) -> Any:
@@ -48,11 +48,6 @@ def call_in_turn(call: Call, module: Any, input: Any) -> Any:
 def _is_torch_function(function: Any) -> bool:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is not None and is_torch(code.co_filename)
-
-
-def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    mine = module._backward_hooks or module._backward_pre_hooks
-    return bool(mine or internals._global_backward_hooks or internals._global_backward_pre_hooks)
 
 
 def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:

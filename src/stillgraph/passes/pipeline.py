@@ -7,6 +7,7 @@ from collections.abc import Callable
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
+from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
@@ -22,6 +23,7 @@ Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    drop_gradients,
     drop_printing,
     lower_raising,
     drop_dead_code,

@@ -127,4 +127,4 @@ def is_pure(node: fx.Node) -> bool:
         return False
     if node.op == "get_attr":
         return True
-    return node.target not in (*EFFECTFUL, operations.invoke) and not written_arguments(node) and not is_random(node)
+    return node.target not in EFFECTFUL and not written_arguments(node) and not is_random(node)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.values import value_of
 from stillgraph.program import operations
@@ -15,6 +17,8 @@ from stillgraph.program.types import ListType
 _REASONS: dict[Any, str] = {
     operations.recursion: "the program has a recursion, which no graph format knows",
     operations.try_: "the program handles an exception, which no graph format knows",
+    torch.autograd.grad: "the program differentiates",
+    torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",
     operations.sort_order: "the program sorts by values that only the run knows",
     operator.is_: "the program asks whether two tensors are one object",
@@ -34,6 +38,8 @@ def refuse_python_alone(program: Program) -> Program:
     for region in regions(program.graph):
         for node in region.graph.nodes:
             reason = _REASONS.get(node.target) if node.op == "call_function" else None
+            if node.op == "call_method" and node.target == "backward":
+                reason = "the program differentiates"
             if reason is None and isinstance(value_of(node), ListType):
                 reason = "the program keeps a list of which only the run knows the length"
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):

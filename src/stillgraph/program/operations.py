@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 import torch
+from torch.utils.hooks import BackwardHook
 
 
 class Unbound:
@@ -196,6 +198,35 @@ def invoke(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def closed_over(
+    function: FunctionType, cells: dict[str, Any], defaults: tuple[Any, ...], keywords: dict[str, Any]
+) -> FunctionType:
+    """A function of the user's with these values in its closure and as its defaults."""
+    names = function.__code__.co_freevars
+    known = dict(zip(names, function.__closure__ or ()))
+    closure = tuple(CellType(cells[name]) if name in cells else known[name] for name in names)
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
+    made.__kwdefaults__ = keywords
+    return made
+
+
+def module_hooks(module: torch.nn.Module) -> BackwardHook:
+    """The backward hooks of a module, ready to be set up for one call of it."""
+    # What `torch.nn.Module.__call__` does; there is no public way to put a module's hooks around a call.
+    hooks, _ = module._get_backward_hooks()
+    return BackwardHook(module, hooks, module._get_backward_pre_hooks())
+
+
+def hooked_inputs(hooks: BackwardHook, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call of a module, with its backward hooks behind them."""
+    return tuple(hooks.setup_input_hook(args))
+
+
+def hooked_outputs(hooks: BackwardHook, result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The results of a call of a module, with its backward hooks on them."""
+    return tuple(hooks.setup_output_hook(result))
+
+
 def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
     """Where ``sorted`` takes its elements from: the index of the first in order, of the second, and so on."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
@@ -271,6 +302,15 @@ def recurse(name: str, *args: Any) -> Any:
     raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
+# ---- gradients
+def checkpointed(body: Any, inputs: tuple[Any, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """``checkpoint(body, *inputs, **options)`` of torch's, where ``body`` is given ``operands`` besides.
+
+    The native lowering makes it a function; nothing runs it as it stands.
+    """
+    raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
+
+
 # ---- exceptions that the program itself handles
 def try_(name: str, body: Any, handler: Any, kinds: tuple[type, ...], operands: tuple[Any, ...]) -> Any:
     """``body(*operands)``; where that raises one of ``kinds``, ``handler(error, *kept, *operands)`` instead.
@@ -292,4 +332,6 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
-EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse})
+EFFECTFUL = frozenset(
+    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed}
+)

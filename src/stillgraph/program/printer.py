@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.operations import build_list, recurse, recursion, try_
+from stillgraph.program.operations import build_list, checkpointed, recurse, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -39,7 +39,7 @@ _INFIX = {
 }
 _WIDTH = 72
 _COND, _WHILE = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
-_MANY = (_COND, _WHILE, recursion, recurse, try_)  # they give several values
+_MANY = (_COND, _WHILE, recursion, recurse, try_, checkpointed)  # they give several values
 
 
 def render(program: Program) -> str:
@@ -179,6 +179,9 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
         given = ", ".join(f"{n} = {_argument(e)}" for n, e in zip(names, entries))
         head = f"{indent}{_outputs(node)}recursive {name}({given})"
         return [_with_place(head, place), *_child(module, body, indent + "  body ", indent + "       ")]
+    if node.target is checkpointed:
+        head = _with_place(f"{indent}{_outputs(node)}checkpoint", place)
+        return [head, *_child(module, arguments(node)[0], indent + "  body ", indent + "       ")]
     if node.target is recurse:
         inner = ", ".join(_argument(a) for a in arguments(node)[1:])
         return [_with_place(f"{indent}{_outputs(node)}{arguments(node)[0]}({inner})", place)]

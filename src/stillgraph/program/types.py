@@ -69,6 +69,13 @@ class ListType:
     element: Type
 
 
+@dataclass(frozen=True)
+class ObjectType:
+    """An object of Python's that only the run has, such as the handle of a hook: it is never joined."""
+
+    kind: type
+
+
 Type = TensorType | NumberType | ListType
 
 _KIND_ORDER = (bool, int, float)

@@ -12,9 +12,9 @@ from torch import fx
 from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import recursion, try_, unbound
+from stillgraph.program.operations import checkpointed, recursion, try_, unbound
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
-from stillgraph.program.types import ListType
+from stillgraph.program.types import ListType, ObjectType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
 _NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
-_VALUES = (torch.Tensor, ListType, BaseException, *_NUMBERS)
+_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, *_NUMBERS)
 
 
 def verify(program: Program) -> None:
@@ -111,6 +111,8 @@ def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
         _try(module, node, where)
     elif node.target is recursion:
         _recursion(module, node, where)
+    elif node.target is checkpointed:
+        _checkpoint(module, node, where)
     elif node.target is operator.getitem and isinstance(source := arguments(node)[0], fx.Node):
         count = len(source.meta["val"]) if source.target in (_COND, _WHILE) else None
         if count is not None and not (isinstance(arguments(node)[1], int) and 0 <= arguments(node)[1] < count):
@@ -162,6 +164,16 @@ def _recursion(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     place = f"the body of '{node.name}' in {where}"
     inner = _child(module, body, place)
     _takes(inner, len(entries) + len(operands), place)
+    given, count = _region(inner, place), len(_values(node, where))
+    if len(given) != count:
+        raise _fault(place, f"gives {len(given)} values, not {count}")
+
+
+def _checkpoint(module: fx.GraphModule, node: fx.Node, where: str) -> None:
+    body, inputs, operands, _ = arguments(node)
+    place = f"the body of '{node.name}' in {where}"
+    inner = _child(module, body, place)
+    _takes(inner, len(inputs) + len(operands), place)
     given, count = _region(inner, place), len(_values(node, where))
     if len(given) != count:
         raise _fault(place, f"gives {len(given)} values, not {count}")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.program.operations import recursion, try_
+from stillgraph.program.operations import checkpointed, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Template
 from stillgraph.program.program import Program
 
@@ -18,12 +18,13 @@ _STAGED = {
     torch.ops.higher_order.while_loop: "while",
     recursion: "recursion",
     try_: "try",
+    checkpointed: "checkpoint",
 }
 
 
 @dataclass(frozen=True)
 class StagedConstruct:
-    """A branch, loop, recursion or ``try`` of the program, and the user's line it stands on."""
+    """A branch, loop, recursion, ``try`` or checkpoint of the program, and the user's line it stands on."""
 
     kind: str
     file: str
@@ -40,7 +41,7 @@ class Explanation:
         seconds: how long the capture took.
         nodes: operations in all regions together.
         regions: straight-line graphs.
-        staged: branches, loops, recursions and tries, outermost first.
+        staged: branches, loops, recursions, tries and checkpoints, outermost first.
         operations: how often each operation occurs.
     """
 

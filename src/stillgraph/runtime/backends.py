@@ -18,6 +18,7 @@ import torch
 from torch import fx
 from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -71,6 +72,10 @@ def tensor_holds(guard: TensorGuard, value: Any) -> bool:
         and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
         and (guard.strides is None or value.stride() == guard.strides)
     )
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _never(*_: Any) -> bool:
@@ -145,10 +150,11 @@ _MOST_VARIANTS = 8
 
 @dataclass(frozen=True)
 class _Variant:
-    """A region compiled for some kind of inputs: ``fits`` judges tensors, ``numbers`` are compiled in."""
+    """A region compiled for some kind of inputs: ``fits`` judges tensors, ``numbers`` and grad mode are compiled in."""
 
     fits: Callable[..., bool]
     numbers: tuple[str, ...]
+    grad: bool
     run: Region
 
 
@@ -180,19 +186,23 @@ class _Region:
         tensors = [inputs[index] for index in self._tensors]
         # repr tells 1, 1.0, True, -0.0 and NaN apart
         numbers = tuple([repr(inputs[index]) for index in self._numbers])
+        grad = torch.is_grad_enabled()  # a reentrant checkpoint runs one region without gradients, then with
         for variant in self._variants:
-            if variant.numbers == numbers and variant.fits(*tensors):
+            if variant.numbers == numbers and variant.grad is grad and variant.fits(*tensors):
                 break
         else:
-            variant = self._new_variant(numbers, inputs)
+            variant = self._new_variant(numbers, grad, inputs)
         outputs = variant.run(*inputs)
-        return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        if grad:
+            _require_first_order(outputs)
+        return outputs
 
-    def _new_variant(self, numbers: tuple[str, ...], inputs: tuple[Any, ...]) -> _Variant:
+    def _new_variant(self, numbers: tuple[str, ...], grad: bool, inputs: tuple[Any, ...]) -> _Variant:
         tensors = [inputs[index] for index in self._tensors]
         with _COMPILING:
             for variant in self._variants:
-                if variant.numbers == numbers and variant.fits(*tensors):
+                if variant.numbers == numbers and variant.grad is grad and variant.fits(*tensors):
                     return variant  # another thread made it
             shapes = [self._examples[index].shape for index in self._tensors]
             sizes = [[size if isinstance(size, int) else None for size in shape] for shape in shapes]
@@ -202,8 +212,8 @@ class _Region:
             ]
             fits = native_tensor_check(tensors, sizes, strides)
             if fits is None or len(self._variants) >= _MOST_VARIANTS:
-                return _Variant(_never, numbers, self._as_it_stands)
-            variant = _Variant(fits, numbers, self._compiled(inputs))
+                return _Variant(_never, numbers, grad, self._as_it_stands)
+            variant = _Variant(fits, numbers, grad, self._compiled(inputs))
             self._variants = (*self._variants, variant)
         return variant
 
@@ -218,7 +228,8 @@ class _Region:
         already = len(shape_env.guards)
         shape_env.pending_fresh_unbacked_symbols.clear()  # the capture's: AOTAutograd would look for where they arise
         # AOTAutograd and Inductor look here for the fake mode that owns the symbols of the example inputs.
-        with tracing(TracingContext(self._mode)):
+        # A caller's hooks on saved tensors, a checkpoint's say, are for the tensors of the run.
+        with tracing(TracingContext(self._mode)), saved_tensors_hooks(_as_it_is, _as_it_is):
             compiled = _taking(kept, self._compiler(module, [examples[index] for index in kept]), len(inputs))
         conditions = _assumptions(shape_env, already, set(where))
         if not conditions:
@@ -242,6 +253,26 @@ class _Region:
                 elif example.requires_grad is not value.requires_grad:
                     examples[index] = example.detach().requires_grad_(value.requires_grad)
         return examples
+
+
+def _require_first_order(outputs: Sequence[Any]) -> None:
+    """Let a backward pass that is to be differentiated itself fail where it comes to what AOTAutograd has compiled.
+
+    There it would go on without the second derivatives of most inputs, and say nothing.
+    """
+    for output in outputs:
+        function: Any = output.grad_fn if isinstance(output, torch.Tensor) else None
+        if type(function).__name__ == "CompiledFunctionBackward":
+            function.register_prehook(_refuse_second_order)
+            return
+
+
+def _refuse_second_order(gradients: Any) -> None:
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            "a backend has compiled this function, and what it compiles has no second derivatives (create_graph=True); "
+            'make it static with backend="eager"'
+        )
 
 
 def _compile_in(module: fx.GraphModule, values: dict[int, Any]) -> None:

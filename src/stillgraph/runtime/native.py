@@ -16,10 +16,11 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context
-from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import bound, build_list, keep, recurse, recursion, try_, unbound
+from stillgraph.program.graphs import arguments, regions
+from stillgraph.program.operations import bound, build_list, checkpointed, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.segments import Segment, split_segments
 
@@ -100,8 +101,8 @@ def lower(program: Program, compile: Compile | None) -> Driver:
         program: what to run.
         compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
     """
-    writer = _Writer(compile)
     graph = program.graph
+    writer = _Writer(None if _differentiates(graph) else compile)
     inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
     writer.taken.add(_identifier(program.name))
     for node in inputs:
@@ -122,14 +123,33 @@ def _identifier(name: str) -> str:
     return cleaned if cleaned.isidentifier() and not keyword.iskeyword(cleaned) else f"program_{cleaned}"
 
 
+def _nodes(module: fx.GraphModule) -> Iterable[fx.Node]:
+    return (node for region in regions(module) for node in region.graph.nodes)
+
+
+def _differentiates(graph: fx.GraphModule) -> bool:
+    """Whether a program takes gradients in a way that shows where one compiled region ends and the next begins.
+
+    A region is differentiated as a whole, and once: its graph goes with the first backward pass, whatever of it that
+    pass came by, and there are no second derivatives.
+    """
+    takers = (torch.autograd.grad, torch.autograd.backward, "backward")
+    taking = [node for node in _nodes(graph) if node.target in takers]
+    if not taking:
+        return False
+    at_top = len(taking) == 1 and taking[0].graph is graph.graph
+    create_graph = taking[0].kwargs.get("create_graph", len(taking[0].args) > 3)
+    results = graph.graph.output_node().all_input_nodes
+    return not at_top or create_graph is not False or any(_may_require_grad(node.meta.get("val")) for node in results)
+
+
+def _may_require_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.requires_grad or getattr(value, "stillgraph_grad_differs", False))
+
+
 def _has_unbound(module: fx.GraphModule) -> bool:
     """Whether some path of the program leaves a variable without a value."""
-    return any(
-        node.target is unbound
-        for region in module.modules()
-        if isinstance(region, fx.GraphModule)
-        for node in region.graph.nodes
-    )
+    return any(node.target is unbound for node in _nodes(module))
 
 
 def _ambient(program: Program) -> Context | None:
@@ -210,7 +230,8 @@ class _Block:
         elif node.target is operator.getitem and isinstance(given[0], fx.Node) and given[0] in self._parts:
             writer.names[node] = self._parts[given[0]][given[1]]
         else:
-            text = self._recursion(node) if node.target is recursion else self._expression(node)
+            write = _WRITTEN_OUT.get(node.target)
+            text = self._expression(node) if write is None else write(self, node)
             if node.users:
                 writer.names[node] = writer.fresh(node.name)
                 writer.line(f"{writer.names[node]} = {text}")
@@ -360,6 +381,24 @@ class _Block:
         writer.depth -= 1
         return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"
 
+    def _checkpoint(self, node: fx.Node) -> str:
+        """Write a region as a function of its own, which keeps what it uses: autograd calls it a second time."""
+        body, inputs, operands, options = arguments(node)
+        writer = self.writer
+        name = writer.fresh("checkpointed")
+        module = _attribute(self.module, str(body.target))
+        stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")]
+        self._bind(module, (), stems)
+        kept = [f"{stem}={self.value(o)}" for stem, o in zip(stems[len(inputs) :], operands, strict=True)]
+        header = [*stems[: len(inputs)], *(["*", *kept] if kept else [])]
+        writer.line(f"def {name}({', '.join(header)}):")
+        writer.depth += 1
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
+        writer.depth -= 1
+        given = [name, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
+        return f"{writer.object('checkpoint', checkpoint)}({', '.join(given)})"
+
     def _bind(self, module: fx.GraphModule, operands: Any, carried: list[str] | None = None) -> None:
         """Let a region's placeholders be the variables of the block around it."""
         names = [*(carried or []), *(self.value(o) for o in operands)]
@@ -394,6 +433,12 @@ class _Block:
         writer.line(f"{''.join(writer.names[n] + ', ' for n in outputs)}= {call}" if outputs else call)
         for node in segment.nodes:
             self._let_go(node)
+
+
+_WRITTEN_OUT: dict[Any, Callable[[_Block, fx.Node], str]] = {
+    recursion: _Block._recursion,
+    checkpointed: _Block._checkpoint,
+}
 
 
 def _own(node: fx.Node) -> bool:

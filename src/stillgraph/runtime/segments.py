@@ -16,6 +16,12 @@ from stillgraph.program.context import Context
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
 _OURS = tuple(v for v in vars(operations).values() if callable(v))
 _DATA_DEPENDENT = frozenset({"item", "tolist", "nonzero", "unique", "masked_select", "numpy", "backward"})
+_AUTOGRAD = frozenset(
+    {
+        *("grad", "apply", "clip_grad_norm_", "clip_grad_value_", "register_hook", "retain_grad"),
+        *("requires_grad_", "detach_", "Parameter"),  # what they make is a leaf, which no compiled region gives
+    }
+)
 _SMALLEST = 2
 
 
@@ -103,6 +109,8 @@ def _compilable(node: fx.Node) -> bool:
         node.meta.get("bookkeeping") and _from_control(node)
     ):
         return False
+    if _uses_autograd(node):
+        return False
     context = node.meta.get("context")
     if context is not None and context.inference:
         return False
@@ -111,9 +119,17 @@ def _compilable(node: fx.Node) -> bool:
     return _all_tensors(node.meta.get("val")) and all(_all_tensors(n.meta.get("val")) for n in node.all_input_nodes)
 
 
+def _uses_autograd(node: fx.Node) -> bool:
+    """Whether an operation works on autograd's graph or on gradients, which a compiled region does not show."""
+    if node.target is getattr:
+        return node.args[1] in ("grad", "_grad")
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return name in _AUTOGRAD
+
+
 def _from_control(node: fx.Node) -> bool:
     source = node.args[0] if node.args else None
-    return isinstance(source, fx.Node) and source.target in _CONTROL
+    return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
 
 
 def _all_tensors(value: Any) -> bool:

@@ -81,15 +81,18 @@ def _with_contents(value: Any, contents: Any) -> Any:
     return fresh
 
 
-def run_arm(recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place]) -> Arm:
+def run_arm(
+    recorder: Recorder, block: Callable[[], Exit | None], variables: Iterable[Place], arm: Arm | None = None
+) -> Arm:
     """Run a block in a new child region.
 
     Args:
         recorder: the capture.
         block: the user's block; returns its exit.
         variables: the locals it may assign: they are written without the journal's knowledge.
+        arm: what to run it in, if not in a new region.
     """
-    arm = Arm(Region(recorder.region))
+    arm = arm or Arm(Region(recorder.region))
     continue_arm(recorder, arm, block, variables)
     return arm
 
@@ -124,6 +127,7 @@ def _suspend(recorder: Recorder, arm: Arm, mark: int, variables: set[Hashable]) 
     An object that the arm made keeps what was written to it: only the arm's own results can lead there.
     """
     assert arm.older is not None
+    recorder.hooked.require_unchanged()
     mine = variables | arm.writes.keys()
     arm.writes = {}
     for key, (place, value) in recorder.journal.rewind(mark).items():
@@ -131,6 +135,7 @@ def _suspend(recorder: Recorder, arm: Arm, mark: int, variables: set[Hashable]) 
             arm.writes[key] = place, value
         else:
             place.set(value)
+    recorder.hooked.forget_undone()
 
 
 @contextlib.contextmanager

@@ -40,10 +40,12 @@ from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
+from stillgraph.trace.names import names_of
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import under_transform
 from stillgraph.trace.world import Reads, WorldGuards
 
 _MAX_ATTEMPTS = 64
@@ -135,6 +137,11 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.promote.add(restart.what)
 
 
+def _without_hooks_of_the_caller() -> Any:
+    """Around a capture: a caller's hooks on saved tensors, which a checkpoint has too, are not for fake tensors."""
+    return torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
+
+
 class _Attempt:
     """One run of the function on fake tensors."""
 
@@ -167,6 +174,7 @@ class _Attempt:
             front_end.skipped,
             self.finder,
             self.inputs.lift,
+            self.inputs.gradient,
             knowledge,
             options,
         )
@@ -181,6 +189,9 @@ class _Attempt:
 
         Whatever happens, the user's objects are left as they were.
         """
+        if under_transform():
+            hint = "Capture the function with a plain call first; its program can then be transformed."
+            raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
         self.finder.complete()
         context = current_context()
         tables = ModuleTables(list(self.finder.everything()))
@@ -191,9 +202,10 @@ class _Attempt:
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
-            with self.session.active():
+            with self.session.active(), _without_hooks_of_the_caller():
                 with self.session.witness.watching():
                     value = self._call(call, args, kwargs)
+                self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
@@ -378,6 +390,9 @@ class _Attempt:
 
 
     def _world(self) -> list[Guard]:
+        if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
+            hint = "Step the scheduler, or read its learning rate, outside the static function."
+            raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written).collect()
@@ -411,6 +426,10 @@ class _Attempt:
             if source in self.knowledge.lists:
                 return False
         return True
+
+
+# what shows a learning rate; a program that steps a scheduler would show the one from before the call
+_SCHEDULED = frozenset({"param_groups", "get_last_lr", "get_lr", "_last_lr", "last_epoch"})
 
 
 def _same_node(graph: Any, node: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dis
 import os
 import sys
-from types import CodeType, FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
 
 import torch
 
@@ -57,6 +58,27 @@ def is_container_class(file: str) -> bool:
 def is_library(file: str) -> bool:
     """Whether a file belongs to an installed package: its code is converted only where that is needed."""
     return _SITE in file or file.startswith("<")
+
+
+_TRANSFORMS = tuple(os.path.join(_TORCH, "_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap"))
+
+
+def is_transform(function: FunctionType) -> bool:
+    """Whether a function is, or was made by, a transform of `torch.func`."""
+    return function.__code__.co_filename in _TRANSFORMS
+
+
+_FUNCTIONS = os.path.join(_TORCH, "autograd", "function.py")
+
+
+def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
+    """Whether a ``torch.autograd.Function`` is being applied by code that is not rewritten."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_rewritten(frame.f_code):
+        if frame.f_code.co_name == "apply" and frame.f_code.co_filename == _FUNCTIONS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def user_frame() -> FrameType | None:

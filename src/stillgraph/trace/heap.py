@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.trace.frames import is_ours, is_torch
+from stillgraph.trace.gradients import GradientPlace, RequirePlace
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.recorder import Recorder
@@ -82,6 +83,8 @@ class OlderObjects:
             target: Any = place.cell
         elif isinstance(place, (AttributePlace, ContentsPlace)):
             target = place.target
+        elif isinstance(place, (GradientPlace, RequirePlace)):
+            return self._recorder.region.holds(place.tensor)
         else:
             return True  # module-level names
         return isinstance(target, (torch.nn.Module, type)) or self.holds(target)

@@ -133,6 +133,28 @@ class Inputs:
             if isinstance(size, torch.SymInt) and not size.node.is_constant():
                 self.symbols.setdefault(str(size.node.expr), (source, dim))
 
+    # ---- gradients
+    def gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """What ``.grad`` of a tensor holds when the call begins; the program relies on there being one, or none."""
+        recorder = self.recorder
+        assert recorder is not None
+        real = next((value for value, known in recorder.fakes.values() if known is fake), None)
+        if real is None:  # made by the capture
+            if getattr(fake, "stillgraph_joined", False):
+                message = "grad is read of a tensor that is another one on each path, or comes out of a loop"
+                raise refuse("SG305", message, location=here())
+            return None
+        source = next((seen for value, seen in self._tensors if value is real), None) or self.finder.find(real)
+        place = Attribute(source or Held(f"constant_{len(self.inputs)}", real), "grad")
+        with torch._C.DisableTorchFunction():
+            value = real.grad
+        if value is None:
+            self.guards.append(ConstantGuard(place, None))
+        else:
+            self.finder.alias(value, place)
+            self.guards.append(tensor_guard(value, place, (False,) * value.dim()))
+        return value
+
     # ---- other tensors, and state
     def lift(self, value: torch.Tensor) -> fx.Node:
         """The placeholder for a real tensor that the capture met; the same tensor is lifted once."""

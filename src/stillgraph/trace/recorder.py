@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
@@ -28,6 +29,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
+from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.number_results import MAY_RAISE, number_result
@@ -86,6 +88,8 @@ class Recorder(TorchFunctionMode):
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
+        self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
+        self.hooked = HookedVariables()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
@@ -98,10 +102,28 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with refusing_past_user_code(), self, without_traces_of_failing_kernels():
+            with refusing_past_user_code(), self, without_traces_of_failing_kernels(), self._watching_optimizers():
                 yield
         finally:
             _CURRENT.reset(token)
+
+    @contextlib.contextmanager
+    def _watching_optimizers(self) -> Iterator[None]:
+        """During the body no optimizer steps in this thread: it would do so on fake tensors."""
+
+        def before_step(optimizer: Any, *_: Any) -> None:
+            if current() is self:
+                self.before_unseen(f"{type(optimizer).__name__}.step is called by code that is not rewritten")
+
+        handle = register_optimizer_step_pre_hook(before_step)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def before_unseen(self, what: str) -> None:
+        """To be called where code that is not rewritten does something only rewritten code may do."""
+        raise refuse("SG305", what, location=here())
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Region]:
@@ -136,6 +158,10 @@ class Recorder(TorchFunctionMode):
 
     def before_unseen_write(self) -> None:
         """To be called where something turns up that code has stored which is not rewritten."""
+
+    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
+        return None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
@@ -207,10 +233,10 @@ class Recorder(TorchFunctionMode):
                 fake_args, fake_kwargs = special.with_known_floats(func, (fake_args, fake_kwargs))
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
-            name = getattr(func, "__name__", str(func))
+            name = special.name_of(func)
             summary = str(error).strip().splitlines()[0]
             raise refuse(
-                "SG304", f"torch's {name} needs a value that only the run knows ({summary})", location=here()
+                "SG304", f"{name} needs a value that only the run knows ({summary})", location=here()
             ) from error
         finally:
             self.witness.resume(watching)
@@ -256,7 +282,7 @@ class Recorder(TorchFunctionMode):
 
     def to_node(self, value: Any) -> Any:
         """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
-        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught, Handle)):
             return self.region.node_of(value)
         if isinstance(value, Items):
             return self._build_list(value)

@@ -25,6 +25,7 @@ from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import (
     attribute_read,
     here,
+    in_autograd_function,
     is_container_class,
     is_library,
     is_ours,
@@ -125,6 +126,7 @@ class Session(Recorder):
         is_converted: whether a code object is rewritten code.
         finder: where objects are found from the call's roots.
         lift: see `Recorder`.
+        entry_gradient: what ``.grad`` of an input holds, as a guarded input of its own.
         knowledge: of earlier attempts.
         options: the user's.
     """
@@ -137,15 +139,19 @@ class Session(Recorder):
         skipped: Callable[[Any], bool],
         finder: Finder,
         lift: Callable[[torch.Tensor], fx.Node],
+        entry_gradient: Callable[[torch.Tensor], torch.Tensor | None],
         knowledge: Knowledge,
         options: Options,
     ) -> None:
         super().__init__(lift, self._demand)
+        self._entry_gradient = entry_gradient
         self._convert = convert
         self._turn_inside_out = turn_inside_out
         self._is_converted = is_converted
         self.skipped = skipped
         self.finder = finder
+        self._gradients_wanted = torch.is_grad_enabled()
+        self.schedules = False  # whether the program steps a learning rate scheduler
         self.knowledge = knowledge
         self.options = options
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
@@ -163,6 +169,8 @@ class Session(Recorder):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
+        if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
+            self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         if any(getattr(v, "stillgraph_mixed", False) for v in leaves if isinstance(v, StagedNumber)):
             self._refuse_mixed(leaves)
@@ -372,6 +380,16 @@ class Session(Recorder):
             raise Restart("convert_libraries", None)
         if not self.knowledge.watch_modules:
             raise Restart("watch", None)
+
+    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """As `Recorder.entry_gradient`."""
+        return self._entry_gradient(fake)
+
+    def before_unseen(self, what: str) -> None:
+        """Begin anew with libraries converted: something is done there that only rewritten code may do."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+        raise refuse("SG305", what, location=here())
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""

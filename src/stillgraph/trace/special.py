@@ -16,8 +16,10 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
+from stillgraph.trace import gradients, hooks
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
+from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.symbolic import is_fake
@@ -104,7 +106,7 @@ def _has_unknown_size(fake: torch.Tensor) -> bool:
 
 
 _FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
-_MUTATING = frozenset({_T.__setitem__, _T.backward, torch.Tensor.set_})
+_MUTATING = frozenset({_T.__setitem__, torch.Tensor.set_})
 
 
 def is_effectful(func: Any, result: Any) -> bool:
@@ -125,7 +127,6 @@ _RELAYOUT = frozenset(
         "swapdims_",
         "set_",
         "detach_",
-        "requires_grad_",
         "as_strided_",
         "rename_",
     }
@@ -192,6 +193,14 @@ def _is_position(index: Any) -> bool:
     if isinstance(index, torch.Tensor):
         return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     return isinstance(index, torch.SymInt)
+
+
+def name_of(func: Any) -> str:
+    """How a message names a torch function."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        return f"the forward of {owner.__name__}, a torch.autograd.Function,"
+    return f"torch's {getattr(func, '__name__', func)}"
 
 
 def has_staged(result: Any) -> bool:
@@ -285,11 +294,13 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
     if name == "shape":
         return read_shape(recorder, tensor, fake)
+    if name in ("grad", "_grad"):
+        return read_gradient(recorder, tensor)
     with recorder.symbolic.fake_mode:
         result = func(fake)
     if name in _PLAIN_ATTRIBUTES or not has_staged(result):
         return result
-    if name in ("grad", "_grad", "_base"):
+    if name == "_base":
         raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
     return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
 
@@ -452,6 +463,13 @@ def _element(recorder: Recorder, item: Any) -> Any:
 def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     """``tensor.data = …``, ``tensor.requires_grad = …``: done to the fake, and recorded."""
     name = func.__self__.__name__
+    if name in ("grad", "_grad"):
+        write_gradient(recorder, args[0], args[1])
+        return
+    if name == "requires_grad":
+        write_require(recorder, args[0], args[1])
+        recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
+        return
     if recorder.region.parent is not None:
         raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
@@ -459,18 +477,13 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
 
 
-def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> None:
-    """Hooks on tensors: put on when the program runs."""
-    recorder.emit("call_method", func.__name__, args, kwargs)
-
-
 def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
-    _T.register_hook: _register,
-    _T.retain_grad: _register,
+    **gradients.HANDLERS,
+    **hooks.HANDLERS,
     _T.apply_: _cannot,
     _T.map_: _cannot,
     _T.map2_: _cannot,

@@ -33,8 +33,10 @@ __all__ = [
     "FakeTensor",
     "Symbolic",
     "is_fake",
+    "is_hidden",
     "known_false",
     "known_true",
+    "under_transform",
     "without_traces_of_failing_kernels",
 ]
 
@@ -68,6 +70,11 @@ def is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor)
 
 
+def is_hidden(value: Any) -> bool:
+    """Whether a tensor is what autograd finds behind a value of which the capture does not know where it is from."""
+    return getattr(value, "stillgraph_hidden", False) is True
+
+
 def known_true(condition: torch.SymBool | bool) -> bool:
     """Whether a symbolic condition holds whatever the sizes are."""
     with torch._C.DisableTorchFunction():
@@ -78,6 +85,11 @@ def known_false(condition: torch.SymBool | bool) -> bool:
     """Whether a symbolic condition fails whatever the sizes are."""
     with torch._C.DisableTorchFunction():
         return bool(statically_known_true(torch.sym_not(condition)))
+
+
+def under_transform() -> bool:
+    """Whether a transform of `torch.func` (``grad``, ``vmap``, …) is at work in this thread."""
+    return bool(torch._C._are_functorch_transforms_active())
 
 
 class Symbolic:
@@ -132,7 +144,11 @@ class Symbolic:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
             tensor = torch.empty(shape, dtype=dtype, device=device)
-            return tensor.requires_grad_().clone() if requires_grad else tensor
+            if not requires_grad:
+                return tensor
+            hidden: Any = tensor.requires_grad_()
+            hidden.stillgraph_hidden = True
+            return hidden.clone()
 
     @staticmethod
     def python_text(expression: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
@@ -12,6 +13,7 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gating import gate_outputs
+from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.growing import grows, hide_growth
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.modes import settle_modes
@@ -21,7 +23,7 @@ from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing, prints
 from stillgraph.passes.raising import lower_raising, raises
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, outputs
-from stillgraph.program.operations import EFFECTFUL
+from stillgraph.program.operations import EFFECTFUL, checkpointed, closed_over, hooked_inputs, module_hooks
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run
 
@@ -30,6 +32,49 @@ X, P = torch.tensor([1.0, 2.0]), torch.tensor(True)
 
 def targets(program: sg.Program) -> list[object]:
     return [node.target for module in all_regions(program.graph) for node in module.graph.nodes]
+
+
+# ---- gradients
+def test_checkpoints_are_inlined_and_hooks_dropped() -> None:
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, given, sent: None)
+
+    def watched(x: Tensor) -> Tensor:
+        y = layer(x)
+        scale = y.detach().sum()
+        handle = y.register_hook(lambda gradient: gradient * scale)
+
+        def block(v: Tensor) -> Tensor:
+            inner = checkpoint(lambda u: u * 2 if u.sum() > 0 else u - y, v, use_reentrant=False)
+            return inner + v
+
+        result = checkpoint(block, y, use_reentrant=True)
+        if result.sum() > 5:
+            handle.remove()
+        return result
+
+    program = sg.export(watched, (X,))
+    about_gradients = {checkpointed, closed_over, hooked_inputs, module_hooks, "register_hook", "remove"}
+    assert about_gradients <= set(targets(program))
+    dropped = drop_gradients(program)
+    verify(dropped)
+    assert not about_gradients & set(targets(dropped))
+    for x in (X, -X, X * 10):
+        torch.testing.assert_close(run(dropped, (x,))[0], watched(x).detach())
+
+
+@pytest.mark.parametrize(
+    "differentiating",
+    [
+        lambda x: torch.autograd.grad((x * x).sum(), x)[0],
+        lambda x: (x * x).sum().backward(),
+        lambda x: torch.autograd.backward([(x * x).sum()]),
+    ],
+)
+def test_a_program_that_differentiates_is_no_whole_graph(differentiating: object) -> None:
+    program = sg.export(differentiating, (X.clone().requires_grad_(),))
+    with pytest.raises(ExportError, match="the program differentiates"):
+        pipeline.run(program)
 
 
 # ---- printing and dead code

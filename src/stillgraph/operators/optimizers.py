@@ -1,0 +1,109 @@
+"""Optimizers inside the captured function: what they do, they do when the program runs, to the real parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import invoke
+from stillgraph.program.types import TensorType
+from stillgraph.trace.frames import here
+from stillgraph.trace.gradients import clear_gradients, read_gradient
+from stillgraph.trace.session import Session, session
+
+_HINT = "Call it outside the static function."
+_STEPPING = ("step", "zero_grad")
+
+
+def is_optimizers(function: Any) -> bool:
+    """Whether a callable is a method of an optimizer or a learning rate scheduler."""
+    return _owner(function) is not None
+
+
+def _owner(function: Any) -> Any:
+    if isinstance(function, MethodType) and isinstance(function.__self__, (torch.optim.Optimizer, LRScheduler)):
+        return function.__self__
+    if isinstance(function, FunctionType) and getattr(function, "_wrapped_by_lr_sched", False):
+        # A scheduler puts this function in the place of ``optimizer.step``; only its closure knows the optimizer.
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        return cells["opt_ref"].cell_contents() if "opt_ref" in cells else None
+    return None
+
+
+def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``optimizer.step()``, ``optimizer.zero_grad()``, ``scheduler.step()``: called by the program."""
+    owner, name = _owner(function), function.__name__
+    what = f"{type(owner).__name__}.{name}"
+    if not capture.is_outer(owner):
+        raise refuse(
+            "SG305", f"{what}, of one that is made inside the function, is called", location=here(), hint=_HINT
+        )
+    given = [value for value in (*args, *kwargs.values()) if value is not None]
+    if name not in _STEPPING or (isinstance(owner, LRScheduler) and name != "step"):
+        raise refuse("SG305", f"{what} is called inside the function", location=here(), hint=_HINT)
+    if name == "step" and given:
+        raise refuse("SG305", f"{what} is called with an argument inside the function", location=here(), hint=_HINT)
+    capture.before_risk()
+    capture.emit("call_function", invoke, (function, args, kwargs), {})
+    if isinstance(owner, LRScheduler):
+        capture.schedules = True
+        return
+    parameters = [parameter for group in owner.param_groups for parameter in group["params"]]
+    if name == "step":
+        _changed(capture, parameters)
+    elif not given or given == [True]:
+        clear_gradients(capture, parameters)
+
+
+def _changed(capture: Session, parameters: list[torch.Tensor]) -> None:
+    """Tell whoever relies on what the parameters hold that it is something else now."""
+    fakes = [capture.to_fake(parameter) for parameter in parameters]
+    with torch._C.DisableTorchFunction():
+        torch.autograd.graph.increment_version(fakes)
+
+
+def _zero_grad(module: torch.nn.Module, set_to_none: bool = True) -> None:
+    """``module.zero_grad()``."""
+    capture = session()
+    assert capture is not None
+    for parameter in module.parameters():
+        if set_to_none:
+            parameter.grad = None
+        elif parameter.grad is not None:
+            parameter.grad = torch.zeros_like(parameter.grad)
+
+
+def _clip_norm(parameters: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """`torch.nn.utils.clip_grad_norm_`."""
+    capture = session()
+    assert capture is not None
+    tensors = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+    capture.before_raise(RuntimeError)
+    node = capture.emit("call_function", torch.nn.utils.clip_grad_norm_, (tensors, *args), kwargs)
+    with_gradient = [t for t in tensors if read_gradient(capture, t) is not None]
+    like = capture.to_fake(with_gradient[0]) if with_gradient else torch.empty(0)
+    norm: torch.Tensor = capture.instantiate(TensorType(like.dtype, like.device, ()))
+    node.meta["val"] = norm
+    capture.region.define(norm, node)
+    return norm
+
+
+def _clip_value(parameters: Any, *args: Any, **kwargs: Any) -> None:
+    """`torch.nn.utils.clip_grad_value_`."""
+    capture = session()
+    assert capture is not None
+    tensors = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+    capture.before_risk()
+    capture.emit("call_function", torch.nn.utils.clip_grad_value_, (tensors, *args), kwargs)
+
+
+MEANINGS: dict[Any, Callable[..., Any]] = {
+    torch.nn.Module.zero_grad: _zero_grad,
+    torch.nn.utils.clip_grad_norm_: _clip_norm,
+    torch.nn.utils.clip_grad_value_: _clip_value,
+}

@@ -1,0 +1,95 @@
+"""Generated programs as static functions have eager's derivatives, first and second, for whatever may require one."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import stillgraph as sg
+from tests.cases.compare import assert_same, tensors_in
+from tests.property.containers import container_programs
+from tests.property.programs import programs
+from tests.property.test_containers import REFUSED, refusal
+from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+from tests.unit.gradients.derivatives import derivatives
+
+__all__ = ["folder"]  # the fixture
+
+QUICK, BATCH, BATCHES = 8, 40, 4
+WRITERS = {"plain": programs, "containers": container_programs}
+
+
+def requiring(calls: Inputs, flags: list[bool]) -> Inputs:
+    """The calls, the tensors at these places requiring gradients."""
+    calls = copy.deepcopy(calls)
+    for args in calls:
+        for tensor, flag in zip(tensors_in(args), flags, strict=True):
+            tensor.requires_grad_(flag)
+    return calls
+
+
+def compare(function: Any, calls: Inputs) -> None:
+    """Assert that every call of a static function has eager's derivatives, by `torch.autograd.grad` and `backward`."""
+    static = sg.to_static(function, backend="eager")
+    for number, args in enumerate(calls):
+        for accumulate in (False, True):
+            expected = derivatives(function, function, args, 2, accumulate)
+            actual = derivatives(static, function, args, 2, accumulate)
+            for what, value in expected.items():
+                assert_same(value, actual[what], f"call {number}: {what}")
+
+
+def check(folder: Path, writer: str, count: int, seed: int) -> Counter[str]:
+    """Compare `count` different programs with eager; how many were refused, and how many had derivatives of order 2."""
+    seen: set[str] = set()
+    found: Counter[str] = Counter()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(WRITERS[writer](), inputs(), st.lists(st.booleans(), min_size=4, max_size=4))
+    def agrees(source: str, calls: Inputs, flags: list[bool]) -> None:
+        if source in seen:
+            hypothesis.reject()
+        hypothesis.note(source)
+        function = load(source, folder)
+        given = requiring(calls, flags if any(flags) else [True] * 4)
+        error = refusal(function, given) if writer == "containers" else None
+        if error is None:
+            compare(function, given)
+            found["twice differentiable"] += any(
+                "derivatives of order 2" in derivatives(function, function, args, 2, False) for args in given
+            )
+        else:
+            assert error.reason.code in REFUSED, error
+            found["refused"] += 1
+        seen.add(source)
+
+    torch.manual_seed(0)
+    agrees()
+    assert len(seen) >= count
+    return found
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("batch", range(2))
+def test_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> None:
+    found = check(folder, writer, QUICK, seed=-1 - batch - SEED * 1000)
+    assert found["refused"] <= QUICK / 2, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> None:
+    found = check(folder, writer, BATCH, seed=SEED * 1000 + batch + 1)
+    assert found["refused"] <= BATCH / 3, found
+    assert found["twice differentiable"] >= 2, found

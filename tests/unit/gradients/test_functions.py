@@ -1,0 +1,213 @@
+"""`torch.autograd.Function`: recorded as it is called, and differentiated as it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint_sequential
+
+from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager, refused
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x * 10
+
+
+class Needs(torch.autograd.Function):
+    @staticmethod
+    def forward(x, w, k):
+        return x * w * k, (x > 0)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, k = inputs
+        ctx.save_for_backward(x, w)
+        ctx.k = k
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, g, _):
+        x, w = ctx.saved_tensors
+        gx = g * w * ctx.k if ctx.needs_input_grad[0] else None
+        gw = g * x * ctx.k * 100 if ctx.needs_input_grad[1] else None
+        return gx, gw, None
+
+
+class STE(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, t):
+        return (x > t).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+class InPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+class Branchy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        if x.sum() > 0:
+            ctx.pos = True
+            return x * 2
+        ctx.pos = False
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * (20 if ctx.pos else 30)
+
+
+def grads(f, *args):
+    out = f(*args)
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    outs = [o for o in outs if isinstance(o, Tensor) and o.requires_grad]
+    leaves = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+    g = torch.autograd.grad(outs, leaves, [torch.ones_like(o) * 2 for o in outs], allow_unused=True, create_graph=True)
+    g2 = [x for x in g if x is not None and x.requires_grad]
+    gg = torch.autograd.grad(g2, leaves, [torch.ones_like(o) * 0.5 for o in g2], allow_unused=True) if g2 else None
+    return out, g, gg
+
+
+@as_in_eager
+def test_function(wrap: Wrap) -> Any:
+    def f(x):
+        if x.sum() > 0:
+            y = Square.apply(x)
+        else:
+            y = Square.apply(x * 2) + x
+        if y.sum() > 10:
+            y = y * y
+        return y
+
+    f = wrap(f)
+    return [grads(f, V(*a)) for a in (P, N, P)]
+
+
+@as_in_eager
+def test_function_needs(wrap: Wrap) -> Any:
+    def f(x, w):
+        if x.sum() > 0:
+            y, mask = Needs.apply(x, w, 2.0)
+        else:
+            y, mask = Needs.apply(x, w * 2, 3.0)
+        return y, mask
+
+    f = wrap(f)
+    return [grads(f, V(*a), V(*b, g=gb)) for a in (P, N) for b in (P, N) for gb in (True, False)]
+
+
+@as_in_eager
+def test_ste(wrap: Wrap) -> Any:
+    def f(x):
+        y = STE.apply(x, 1.5)
+        i = torch.tensor(0)
+        while i < 3:
+            y = y + STE.apply(x * (i + 1), 2)
+            i = i + 1
+        return y * x
+
+    f = wrap(f)
+    return [grads(f, V(*a)) for a in (P, N)]
+
+
+@as_in_eager
+def test_dirty(wrap: Wrap) -> Any:
+    def f(x):
+        y = x * 1
+        y = InPlace.apply(y)
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+    f = wrap(f)
+    return [grads(f, V(*a)) for a in (P, N)]
+
+
+@as_in_eager
+def test_dirty_in_arm(wrap: Wrap) -> Any:
+    def f(x):
+        y = x * 1
+        if y.sum() > 0:
+            InPlace.apply(y)
+        return y * y
+
+    f = wrap(f)
+    return [grads(f, V(*a)) for a in (P, N)]
+
+
+@as_in_eager
+def test_function_staged_number(wrap: Wrap) -> Any:
+    def f(x):
+        k = x.sum().item()
+        y, _m = Needs.apply(x, x.sin(), k)
+        return y
+
+    f = wrap(f)
+    return [grads(f, V(*a)) for a in (P, N)]
+
+
+@as_in_eager
+def test_lib_function(wrap: Wrap) -> Any:
+    # a Function applied directly through super().apply-like plain helper of torch: nn.Module implementing Function
+    class Rev(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.scale = scale
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.neg() * ctx.scale, None
+
+    class GRL(nn.Module):
+        def forward(self, x, scale):
+            return Rev.apply(x, scale)
+
+    m = GRL()
+
+    def f(x):
+        h = m(x * 2, 0.5)
+        if h.sum() > 0:
+            h = h * x
+        return h
+
+    f = wrap(f)
+    out = []
+    for a in (P, N):
+        x = V(*a)
+        y = f(x)
+        y.sum().backward()
+        out.append((y, x.grad))
+    return out
+
+
+def test_a_forward_that_looks_at_values_is_refused() -> None:
+    text = refused(lambda x: Branchy.apply(x) * 2, V(*P))
+    assert "the forward of Branchy, a torch.autograd.Function, needs a value that only the run knows" in text
+
+
+def test_one_applied_by_torch_itself_is_refused() -> None:
+    layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).double()
+    text = refused(lambda x: checkpoint_sequential(layers, 2, x, use_reentrant=True), V(*P))
+    assert "a torch.autograd.Function is applied by code that is not rewritten" in text
