@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import entries, lists
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
@@ -221,7 +222,7 @@ def note_outer_variables(capture: Session, function: FunctionType) -> None:
         capture.journal.note(CellPlace(cell, name))
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
     """The free variables of a function that it, or a function inside it, assigns or deletes."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}

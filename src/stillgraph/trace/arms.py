@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
-import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
@@ -243,17 +243,27 @@ def in_protected_block(recorder: Recorder, code: CodeType) -> bool:
     return False
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def _protected(code: CodeType) -> frozenset[int]:
     """The offsets of the instructions of a code object that stand in the body of a ``try``, not merely a ``with``."""
     instructions = {i.offset: i for i in dis.get_instructions(code)}
-    offsets: set[int] = set()
     entries: list[Any] = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
-    for entry in entries:
+
+    def is_try(entry: Any) -> bool:
         handler = [instructions[o].opname for o in sorted(instructions) if entry.target <= o <= entry.target + 8]
-        if handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler:
-            offsets.update(range(entry.start, entry.end + 2))
-    return frozenset(offsets)
+        return handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler
+
+    def is_in_try(entry: Any) -> bool:
+        # The table gives each instruction its innermost handler alone: what is around that one is the handler's own.
+        passed: set[int] = set()
+        while entry is not None and entry.target not in passed:
+            if is_try(entry):
+                return True
+            passed.add(entry.target)
+            entry = next((each for each in entries if each.start <= entry.target < each.end), None)
+        return False
+
+    return frozenset(o for entry in entries if is_in_try(entry) for o in range(entry.start, entry.end + 2))
 
 
 def text_node(recorder: Recorder, value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     Attribute,
@@ -49,7 +50,7 @@ def mode_guard() -> ModeGuard:
     return ModeGuard(current_context(), torch.get_default_dtype(), torch.get_default_device())
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def names_read(code: CodeType) -> frozenset[str]:
     """The globals and attributes that a code object, or one inside it, mentions other than to store them."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname.startswith("LOAD_") and isinstance(i.argval, str)}
@@ -61,7 +62,7 @@ def names_read(code: CodeType) -> frozenset[str]:
     return frozenset(names)
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def _names_in(kind: Any) -> frozenset[str]:
     """Every name that the methods of a module's class mention."""
     names: set[str] = set()
@@ -207,7 +208,7 @@ def compares_objects(function: FunctionType) -> bool:
     return _compares_objects(function.__code__)
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def _compares_objects(code: CodeType) -> bool:
     instructions = list(dis.get_instructions(code))
     if any(_compares_objects(inner) for inner in code.co_consts if isinstance(inner, CodeType)):
