@@ -10,6 +10,7 @@ import contextlib
 import keyword
 import linecache
 import operator
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -142,11 +143,13 @@ def _ambient(program: Program) -> Context | None:
 
 
 def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    file = f"<stillgraph {name} {id(objects):x}>"
-    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     namespace = dict(objects)
+    file = f"<stillgraph {name} {id(namespace):x}>"
     exec(compile(code, file, "exec"), namespace)
-    return namespace[_identifier(name)]  # type: ignore[no-any-return]  # of Any
+    driver: Callable[..., tuple[Any, ...]] = namespace[_identifier(name)]
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    weakref.finalize(driver, linecache.cache.pop, file, None)
+    return driver
 
 
 @dataclass

@@ -105,10 +105,16 @@ class StaticFunction(Generic[P, R]):
         except StillgraphError:
             raise
         except Exception as error:
+            failure = error
+        else:
+            return cast(R, self._run(call, inputs, args, kwargs))
+        try:  # outside the handler: what this raises must not hold on to the capture as its context
             self._function(*args, **kwargs)
-            message = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
-            raise refuse("SG307", message) from error
-        return cast(R, self._run(call, inputs, args, kwargs))
+            kind = type(failure).__name__
+            message = f"the capture of {self._name} raises {kind}: {failure}, but eager PyTorch does not"
+            raise refuse("SG307", message) from failure
+        finally:
+            del failure
 
     @staticmethod
     def _run(call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

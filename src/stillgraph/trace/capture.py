@@ -13,6 +13,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
+from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
 from stillgraph.program.guards import Attribute, Global, Source
@@ -24,6 +25,7 @@ from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
 from stillgraph.trace.modules import ModuleTables
+from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
@@ -51,6 +53,7 @@ class FrontEnd:
     skipped: Callable[[Any], bool]
 
 
+@without_lasting_conclusions()
 def capture(
     function: Any,
     args: tuple[Any, ...],
@@ -268,7 +271,7 @@ class _Attempt:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
         for node in self.inputs.nodes:
             if not node.users:
-                graph.graph.erase_node(_same_node(graph, node))
+                erase(_same_node(graph, node))
         graph.recompile()
         guards = [
             mode_guard(),

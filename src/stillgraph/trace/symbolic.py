@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -27,11 +28,13 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
     statically_known_true,
 )
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 __all__ = [
     "DATA_DEPENDENT",
     "FakeTensor",
     "Symbolic",
+    "graph_module",
     "is_fake",
     "known_false",
     "known_true",
@@ -78,6 +81,11 @@ def known_false(condition: torch.SymBool | bool) -> bool:
     """Whether a symbolic condition fails whatever the sizes are."""
     with torch._C.DisableTorchFunction():
         return bool(statically_known_true(torch.sym_not(condition)))
+
+
+def graph_module(holder: torch.nn.Module, graph: fx.Graph, class_name: str) -> fx.GraphModule:
+    """A graph as a module whose Python is written when it is first asked for: torch keeps that text forever."""
+    return _LazyGraphModule(holder, graph, class_name=class_name)
 
 
 class Symbolic:
