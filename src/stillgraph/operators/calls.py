@@ -234,9 +234,12 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
 
 def _mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
-    if function.__code__.co_name != "decorate_context" or not is_torch(function.__code__.co_filename):
+    code = function.__code__
+    if code.co_name not in ("decorate_context", "decorate_autocast") or not is_torch(code.co_filename):
         return None
-    cells = dict(zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    cells = dict(zip(code.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    if {"autocast_instance", "func"} <= cells.keys():
+        return lambda: cells["autocast_instance"], cells["func"]
     return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
 
 

@@ -8,12 +8,15 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context
 from stillgraph.operators.protected import attempt, is_signal
 from stillgraph.operators.truth import truth
+from stillgraph.program.context import IdleHooks
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_torch
@@ -31,9 +34,24 @@ def context(manager: Any) -> Any:
         return _Noted(manager, capture, "swallowing")
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
+    if isinstance(manager, saved_tensors_hooks):
+        return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     return _Noted(manager, capture, "watching") if _sees_exceptions(manager) else manager
+
+
+def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
+    """Hooks are called with what the run saves; during a capture they stand idle.
+
+    Raises:
+        CaptureError: a hook closes over variables, which may be of one call of the function.
+    """
+    hooks = (manager.pack_hook, manager.unpack_hook)
+    if type(manager) is not save_on_cpu and not all(isinstance(h, FunctionType) and not h.__closure__ for h in hooks):
+        message = "a hook for saved tensors closes over variables; use functions of the module"
+        raise refuse("SG305", message, location=here())
+    return IdleHooks(manager)
 
 
 def _is_converted(capture: Session, manager: Any) -> bool:

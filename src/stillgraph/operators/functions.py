@@ -134,12 +134,51 @@ def _seed(seed: Any) -> torch.Generator:
     return torch.default_generator
 
 
+def _asked(function: Callable[[], Any]) -> Callable[[], Any]:
+    """A question about a setting of torch's for the whole process: the program is for this answer."""
+
+    def answered() -> Any:
+        capture = session()
+        assert capture is not None
+        capture.asked_for_switches = True
+        return function()
+
+    return answered
+
+
+def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        message = f"{function.__name__} is a mode of torch's that a program cannot switch"
+        raise refuse("SG305", message, location=here())
+
+    return refused
+
+
 OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
     torch.nn.Parameter: _parameter,
     **dict.fromkeys(
         (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
     ),
+    **{
+        f: _asked(f)
+        for f in (
+            torch.get_float32_matmul_precision,
+            torch.are_deterministic_algorithms_enabled,
+            torch.is_deterministic_algorithms_warn_only_enabled,
+            torch.get_deterministic_debug_mode,
+            torch.is_anomaly_enabled,
+            torch.is_anomaly_check_nan_enabled,
+        )
+    },
+    **{
+        f: _cannot_enter(f)
+        for f in (
+            torch.autograd.forward_ad.dual_level,
+            torch.autograd.forward_ad.enter_dual_level,
+            torch.autograd.graph.allow_mutation_on_saved_tensors,
+        )
+    },
     next: _next,
     id: _id,
     torch.nn.Module.train: _train,

@@ -218,11 +218,15 @@ class SizeGuard:
 
 @dataclass(frozen=True)
 class ModeGuard:
-    """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors."""
+    """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors.
+
+    ``switches_matter``: whether the context's switches, which any operation takes as it finds them, have to be the same.
+    """
 
     context: Any  # program.context.Context
     default_dtype: torch.dtype
     default_device: torch.device
+    switches_matter: bool = False
 
     def __str__(self) -> str:
         return str(self.context)

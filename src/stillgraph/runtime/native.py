@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.autograd.graph import saved_tensors_hooks
 
-from stillgraph.program.context import Context
+from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import bound, build_list, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
@@ -165,7 +166,7 @@ class _Block:
         nodes = list(self.module.graph.nodes)
         context = self.ambient
         self._last = _last_uses(nodes)
-        items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes)
+        items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes, self.ambient)
         outputs: list[str] = []
         for item in items:
             if isinstance(item, Segment):
@@ -470,6 +471,11 @@ class entered:
                     stack.enter_context(torch.autocast(device, wanted.dtype, True, wanted.cache_enabled))
                 elif torch.is_autocast_enabled(device):
                     stack.enter_context(torch.autocast(device, enabled=False))
+            if context.switches:
+                stack.callback(write_switches, current_context().switches)
+                write_switches(context.switches)
+            if context.hooks is not None:
+                stack.enter_context(saved_tensors_hooks(*context.hooks))
             self._open = stack.pop_all()
 
     def __exit__(self, *error: Any) -> None:

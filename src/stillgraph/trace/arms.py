@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.program.context import current_context
+from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught
@@ -114,7 +114,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         if current_context() != context:
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
     finally:
-        torch.set_grad_enabled(context.grad)
+        restore(context)
         _suspend(recorder, arm, mark, mine)
 
 

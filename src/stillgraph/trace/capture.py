@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -14,9 +14,9 @@ from torch import fx
 from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.conclusions import without_lasting_conclusions
-from stillgraph.program.context import current_context
-from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, Global, Source
+from stillgraph.program.context import current_context, restore
+from stillgraph.program.graphs import regions, writes_in_place
+from stillgraph.program.guards import Attribute, Global, ModeGuard, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
@@ -159,6 +159,7 @@ class _Attempt:
         """
         self.finder.complete()
         context = current_context()
+        modes = mode_guard()  # before there are modes of the capture's own
         tables = ModuleTables(list(self.finder.everything()))
         try:
             with torch._C.DisableTorchFunction():
@@ -180,9 +181,9 @@ class _Attempt:
                         raise refuse("SG305", "the function leaves a torch mode switched")
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
-                    return self._program(name, template, effects, graph)
+                    return self._program(name, template, effects, graph, self._relevant(modes, graph))
         finally:
-            torch.set_grad_enabled(context.grad)
+            restore(context)
             self.journal.rollback(0, self._outlives)
             tables.restore()
 
@@ -267,14 +268,22 @@ class _Attempt:
             self.state_keys.add(place.key)
             self.journal.write(place, self.inputs.state(place.get(), source))
 
-    def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
+    def _relevant(self, modes: ModeGuard, graph: fx.GraphModule) -> ModeGuard:
+        """The guard on modes; on torch's switches only if the code asks for them or turns them."""
+        contexts = (node.meta.get("context") for region in regions(graph) for node in region.graph.nodes)
+        turned = any(c is not None and c.switches != modes.context.switches for c in contexts)
+        return replace(modes, switches_matter=turned or self.session.asked_for_switches)
+
+    def _program(
+        self, name: str | None, template: Template, effects: list[Any], graph: Any, modes: ModeGuard
+    ) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
         for node in self.inputs.nodes:
             if not node.users:
                 erase(_same_node(graph, node))
         graph.recompile()
         guards = [
-            mode_guard(),
+            modes,
             *self.inputs.guards,
             *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),

@@ -39,8 +39,14 @@ class ModuleTables:
         for value, state in self._objects:
             now = value.__dict__
             added = {n: v for n, v in now.items() if n not in state and not holds_staged(v)}
-            changed = _restore(now, {**state, **added}, value) or changed
+            found = _restore(now, {**state, **added}, value)
+            changed = (None if _is_mode(value) else found) or changed
         return changed
+
+
+def _is_mode(value: Any) -> bool:
+    """Whether an object is a context manager of torch's: between two uses it keeps nothing of interest."""
+    return hasattr(type(value), "__enter__") and type(value).__module__.startswith("torch.")
 
 
 def _restore(now: dict[str, Any], before: dict[str, Any], owner: Any) -> str | None:

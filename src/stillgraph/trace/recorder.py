@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
 from stillgraph.core.location import Location
-from stillgraph.program.context import current_context
+from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
@@ -36,9 +36,11 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
     Symbolic,
+    default_device,
     is_fake,
     known_false,
     known_true,
+    makes_tensors,
     without_traces_of_failing_kernels,
 )
 
@@ -86,6 +88,8 @@ class Recorder(TorchFunctionMode):
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
+        self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
+        self.device: torch.device | None = None  # the default device of the call, if one is set
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
 
@@ -95,7 +99,9 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with refusing_past_user_code(), self, without_traces_of_failing_kernels():
+            self.device = default_device()
+            hooks = IdleHooks(None) if are_hooks_on() else contextlib.nullcontext()
+            with refusing_past_user_code(), hooks, self, without_traces_of_failing_kernels():
                 yield
         finally:
             _CURRENT.reset(token)
@@ -171,6 +177,8 @@ class Recorder(TorchFunctionMode):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.device is not None and makes_tensors(func) and kwargs.get("device") is None:
+            kwargs = {**kwargs, "device": self.device}
         handler = special.HANDLERS.get(func)
         if handler is not None:
             return handler(self, func, args, kwargs)

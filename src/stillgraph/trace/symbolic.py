@@ -29,15 +29,19 @@ from torch.fx.experimental.symbolic_shapes import (
     statically_known_true,
 )
 from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext, _device_constructors
 
 __all__ = [
     "DATA_DEPENDENT",
     "FakeTensor",
     "Symbolic",
+    "default_device",
     "graph_module",
     "is_fake",
     "known_false",
     "known_true",
+    "makes_tensors",
     "without_traces_of_failing_kernels",
 ]
 
@@ -86,6 +90,17 @@ def known_false(condition: torch.SymBool | bool) -> bool:
 def graph_module(holder: torch.nn.Module, graph: fx.Graph, class_name: str) -> fx.GraphModule:
     """A graph as a module whose Python is written when it is first asked for: torch keeps that text forever."""
     return _LazyGraphModule(holder, graph, class_name=class_name)
+
+
+def default_device() -> torch.device | None:
+    """The device that this thread makes tensors on unless told otherwise, if one is set."""
+    stack = _get_current_function_mode_stack()
+    return next((mode.device for mode in stack if isinstance(mode, DeviceContext)), None)
+
+
+def makes_tensors(function: Any) -> bool:
+    """Whether a torch function makes tensors on the default device."""
+    return function in _device_constructors()
 
 
 class Symbolic:
