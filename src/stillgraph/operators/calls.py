@@ -258,6 +258,9 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())
+    if isinstance(receiver, torch.amp.GradScaler) and method.__name__ in ("unscale_", "step", "update"):
+        message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
+        raise refuse("SG305", message, location=here())
     if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":

@@ -220,7 +220,7 @@ class SizeGuard:
 class ModeGuard:
     """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors.
 
-    ``switches_matter``: whether the context's switches, which any operation takes as it finds them, have to be the same.
+    ``switches_matter``: whether the context's switches have to be the same; operations take them as they find them.
     """
 
     context: Any  # program.context.Context

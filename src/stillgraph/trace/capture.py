@@ -30,6 +30,7 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import without_dispatch_modes
 
 _MAX_ATTEMPTS = 64
 
@@ -54,6 +55,7 @@ class FrontEnd:
 
 
 @without_lasting_conclusions()
+@without_dispatch_modes()
 def capture(
     function: Any,
     args: tuple[Any, ...],
@@ -200,7 +202,7 @@ class _Attempt:
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
-        changed = tables.restore()
+        changed = tables.restore(keep_added=True)
         if changed is None:
             return
         if not self.knowledge.convert_libraries:

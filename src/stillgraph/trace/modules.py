@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import functools
+import operator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -11,13 +14,15 @@ import torch
 from stillgraph.program.guards import Source
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
+from stillgraph.trace.journal import replace_contents
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
 _NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
 
 
 class ModuleTables:
-    """The attributes of every module and plain object that a call reaches, as they were before the capture."""
+    """Every module, plain object and container that a call reaches, as it was before the capture."""
 
     def __init__(self, found: list[tuple[Any, Source]]) -> None:
         modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
@@ -25,11 +30,14 @@ class ModuleTables:
         objects = [value for value, _ in found if not isinstance(value, _NO_STATE)]
         states = [(value, getattr(value, "__dict__", None)) for value in objects]
         self._objects = [(value, dict(state)) for value, state in states if type(state) is dict]
+        self._containers = [(v, copy.copy(v), source) for v, source in found if type(v) in _CONTAINERS]
 
-    def restore(self) -> str | None:
-        """Put everything back; the name of an attribute that had been changed, if one had.
+    def restore(self, keep_added: bool = False) -> str | None:
+        """Put everything back; the name of something that had been changed, if anything had.
 
-        What an object has computed and kept, as ``functools.cached_property`` does, may stay if it is not staged.
+        Args:
+            keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
+                it is not staged. It belongs to what is put back from then on.
         """
         changed = None
         for module, attributes, tables in self._before:
@@ -37,11 +45,30 @@ class ModuleTables:
                 changed = _restore(module.__dict__[table], entries, module) or changed
             changed = _restore(module.__dict__, attributes, module) or changed
         for value, state in self._objects:
-            now = value.__dict__
-            added = {n: v for n, v in now.items() if n not in state and not holds_staged(v)}
-            found = _restore(now, {**state, **added}, value)
+            if keep_added:
+                state.update(_added(value.__dict__, state))
+            found = _restore(value.__dict__, state, value)
             changed = (None if _is_mode(value) else found) or changed
+        for value, contents, source in self._containers:
+            if keep_added and isinstance(value, dict):
+                contents.update(_added(value, contents))
+            if not _same(value, contents):
+                replace_contents(value, contents)
+                changed = changed or f"the {type(value).__name__} {source}"
         return changed
+
+
+def _added(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
+
+
+def _same(now: Any, before: Any) -> bool:
+    """Whether a container holds the very objects that it held before."""
+    if isinstance(now, dict):
+        return now.keys() == before.keys() and all(now[key] is value for key, value in before.items())
+    if isinstance(now, set):
+        return now == before
+    return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
 def _is_mode(value: Any) -> bool:

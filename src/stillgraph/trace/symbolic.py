@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -28,9 +29,9 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
     statically_known_true,
 )
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext, _device_constructors
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = [
     "DATA_DEPENDENT",
@@ -42,6 +43,7 @@ __all__ = [
     "known_false",
     "known_true",
     "makes_tensors",
+    "without_dispatch_modes",
     "without_traces_of_failing_kernels",
 ]
 
@@ -68,6 +70,13 @@ def without_traces_of_failing_kernels() -> Iterator[None]:
         yield
     finally:
         _FAKE_LOGGER.removeFilter(reject)
+
+
+@contextlib.contextmanager
+def without_dispatch_modes() -> Iterator[None]:
+    """Keep the capture from the user's own dispatch modes: one that counts would count what is never computed."""
+    with _disable_current_modes():
+        yield
 
 
 def is_fake(value: Any) -> bool:
