@@ -202,6 +202,8 @@ class _Attempt:
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
+        if self.session.left_some_alone:
+            tables.accept_containers()  # what such a function does to them is its own affair
         changed = tables.restore(keep_added=True)
         if changed is None:
             return

@@ -32,6 +32,10 @@ class ModuleTables:
         self._objects = [(value, dict(state)) for value, state in states if type(state) is dict]
         self._containers = [(v, copy.copy(v), source) for v, source in found if type(v) in _CONTAINERS]
 
+    def accept_containers(self) -> None:
+        """Let the containers stay as they are now."""
+        self._containers.clear()
+
     def restore(self, keep_added: bool = False) -> str | None:
         """Put everything back; the name of something that had been changed, if anything had.
 

@@ -129,6 +129,7 @@ class Session(Recorder):
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
+        self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
@@ -362,7 +363,10 @@ class Session(Recorder):
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
         code = function.__code__
         file = code.co_filename
-        if self.is_rewritten(code) or is_ours(file) or self.skipped(function):
+        if self.is_rewritten(code) or is_ours(file):
+            return False
+        if self.skipped(function):
+            self.left_some_alone = True
             return False
         if code in self.knowledge.convert:
             return True
