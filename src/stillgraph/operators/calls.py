@@ -21,7 +21,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators import entries, lists
+from stillgraph.operators import entries, lists, randomness
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.functions import OTHERS
@@ -277,6 +277,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+    if isinstance(receiver, torch.Generator):
+        return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
@@ -288,8 +290,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return None
     if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
         note_contents(receiver)
-    capture = session()
-    assert capture is not None
+    capture = _session()
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
     if looked_through and any(map(holds_unknown, (receiver, *args))):
         raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
@@ -312,6 +313,12 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_all(args)
         _refuse_hidden_state(method)
     return method(*args, **kwargs)
+
+
+def _session() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
 
 
 def _decided_in_the_run(name: str, argument: Any) -> bool:

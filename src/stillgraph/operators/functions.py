@@ -15,6 +15,7 @@ from stillgraph.operators import lists
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
+from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, refuse_ambiguous, set_attr
@@ -122,18 +123,6 @@ def _from_numpy(array: Any) -> Any:
     return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
 
 
-def _generator(*args: Any, **kwargs: Any) -> Any:
-    raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
-
-
-def _seed(seed: Any) -> torch.Generator:
-    """``torch.manual_seed``: an effect of the program."""
-    capture = session()
-    assert capture is not None
-    capture.emit("call_function", torch.manual_seed, (seed,), {})
-    return torch.default_generator
-
-
 def _asked(function: Callable[[], Any]) -> Callable[[], Any]:
     """A question about a setting of torch's for the whole process: the program is for this answer."""
 
@@ -155,11 +144,8 @@ def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 OTHERS: dict[Any, Callable[..., Any]] = {
-    torch.manual_seed: _seed,
+    **RANDOMNESS,
     torch.nn.Parameter: _parameter,
-    **dict.fromkeys(
-        (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
-    ),
     **{
         f: _asked(f)
         for f in (
@@ -189,6 +175,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
     },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
+    **{f: _at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
     setattr: set_attr,
     object.__setattr__: _object_setattr,
     delattr: del_attr,

@@ -17,6 +17,9 @@ _REASONS: dict[Any, str] = {
     operations.try_: "the program handles an exception, which no graph format knows",
     operations.to_numpy: "the program makes a numpy array",
     operations.sort_order: "the program sorts by values that only the run knows",
+    operations.make_generator: "the program makes a random generator",
+    operations.generator_state: "the program reads the state of a random generator",
+    operations.set_generator_state: "the program sets the state of a random generator",
     operator.is_: "the program asks whether two tensors are one object",
 }
 

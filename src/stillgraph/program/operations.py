@@ -309,4 +309,23 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
-EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse})
+def make_generator(device: str) -> torch.Generator:
+    """A random generator of the function's own."""
+    return torch.Generator(device)
+
+
+def generator_state(device: str) -> torch.Tensor:
+    """The state of a device's default generator."""
+    return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
+
+
+def set_generator_state(state: torch.Tensor, device: str) -> None:
+    """Set the state of a device's default generator."""
+    if device == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, device)
+
+
+_GENERATORS = {make_generator, generator_state, set_generator_state}
+EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, *_GENERATORS})

@@ -281,6 +281,8 @@ class Recorder(TorchFunctionMode):
             return slice(self.to_node(value.start), self.to_node(value.stop), self.to_node(value.step))
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return self.region.node_of(special.number_of_symbol(self, value))
+        if isinstance(value, torch.Generator) and self.region.holds(value):
+            return self.region.node_of(value)
         if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
             return value
         return self.region.attribute("constant", value)
