@@ -352,7 +352,8 @@ def note_all(args: tuple[Any, ...]) -> None:
         note_contents(argument)
 
 
-_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
+_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
 
 
 def _refuse_hidden_state(function: Any) -> None:

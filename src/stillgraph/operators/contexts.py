@@ -91,9 +91,10 @@ class _Converted:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
         self._capture.watching -= 1
+        leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         if value is not None and is_signal(value):
-            return False
-        return call(type(self._manager).__exit__, self._manager, kind, value, trace)
+            return _leave_early(lambda: leave(None, None, None))
+        return leave(kind, value, trace)
 
 
 class _Noted:
@@ -113,7 +114,27 @@ class _Noted:
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
         self._count(-1)
-        return False if value is not None and is_signal(value) else self._manager.__exit__(kind, value, trace)
+        if value is not None and is_signal(value):
+            if isinstance(self._manager, contextlib._GeneratorContextManager):
+                return _leave_early(self._manager.gen.close)
+            return _leave_early(lambda: self._manager.__exit__(None, None, None))
+        return self._manager.__exit__(kind, value, trace)
+
+
+def _leave_early(leave: Callable[[], object]) -> bool:
+    """Leave a manager because the capture ends here or begins anew, of which it is told nothing.
+
+    It has to be left: it may hold a lock or have switched a mode. What it writes is undone with all the rest, and what
+    it raises has no meaning.
+    """
+    try:
+        leave()
+    except Exception:
+        pass
+    except BaseException as error:
+        if not is_signal(error):
+            raise
+    return False
 
 
 # ---- as an operator
@@ -194,7 +215,12 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
         return branch(run.session, known, lambda: None, go_on, run.keeps, run.drops)
 
     run = Context(run.session, [*run.keeps, ended], run.drops)
-    exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
+    try:
+        exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
+    except BaseException as error:
+        if is_signal(error):
+            _leave_early(leave)
+        raise
     if ended.value is True:
         leave()
     elif ended.value is not False:

@@ -169,7 +169,10 @@ class _Attempt:
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
             with self.session.active():
-                value = self._call(call, args, kwargs)
+                try:
+                    value = self._call(call, args, kwargs)
+                finally:
+                    self.session.close_generators()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)

@@ -8,7 +8,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
 import torch
@@ -307,6 +307,13 @@ class Session(Recorder):
     def made(self, iterator: Any) -> None:
         """Remember where an iterator was made."""
         self._made[id(iterator)] = (iterator, self.region)
+
+    def close_generators(self) -> None:
+        """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
+        for iterator, _ in reversed(list(self._made.values())):
+            if isinstance(iterator, GeneratorType):
+                with contextlib.suppress(Exception):
+                    iterator.close()
 
     def before_advancing(self, iterator: Any) -> None:
         """Refuse to advance, in an arm, an iterator from before it: the other arm would find it advanced.
