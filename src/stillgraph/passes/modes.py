@@ -8,7 +8,6 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.purity import name_of
 from stillgraph.passes.regions import COND, WHILE, all_regions, copied
 from stillgraph.passes.values import value_of
@@ -28,7 +27,6 @@ def settle_modes(program: Program) -> Program:
                                                         y = aten.mm(a_1, b_1)
     """
     fresh = copied(program)
-    _refuse_other_default_dtype(fresh)
     for module in all_regions(fresh.graph):
         for node in list(module.graph.nodes):
             if node.op == "call_method" and name_of(node) in _GRAD_ONLY:
@@ -37,13 +35,6 @@ def settle_modes(program: Program) -> Program:
             elif _under_autocast(node):
                 _inline(node)
     return fresh
-
-
-def _refuse_other_default_dtype(program: Program) -> None:
-    """Refuse a program that changes the default dtype on the way; the other switches decide no values."""
-    contexts = (node.meta.get("context") for module in all_regions(program.graph) for node in module.graph.nodes)
-    if len({context.default_dtype for context in contexts if context is not None}) > 1:
-        raise refuse("SG401", "the default dtype is changed inside the function")
 
 
 def _under_autocast(node: fx.Node) -> bool:
