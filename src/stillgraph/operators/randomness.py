@@ -61,7 +61,7 @@ def _cuda_device(device: Any) -> torch.device:
 def _fork(
     devices: Any = None, enabled: bool = True, _caller: str = "", _devices_kw: str = "", device_type: str = "cuda"
 ) -> Iterator[None]:
-    """``torch.random.fork_rng``. What is raised in the block has to see the states put back, so it counts as watched."""
+    """``torch.random.fork_rng``. What is raised in the block finds the states put back, so it counts as watched."""
     if not enabled:
         yield
         return
@@ -84,7 +84,7 @@ def _fork(
 
 
 def _make(device: Any = "cpu") -> torch.Generator:
-    """``torch.Generator()``: what stands for it in the capture is one as well, of which only the device is looked at."""
+    """``torch.Generator()``: what stands for it in the capture is one as well, of which only the device matters."""
     capture = _capture()
     made = torch.Generator(device)
     node = capture.emit("call_function", make_generator, (str(made.device),), {})

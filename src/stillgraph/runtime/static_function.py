@@ -98,8 +98,9 @@ class StaticFunction(Generic[P, R]):
             found = self._cache.find(args, kwargs)
             if found is None:
                 return self._first_call(args, kwargs)
-            if captures.version == version:  # otherwise what was found was read while another thread captured
+            if captures.version == version:
                 return cast(R, self._run(*found, args, kwargs))
+            self._cache.hits -= 1  # what was found was read while another thread captured
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
