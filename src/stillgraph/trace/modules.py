@@ -71,7 +71,7 @@ def _same(now: Any, before: Any) -> bool:
     if isinstance(now, dict):
         return now.keys() == before.keys() and all(now[key] is value for key, value in before.items())
     if isinstance(now, set):
-        return now == before
+        return now.symmetric_difference(before) == set()
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 

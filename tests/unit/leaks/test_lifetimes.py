@@ -187,7 +187,7 @@ def test_no_session_outlives_its_capture() -> None:
 def test_a_refused_capture_keeps_nothing() -> None:
     before = sessions()
 
-    def make() -> tuple[Any, list[weakref.ref[Any]]]:
+    def make() -> list[weakref.ref[Any]]:
         model = Net()
 
         def function(x: Tensor) -> Tensor:
@@ -195,20 +195,19 @@ def test_a_refused_capture_keeps_nothing() -> None:
             torch.set_grad_enabled(False)
             return y
 
-        return sg.to_static(function, backend="eager"), references(model, function)
+        def call() -> list[weakref.ref[Any]]:
+            x = torch.randn(5, 4)
+            with pytest.raises(sg.CaptureError):
+                static(x)
+            return references(x)
 
-    def call() -> list[weakref.ref[Any]]:
-        x = torch.randn(5, 4)
-        with pytest.raises(sg.CaptureError):
-            static(x)
-        return references(x)
+        static = sg.to_static(function, backend="eager")
+        assert alive(call()) == []
+        assert sessions() <= before
+        assert static.cache_info().programs == 0
+        return references(model, function, static)
 
-    static, held = make()
-    assert alive(call()) == []
-    assert sessions() <= before
-    assert static.cache_info().programs == 0
-    del static
-    assert alive(held) == []
+    assert alive(make()) == []
 
 
 def test_an_error_that_is_kept_does_not_keep_the_capture() -> None:
