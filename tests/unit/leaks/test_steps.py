@@ -159,9 +159,9 @@ def test_many_captures(step: Callable[[int], None]) -> None:
 
 @pytest.mark.slow
 def test_many_captures_in_flat_memory() -> None:
-    for number in range(50):
+    for number in range(20):
         of_modules(number)
     memory = resident()
-    for number in range(300):
+    for number in range(80):
         of_modules(number)
-    assert resident() - memory < 16 * 1024
+    assert resident() - memory < 8 * 1024
