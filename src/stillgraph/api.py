@@ -158,7 +158,8 @@ def capture_call(
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
     LOGGER.info("capture %s", getattr(function, "__qualname__", function))
-    return capture(function, args, kwargs, FRONT_END, _symbolic_dims(spec, function, args), options, name, call)
+    with StaticFunction.captures.capture():
+        return capture(function, args, kwargs, FRONT_END, _symbolic_dims(spec, function, args), options, name, call)
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -434,7 +435,8 @@ def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
         raise TypeError(f"trace takes a function or module, not {fn!r}")
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     target = getattr(fn, "original", fn)
-    program = trace_call(target, arguments, getattr(target, "__name__", type(target).__name__))
+    with StaticFunction.captures.capture():
+        program = trace_call(target, arguments, getattr(target, "__name__", type(target).__name__))
     return TracedFunction(target, program, lower(program, None).run)
 
 

@@ -28,6 +28,8 @@ def assert_same(expected: Any, actual: Any, where: str = "the result") -> None:
     elif isinstance(expected, float):
         same = math.isnan(actual) if math.isnan(expected) else math.isclose(actual, expected, rel_tol=1e-9)
         assert same, f"{where} is {actual}, eager gives {expected}"
+    elif isinstance(expected, torch.Generator):
+        assert torch.equal(actual.get_state(), expected.get_state()), f"{where} is in another state than eager's"
     elif isinstance(expected, np.ndarray):
         np.testing.assert_allclose(actual, expected, rtol=1e-6, err_msg=where)
     elif children(expected) is not None:

@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import entries, lists
+from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.operators import entries, lists, randomness
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -234,7 +235,7 @@ def note_outer_variables(capture: Session, function: FunctionType) -> None:
         capture.journal.note(CellPlace(cell, name))
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
     """The free variables of a function that it, or a function inside it, assigns or deletes."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
@@ -246,9 +247,12 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
 
 def _mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
-    if function.__code__.co_name != "decorate_context" or not is_torch(function.__code__.co_filename):
+    code = function.__code__
+    if code.co_name not in ("decorate_context", "decorate_autocast") or not is_torch(code.co_filename):
         return None
-    cells = dict(zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    cells = dict(zip(code.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+    if {"autocast_instance", "func"} <= cells.keys():
+        return lambda: cells["autocast_instance"], cells["func"]
     return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
 
 
@@ -271,6 +275,9 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())
+    if isinstance(receiver, torch.amp.GradScaler) and method.__name__ in ("unscale_", "step", "update"):
+        message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
+        raise refuse("SG305", message, location=here())
     if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
@@ -291,6 +298,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
+    if isinstance(receiver, torch.Generator):
+        return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
@@ -303,8 +312,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, torch.autograd.graph.Node) and method.__name__.startswith("register_"):
         hint = "Put the hook on the tensor: tensor.register_hook(hook)."
         raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)
-    capture = session()
-    assert capture is not None
+    capture = _session()
     if type(receiver) is list and method.__name__ == "append":
         capture.list_grows(receiver, *args)
     if isinstance(receiver, dict) and method.__name__ == "update":
@@ -334,9 +342,17 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_all(args)
         _refuse_hidden_state(method)
     result = method(*args, **kwargs)
+    if isinstance(receiver, _LOCKS):
+        capture.note_lock(receiver, method.__name__)
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))
     return result
+
+
+def _session() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
 
 
 def _decided_in_the_run(name: str, argument: Any) -> bool:
@@ -374,7 +390,8 @@ def note_all(args: tuple[Any, ...]) -> None:
 
 
 _NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, type, str, int, float, bool, type(None))
-_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
+_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
 
 
 def _refuse_hidden_state(function: Any) -> None:

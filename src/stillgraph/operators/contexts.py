@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
 
-import torch
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import Block, places
@@ -16,6 +16,7 @@ from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context
 from stillgraph.operators.protected import attempt, is_signal
 from stillgraph.operators.truth import truth
+from stillgraph.program.context import IdleHooks
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_torch
@@ -33,13 +34,24 @@ def context(manager: Any) -> Any:
         return _Noted(manager, capture, "swallowing")
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
-    if isinstance(manager, torch.autograd.graph.saved_tensors_hooks) and not isinstance(
-        manager, torch.autograd.graph.save_on_cpu
-    ):
-        raise refuse("SG305", "hooks on saved tensors are set inside the function", location=here())
+    if isinstance(manager, saved_tensors_hooks):
+        return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     return _Noted(manager, capture, "watching") if _sees_exceptions(manager) else manager
+
+
+def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
+    """Hooks are called with what the run saves; during a capture they stand idle.
+
+    Raises:
+        CaptureError: a hook closes over variables, which may be of one call of the function.
+    """
+    hooks = (manager.pack_hook, manager.unpack_hook)
+    if type(manager) is not save_on_cpu and not all(isinstance(h, FunctionType) and not h.__closure__ for h in hooks):
+        message = "a hook for saved tensors closes over variables; use functions of the module"
+        raise refuse("SG305", message, location=here())
+    return IdleHooks(manager)
 
 
 def _is_converted(capture: Session, manager: Any) -> bool:
@@ -79,9 +91,10 @@ class _Converted:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
         self._capture.watching -= 1
+        leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         if value is not None and is_signal(value):
-            return False
-        return call(type(self._manager).__exit__, self._manager, kind, value, trace)
+            return _leave_early(lambda: leave(None, None, None))
+        return leave(kind, value, trace)
 
 
 class _Noted:
@@ -101,7 +114,27 @@ class _Noted:
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
         self._count(-1)
-        return False if value is not None and is_signal(value) else self._manager.__exit__(kind, value, trace)
+        if value is not None and is_signal(value):
+            if isinstance(self._manager, contextlib._GeneratorContextManager):
+                return _leave_early(self._manager.gen.close)
+            return _leave_early(lambda: self._manager.__exit__(None, None, None))
+        return self._manager.__exit__(kind, value, trace)
+
+
+def _leave_early(leave: Callable[[], object]) -> bool:
+    """Leave a manager because the capture ends here or begins anew, of which it is told nothing.
+
+    It has to be left: it may hold a lock or have switched a mode. What it writes is undone with all the rest, and what
+    it raises has no meaning.
+    """
+    try:
+        leave()
+    except Exception:
+        pass
+    except BaseException as error:
+        if not is_signal(error):
+            raise
+    return False
 
 
 # ---- as an operator
@@ -182,7 +215,12 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
         return branch(run.session, known, lambda: None, go_on, run.keeps, run.drops)
 
     run = Context(run.session, [*run.keeps, ended], run.drops)
-    exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
+    try:
+        exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
+    except BaseException as error:
+        if is_signal(error):
+            _leave_early(leave)
+        raise
     if ended.value is True:
         leave()
     elif ended.value is not False:

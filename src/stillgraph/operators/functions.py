@@ -17,6 +17,7 @@ from stillgraph.operators import checkpointing, lists, optimizers
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
+from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
@@ -151,38 +152,57 @@ def _from_numpy(array: Any) -> Any:
     return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
 
 
-def _generator(*args: Any, **kwargs: Any) -> Any:
-    raise refuse("SG305", "the state of a random generator is made, read or set inside the function", location=here())
+def _switch(function: Callable[[], Any]) -> Callable[[], Any]:
+    """A question about a setting of torch's for the whole process: the program is for this answer."""
+
+    def answered() -> Any:
+        capture = session()
+        assert capture is not None
+        capture.asked_for_switches = True
+        return function()
+
+    return answered
 
 
-def _seed(seed: Any) -> torch.Generator:
-    """``torch.manual_seed``: an effect of the program."""
-    capture = session()
-    assert capture is not None
-    capture.emit("call_function", torch.manual_seed, (seed,), {})
-    return torch.default_generator
+def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        message = f"{function.__name__} is a mode of torch's that a program cannot switch"
+        raise refuse("SG305", message, location=here())
+
+    return refused
 
 
 _SETTINGS = (
     os.getcwd,
     sys.getrecursionlimit,
-    torch.are_deterministic_algorithms_enabled,
     torch.cuda.is_available,
-    torch.get_deterministic_debug_mode,
-    torch.get_float32_matmul_precision,
     torch.get_num_interop_threads,
     torch.get_num_threads,
-    torch.is_anomaly_enabled,
-    torch.is_deterministic_algorithms_warn_only_enabled,
     torch.is_warn_always_enabled,
 )
 
 OTHERS: dict[Any, Callable[..., Any]] = {
-    torch.manual_seed: _seed,
+    **RANDOMNESS,
     torch.nn.Parameter: _parameter,
-    **dict.fromkeys(
-        (torch.Generator, torch.get_rng_state, torch.set_rng_state, torch.random.fork_rng, torch.seed), _generator
-    ),
+    **{
+        f: _switch(f)
+        for f in (
+            torch.get_float32_matmul_precision,
+            torch.are_deterministic_algorithms_enabled,
+            torch.is_deterministic_algorithms_warn_only_enabled,
+            torch.get_deterministic_debug_mode,
+            torch.is_anomaly_enabled,
+            torch.is_anomaly_check_nan_enabled,
+        )
+    },
+    **{
+        f: _cannot_enter(f)
+        for f in (
+            torch.autograd.forward_ad.dual_level,
+            torch.autograd.forward_ad.enter_dual_level,
+            torch.autograd.graph.allow_mutation_on_saved_tensors,
+        )
+    },
     next: _next,
     id: _id,
     **optimizers.MEANINGS,
@@ -195,6 +215,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
     },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
+    **{f: _at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
     setattr: set_attr,
     object.__setattr__: functools.partial(set_past_class, object.__setattr__),
     torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),

@@ -6,11 +6,14 @@ import operator
 from typing import Any
 
 import torch
+from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.values import value_of
 from stillgraph.program import operations
+from stillgraph.program.context import Context
 from stillgraph.program.graphs import regions
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 
@@ -21,6 +24,9 @@ _REASONS: dict[Any, str] = {
     torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",
     operations.sort_order: "the program sorts by values that only the run knows",
+    operations.make_generator: "the program makes a random generator",
+    operations.generator_state: "the program reads the state of a random generator",
+    operations.set_generator_state: "the program sets the state of a random generator",
     operator.is_: "the program asks whether two tensors are one object",
 }
 
@@ -33,10 +39,14 @@ def refuse_python_alone(program: Program) -> Program:
         a = [x]; while …: a = [*a, y]     →     an error that says so
 
     Raises:
-        CaptureError: it recurs, sorts, compares identities, or keeps a list of unknown length.
+        CaptureError: it recurs, sorts, compares identities, keeps a list of unknown length, or changes the default
+            dtype. (torch's other switches decide no values.)
     """
+    dtypes = [guard.default_dtype for guard in program.guards if isinstance(guard, ModeGuard)]
     for region in regions(program.graph):
         for node in region.graph.nodes:
+            if dtypes and _default_dtype(node) not in (None, *dtypes):
+                raise refuse("SG402", "the program changes the default dtype", location=node.meta.get("location"))
             reason = _REASONS.get(node.target) if node.op == "call_function" else None
             if node.op == "call_method" and node.target == "backward":
                 reason = "the program differentiates"
@@ -45,3 +55,9 @@ def refuse_python_alone(program: Program) -> Program:
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
                 raise refuse("SG402", reason, location=node.meta.get("location"))
     return program
+
+
+def _default_dtype(node: fx.Node) -> torch.dtype | None:
+    """What an operation takes for torch's default dtype."""
+    context: Context | None = node.meta.get("context")
+    return None if context is None else context.default_dtype

@@ -313,11 +313,15 @@ class SizeGuard:
 
 @dataclass(frozen=True)
 class ModeGuard:
-    """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors."""
+    """torch's thread-wide modes at capture: what `program.context.Context` holds, and the defaults for new tensors.
+
+    ``switches_matter``: whether the context's switches have to be the same; operations take them as they find them.
+    """
 
     context: Any  # program.context.Context
     default_dtype: torch.dtype
     default_device: torch.device
+    switches_matter: bool = False
 
     def __str__(self) -> str:
         return str(self.context)

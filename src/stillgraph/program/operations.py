@@ -114,12 +114,23 @@ def raise_(exception: BaseException, left: Left | None = None, cause: BaseExcept
         left: what the path did before, see `Program.failures`.
         cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself.
     """
-    try:
-        fresh = copy.copy(exception)
-    except Exception:  # an exception whose constructor takes other arguments cannot be copied; the original will do
-        fresh = exception
+    fresh = _copied(exception)
     fresh.__cause__, fresh.__suppress_context__ = exception.__cause__, exception.__suppress_context__
-    _raise(fresh.with_traceback(None), left, cause)
+    try:
+        _raise(fresh.with_traceback(None), left, cause)
+    finally:
+        del fresh  # with its traceback it would hold this frame, and so itself and all that the program's frame has
+
+
+def _copied(exception: BaseException) -> BaseException:
+    """A copy: what is raised gets a traceback, and with it everything in the frames that it passes."""
+    try:
+        return copy.copy(exception)
+    except Exception:  # its constructor takes other arguments than the exception has
+        fresh = type(exception).__new__(type(exception), *exception.args)
+        fresh.args = exception.args
+        fresh.__dict__.update(vars(exception))
+        return fresh
 
 
 def raise_made(
@@ -146,13 +157,19 @@ def raise_made(
         made.args = args
         made.__dict__.update(state)
     made.__suppress_context__ = suppress
-    _raise(made, left, cause)
+    try:
+        _raise(made, left, cause)
+    finally:
+        del made  # see `raise_`
 
 
 def _raise(exception: BaseException, left: Left | None, cause: BaseException | None) -> NoReturn:
-    if cause is None:
-        raise _leaving(exception, left)
-    raise _leaving(exception, left) from cause
+    try:
+        if cause is None:
+            raise _leaving(exception, left)
+        raise _leaving(exception, left) from cause
+    finally:
+        del exception, cause  # see `raise_`
 
 
 def _leaving(exception: BaseException, left: Left | None) -> BaseException:
@@ -332,6 +349,25 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
+def make_generator(device: str) -> torch.Generator:
+    """A random generator of the function's own."""
+    return torch.Generator(device)
+
+
+def generator_state(device: str) -> torch.Tensor:
+    """The state of a device's default generator."""
+    return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
+
+
+def set_generator_state(state: torch.Tensor, device: str) -> None:
+    """Set the state of a device's default generator."""
+    if device == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, device)
+
+
+_GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
-    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed}
+    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, *_GENERATORS}
 )

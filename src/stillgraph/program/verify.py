@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
 _NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
-_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, *_NUMBERS)
+_VALUES = (torch.Tensor, ListType, ObjectType, BaseException, torch.Generator, *_NUMBERS)
 
 
 def verify(program: Program) -> None:
@@ -99,7 +99,7 @@ def _region(module: fx.GraphModule, where: str) -> tuple[Any, ...]:
 
 def _node(module: fx.GraphModule, node: fx.Node, where: str) -> None:
     if node.op == "placeholder" and not isinstance(node.meta.get("val"), _VALUES):
-        raise _fault(where, f"takes '{node.name}', which stands for neither tensor, number, list nor exception")
+        raise _fault(where, f"takes '{node.name}', which stands for no value of a program")
     made = node.op in ("call_function", "call_method") and node.target is not unbound
     if made and node.users and "val" not in node.meta:
         raise _fault(where, f"does not say what '{node.name}' stands for")

@@ -22,6 +22,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
+from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.guards import TensorGuard
 
 Region = Callable[..., Sequence[Any]]
@@ -217,6 +218,7 @@ class _Region:
             self._variants = (*self._variants, variant)
         return variant
 
+    @without_lasting_conclusions()
     def _compiled(self, inputs: tuple[Any, ...]) -> Region:
         shape_env = self._mode.shape_env
         assert shape_env is not None, "_faked sees to it"

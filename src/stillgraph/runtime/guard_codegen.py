@@ -411,6 +411,7 @@ def _mode_miss(guard: ModeGuard, writer: FunctionWriter) -> str:
             f"{writer.constant(torch.get_default_dtype)}() is not {dtype}",
             autocast,
             default_device,
+            *([f"{context}().switches != {writer.constant(guard.context.switches)}"] if guard.switches_matter else ()),
         ]
     )
 

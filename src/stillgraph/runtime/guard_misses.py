@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.context import current_context
+from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.guards import (
     AliasGuard,
     BytesGuard,
@@ -172,13 +172,16 @@ def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:
 
 def _mode_failure(guard: ModeGuard) -> str | None:
     now = current_context()
-    facts = (
+    facts: tuple[tuple[str, Any, Any], ...] = (
         ("grad mode", guard.context.grad, now.grad),
         ("inference mode", guard.context.inference, now.inference),
         ("the default dtype", guard.default_dtype, torch.get_default_dtype()),
         ("autocast", guard.context.autocast, now.autocast),
         ("the default device", guard.default_device, torch.get_default_device()),
     )
+    if guard.switches_matter:
+        names = (switch.name for switch in SWITCHES)
+        facts = (*facts, *zip(names, guard.context.switches, now.switches))
     for name, expected, found in facts:
         if expected != found:
             return f"{name} should be {_mode_value(expected)}, but is {_mode_value(found)}"

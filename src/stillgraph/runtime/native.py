@@ -10,15 +10,17 @@ import contextlib
 import keyword
 import linecache
 import operator
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from stillgraph.program.context import Context
+from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import bound, build_list, checkpointed, keep, recurse, recursion, try_, unbound
 from stillgraph.program.program import Program
@@ -162,11 +164,13 @@ def _ambient(program: Program) -> Context | None:
 
 
 def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    file = f"<stillgraph {name} {id(objects):x}>"
-    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     namespace = dict(objects)
+    file = f"<stillgraph {name} {id(namespace):x}>"
     exec(compile(code, file, "exec"), namespace)
-    return namespace[_identifier(name)]  # type: ignore[no-any-return]  # of Any
+    driver: Callable[..., tuple[Any, ...]] = namespace[_identifier(name)]
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    weakref.finalize(driver, linecache.cache.pop, file, None)
+    return driver
 
 
 @dataclass
@@ -182,7 +186,7 @@ class _Block:
         nodes = list(self.module.graph.nodes)
         context = self.ambient
         self._last = _last_uses(nodes)
-        items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes)
+        items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes, self.ambient)
         outputs: list[str] = []
         for item in items:
             if isinstance(item, Segment):
@@ -512,6 +516,11 @@ class entered:
                     stack.enter_context(torch.autocast(device, wanted.dtype, True, wanted.cache_enabled))
                 elif torch.is_autocast_enabled(device):
                     stack.enter_context(torch.autocast(device, enabled=False))
+            if context.switches:
+                stack.callback(write_switches, current_context().switches)
+                write_switches(context.switches)
+            if context.hooks is not None:
+                stack.enter_context(saved_tensors_hooks(*context.hooks))
             self._open = stack.pop_all()
 
     def __exit__(self, *error: Any) -> None:

@@ -80,11 +80,16 @@ class _Modes:
         self._now = then
 
 
-def split_segments(nodes: list[fx.Node]) -> Iterator[Any]:
-    """The nodes in order, runs of compilable ones gathered into segments."""
+def split_segments(nodes: list[fx.Node], ambient: Context | None = None) -> Iterator[Any]:
+    """The nodes in order, runs of compilable ones gathered into segments.
+
+    Args:
+        nodes: of a region.
+        ambient: the modes that the program is called in.
+    """
     run: list[fx.Node] = []
     for node in nodes:
-        if _compilable(node):
+        if _compilable(node) and not _needs_python(node.meta.get("context"), ambient):
             run.append(node)
             continue
         yield from _close(run)
@@ -111,9 +116,6 @@ def _compilable(node: fx.Node) -> bool:
         return False
     if _uses_autograd(node):
         return False
-    context = node.meta.get("context")
-    if context is not None and context.inference:
-        return False
     if node.target is operator.getitem and _from_control(node):
         return False
     return _all_tensors(node.meta.get("val")) and all(_all_tensors(n.meta.get("val")) for n in node.all_input_nodes)
@@ -125,6 +127,14 @@ def _uses_autograd(node: fx.Node) -> bool:
         return node.args[1] in ("grad", "_grad")
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     return name in _AUTOGRAD
+
+
+def _needs_python(context: Context | None, ambient: Context | None) -> bool:
+    """Whether an operation runs under a mode that no graph can switch to."""
+    if context is None:
+        return False
+    turned = ambient is not None and context.switches != ambient.switches
+    return context.inference or context.hooks is not None or turned
 
 
 def _from_control(node: fx.Node) -> bool:

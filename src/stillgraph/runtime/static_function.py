@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refus
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
+from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_codegen import compile_guards, weakened
 from stillgraph.runtime.guard_misses import explain_miss
@@ -32,8 +32,8 @@ class StaticFunction(Generic[P, R]):
     Calling it gives what the original gives. It is a descriptor: in a class body it becomes a method.
     """
 
-    #: One capture at a time in the process: it works on the user's own objects. (Re-entrant: captures may nest.)
-    capturing = threading.RLock()
+    #: One capture at a time in the process: it works on the user's own objects.
+    captures = Captures()
 
     #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
     takes_call: frozenset[str] = frozenset({"get_program", "explain"})
@@ -92,11 +92,15 @@ class StaticFunction(Generic[P, R]):
         """Call the program that fits; the first time, capture it."""
         if self._is_capturing() or self._rolled_back or not self._is_enabled():
             return self._function(*args, **kwargs)
-        found = self._cache.find(args, kwargs)
-        if found is None:
-            return self._first_call(args, kwargs)
-        call, inputs = found
-        return cast(R, self._run(call, inputs, args, kwargs))
+        captures = self.captures
+        while True:
+            version = captures.version if not captures.version & 1 else captures.settled()
+            found = self._cache.find(args, kwargs)
+            if found is None:
+                return self._first_call(args, kwargs)
+            if captures.version == version:
+                return cast(R, self._run(*found, args, kwargs))
+            self._cache.hits -= 1  # what was found was read while another thread captured
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
@@ -107,23 +111,32 @@ class StaticFunction(Generic[P, R]):
         except StillgraphError:
             raise
         except Exception as error:
+            failure = error
+        else:
+            return cast(R, self._run(call, inputs, args, kwargs))
+        try:  # outside the handler: what this raises must not hold on to the capture as its context
             self._function(*args, **kwargs)
-            message = f"the capture of {self._name} raises {type(error).__name__}: {error}, but eager PyTorch does not"
-            raise refuse("SG307", message) from error
-        return cast(R, self._run(call, inputs, args, kwargs))
+            kind = type(failure).__name__
+            message = f"the capture of {self._name} raises {kind}: {failure}, but eager PyTorch does not"
+            raise refuse("SG307", message) from failure
+        finally:
+            del failure
 
-    @staticmethod
-    def _run(call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             outputs = call.run(*inputs)
         except Exception as error:
-            call.fail(error, args, kwargs)
+            with self.captures.exclusive():
+                call.fail(error, args, kwargs)
             raise
-        return call.finish(outputs, args, kwargs)
+        if not call.program.effects:
+            return call.finish(outputs, args, kwargs)
+        with self.captures.exclusive():
+            return call.finish(outputs, args, kwargs)
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
         """Capture a call that no program fits, unless another thread just did."""
-        with self.capturing:
+        with self.captures.capture():
             found = self._cache.find(args, kwargs)
             if found is not None:
                 return found

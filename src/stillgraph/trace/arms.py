@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
-import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,8 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
-from stillgraph.program.context import current_context
+from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught
@@ -117,7 +117,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         if current_context() != context:
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
     finally:
-        torch.set_grad_enabled(context.grad)
+        restore(context)
         _suspend(recorder, arm, mark, mine)
 
 
@@ -248,17 +248,27 @@ def in_protected_block(recorder: Recorder, code: CodeType) -> bool:
     return False
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def _protected(code: CodeType) -> frozenset[int]:
     """The offsets of the instructions of a code object that stand in the body of a ``try``, not merely a ``with``."""
     instructions = {i.offset: i for i in dis.get_instructions(code)}
-    offsets: set[int] = set()
     entries: list[Any] = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
-    for entry in entries:
+
+    def is_try(entry: Any) -> bool:
         handler = [instructions[o].opname for o in sorted(instructions) if entry.target <= o <= entry.target + 8]
-        if handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler:
-            offsets.update(range(entry.start, entry.end + 2))
-    return frozenset(offsets)
+        return handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler
+
+    def is_in_try(entry: Any) -> bool:
+        # The table gives each instruction its innermost handler alone: what is around that one is the handler's own.
+        passed: set[int] = set()
+        while entry is not None and entry.target not in passed:
+            if is_try(entry):
+                return True
+            passed.add(entry.target)
+            entry = next((each for each in entries if each.start <= entry.target < each.end), None)
+        return False
+
+    return frozenset(o for entry in entries if is_in_try(entry) for o in range(entry.start, entry.end + 2))
 
 
 def text_node(recorder: Recorder, value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -14,8 +14,9 @@ from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
-from stillgraph.program.context import current_context
-from stillgraph.program.graphs import writes_in_place
+from stillgraph.program.conclusions import without_lasting_conclusions
+from stillgraph.program.context import current_context, restore
+from stillgraph.program.graphs import regions, writes_in_place
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -27,6 +28,7 @@ from stillgraph.program.guards import (
     Held,
     Item,
     LengthGuard,
+    ModeGuard,
     Slot,
     Source,
 )
@@ -41,11 +43,12 @@ from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, G
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.names import names_of
+from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.symbolic import under_transform
+from stillgraph.trace.symbolic import under_transform, without_dispatch_modes
 from stillgraph.trace.world import Reads, WorldGuards
 
 _MAX_ATTEMPTS = 64
@@ -70,6 +73,8 @@ class FrontEnd:
     skipped: Callable[[Any], bool]
 
 
+@without_lasting_conclusions()
+@without_dispatch_modes()
 def capture(
     function: Any,
     args: tuple[Any, ...],
@@ -137,11 +142,6 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.promote.add(restart.what)
 
 
-def _without_hooks_of_the_caller() -> Any:
-    """Around a capture: a caller's hooks on saved tensors, which a checkpoint has too, are not for fake tensors."""
-    return torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
-
-
 class _Attempt:
     """One run of the function on fake tensors."""
 
@@ -194,6 +194,7 @@ class _Attempt:
             raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
         self.finder.complete()
         context = current_context()
+        modes = mode_guard()  # before there are modes of the capture's own
         tables = ModuleTables(list(self.finder.everything()))
         if self.knowledge.watch_modules:
             self.journal.watch = tables
@@ -202,9 +203,15 @@ class _Attempt:
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
-            with self.session.active(), _without_hooks_of_the_caller():
-                with self.session.witness.watching():
-                    value = self._call(call, args, kwargs)
+            with self.session.active():
+                try:
+                    with self.session.witness.watching():
+                        value = self._call(call, args, kwargs)
+                except BaseException:
+                    self.session.give_locks_back()
+                    raise
+                finally:
+                    self.session.close_generators()
                 self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
@@ -221,9 +228,9 @@ class _Attempt:
                         raise refuse("SG305", "the function leaves a torch mode switched")
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
-                    return self._program(name, template, effects, graph)
+                    return self._program(name, template, effects, graph, self._relevant(modes, graph))
         finally:
-            torch.set_grad_enabled(context.grad)
+            restore(context)
             self.journal.rollback(0, self._outlives)
             tables.restore()
             self.session.symbolic.forget_real_tensors()
@@ -259,7 +266,9 @@ class _Attempt:
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
-        changed = tables.restore()
+        if self.session.left_some_alone:
+            tables.accept_containers()  # what such a function does to them is its own affair
+        changed = tables.restore(keep_added=True)
         if changed is None:
             return
         if makes_modules(changed.now):
@@ -362,15 +371,23 @@ class _Attempt:
         self.journal.note(ContentsPlace(target))
         target[source.key] = value
 
-    def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
+    def _relevant(self, modes: ModeGuard, graph: fx.GraphModule) -> ModeGuard:
+        """The guard on modes; on torch's switches only if the code asks for them or turns them."""
+        contexts = (node.meta.get("context") for region in regions(graph) for node in region.graph.nodes)
+        turned = any(c is not None and c.switches != modes.context.switches for c in contexts)
+        return replace(modes, switches_matter=turned or self.session.asked_for_switches)
+
+    def _program(
+        self, name: str | None, template: Template, effects: list[Any], graph: Any, modes: ModeGuard
+    ) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
         for node in self.inputs.nodes:
             if not node.users:
-                graph.graph.erase_node(_same_node(graph, node))
+                erase(_same_node(graph, node))
         graph.recompile()
         lists = self._lists_read([i for i, _ in used])
         guards: list[Guard] = [
-            mode_guard(),
+            modes,
             *self.inputs.guards,
             *self._world(),
             *size_guards(self.session, self.inputs),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import collections
 import dis
-import functools
 import itertools
 from types import CodeType, FunctionType
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     Guard,
@@ -35,7 +35,7 @@ def compares_objects(function: FunctionType) -> bool:
     return _compares_objects(function.__code__)
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def _compares_objects(code: CodeType) -> bool:
     instructions = list(dis.get_instructions(code))
     if any(_compares_objects(inner) for inner in code.co_consts if isinstance(inner, CodeType)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import functools
+import operator
 from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -16,23 +19,25 @@ from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
 from stillgraph.trace.symbolic import is_fake
 
+_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
 _NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
 
 
 @dataclass(frozen=True)
 class Change:
-    """An attribute that is not what it was: whose, which, and what it is now."""
+    """An attribute that is not what it was, or a container: whose, which, and what it is now."""
 
     owner: Any
     name: str
     now: Any
+    text: str = ""
 
     def __str__(self) -> str:
-        return f"{type(self.owner).__name__}.{self.name}"
+        return self.text or f"{type(self.owner).__name__}.{self.name}"
 
 
 class ModuleTables:
-    """The attributes of every module and plain object that a call reaches, as they were before the capture."""
+    """Every module, plain object and container that a call reaches, as it was before the capture."""
 
     def __init__(self, found: list[tuple[Any, Source]]) -> None:
         self._modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
@@ -40,11 +45,18 @@ class ModuleTables:
         self._objects = [value for value in objects if type(getattr(value, "__dict__", None)) is dict]
         self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
         self._now: dict[int, _State] | None = None
+        self._containers = [(v, copy.copy(v), source) for v, source in found if type(v) in _CONTAINERS]
 
-    def restore(self) -> Change | None:
-        """Put everything back; an attribute that had been changed, if one had.
+    def accept_containers(self) -> None:
+        """Let the containers stay as they are now."""
+        self._containers.clear()
 
-        What an object has computed and kept, as ``functools.cached_property`` does, may stay if it is not staged.
+    def restore(self, keep_added: bool = False) -> Change | None:
+        """Put everything back; something that had been changed, if anything had.
+
+        Args:
+            keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
+                it is not staged. It belongs to what is put back from then on.
         """
         changed = None
         for module in self._modules:
@@ -53,8 +65,16 @@ class ModuleTables:
             changed = self._before[id(module)].restore(ignored=ignored) or changed
         for value in self._objects:
             before = self._before[id(value)]
-            keep = {n: v for n, v in value.__dict__.items() if n not in before.attributes and not holds_staged(v)}
-            changed = before.restore(keep) or changed
+            if keep_added:
+                before.attributes.update(_added(value.__dict__, before.attributes))
+            found = before.restore()
+            changed = (None if _is_mode(value) else found) or changed
+        for value, contents, source in self._containers:
+            if keep_added and isinstance(value, dict):
+                contents.update(_added(value, contents))
+            if not _same(value, contents):
+                replace_contents(value, contents)
+                changed = changed or Change(value, "", value, f"the {type(value).__name__} {source}")
         return changed
 
     def changes(self) -> list[Write]:
@@ -68,12 +88,6 @@ class ModuleTables:
                 self._now[id(owner)] = _State(owner)
                 found += before.writes()
         return found
-
-
-def global_hooks() -> dict[str, dict[Any, Any]]:
-    """The tables of the hooks that torch runs for every module, by name."""
-    names = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks")
-    return {name: getattr(torch.nn.modules.module, name) for name in names}
 
 
 class _State:
@@ -144,9 +158,26 @@ def _find(tables: dict[str, Any], order: list[str], name: str) -> tuple[str | No
 
 def _same(now: Any, before: Any) -> bool:
     """Whether two tables have the same names, in the same order, for the same objects."""
-    if isinstance(before, set):
-        return bool(now == before)
-    return [*now] == [*before] and all(now[name] is value for name, value in before.items())
+    if isinstance(now, set):
+        return now.symmetric_difference(before) == set()
+    if isinstance(now, dict):
+        return [*now] == [*before] and all(now[name] is value for name, value in before.items())
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def _added(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
+
+
+def _is_mode(value: Any) -> bool:
+    """Whether an object is a context manager of torch's: between two uses it keeps nothing of interest."""
+    return hasattr(type(value), "__enter__") and type(value).__module__.startswith("torch.")
+
+
+def global_hooks() -> dict[str, dict[Any, Any]]:
+    """The tables of the hooks that torch runs for every module, by name."""
+    kinds = ("forward", "forward_pre", "backward", "backward_pre")
+    return {f"_global_{kind}_hooks": getattr(torch.nn.modules.module, f"_global_{kind}_hooks") for kind in kinds}
 
 
 def makes_modules(value: Any) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
 import torch
+
+from stillgraph.core.weak_cache import weakly_cached
 
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
@@ -41,7 +42,7 @@ class Names:
         )
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def names_of(code: CodeType) -> Names:
     """The names that a code object reads."""
     found: dict[str, set[str]] = {"variables": set(), "attributes": set(), "modules": set(), "asked": set()}
@@ -78,7 +79,7 @@ def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
             yield from _strings(constant)
 
 
-@functools.lru_cache(maxsize=4096)
+@weakly_cached
 def names_in_torch(kind: Any) -> frozenset[str]:
     """The attributes that the methods which torch gave a module's class mention, those of every module aside."""
     names: set[str] = set()

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
 from stillgraph.core.location import Location
-from stillgraph.program.context import current_context
+from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
@@ -38,9 +38,11 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
     Symbolic,
+    default_device,
     is_fake,
     known_false,
     known_true,
+    makes_tensors,
     without_traces_of_failing_kernels,
 )
 from stillgraph.trace.witness import Witness
@@ -92,6 +94,8 @@ class Recorder(TorchFunctionMode):
         self.hooked = HookedVariables()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
+        self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
+        self.device: torch.device | None = None  # the default device of the call, if one is set
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
         self.witness = Witness()
@@ -102,7 +106,10 @@ class Recorder(TorchFunctionMode):
         """Record what is called in the body."""
         token = _CURRENT.set(self)
         try:
-            with refusing_past_user_code(), self, without_traces_of_failing_kernels(), self._watching_optimizers():
+            self.device = default_device()
+            hooks = IdleHooks(None) if are_hooks_on() else contextlib.nullcontext()
+            quiet = without_traces_of_failing_kernels()
+            with refusing_past_user_code(), hooks, self, quiet, self._watching_optimizers():
                 yield
         finally:
             _CURRENT.reset(token)
@@ -203,6 +210,8 @@ class Recorder(TorchFunctionMode):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.device is not None and makes_tensors(func) and kwargs.get("device") is None:
+            kwargs = {**kwargs, "device": self.device}
         handler = special.HANDLERS.get(func)
         if handler is not None:
             return handler(self, func, args, kwargs)
@@ -309,6 +318,8 @@ class Recorder(TorchFunctionMode):
             return slice(self.to_node(value.start), self.to_node(value.stop), self.to_node(value.step))
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return self.region.node_of(special.number_of_symbol(self, value))
+        if isinstance(value, torch.Generator) and self.region.holds(value):
+            return self.region.node_of(value)
         if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
             return value
         return self.region.attribute("constant", value)

@@ -12,6 +12,7 @@ from torch import fx
 
 from stillgraph.core.location import Location
 from stillgraph.program.operations import EFFECTFUL
+from stillgraph.trace.symbolic import graph_module
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Region:
             if node is mark.last:
                 break
             if node.op != "placeholder":
-                self.graph.erase_node(node)
+                erase(node)
 
     def close(self, outputs: list[fx.Node | Any]) -> Region:
         """End the region with these outputs; it can be the child of another now."""
@@ -134,11 +135,17 @@ class Region:
             if isinstance(value, Region):
                 value = node.meta["val"] = value.module()
             setattr(holder, name, value)
-        return fx.GraphModule(holder, self.graph, class_name="Region")
+        return graph_module(holder, self.graph, "Region")
+
+
+def erase(node: fx.Node) -> None:
+    """Drop a node. Its graph goes on knowing its name, so what it leads to is let go here."""
+    node.graph.erase_node(node)
+    node.meta.clear()
 
 
 def drop_unused_bookkeeping(graph: fx.Graph) -> None:
     """Drop the nodes that the recorder made on its own account and nobody came to use."""
     for node in reversed(graph.nodes):
         if node.meta.get("bookkeeping") and not node.users and node.target not in EFFECTFUL:
-            graph.erase_node(node)
+            erase(node)

@@ -80,6 +80,8 @@ class Results:
             raise refuse("SG210", "the elements of a list are returned or stored as one value")
         if isinstance(value, StagedText):
             raise refuse("SG302", "a string with staged values is returned or stored")
+        if isinstance(value, torch.Generator) and self.session.root.holds(value):
+            return self._output(value)
         source = self.finder.find(value)
         if source is not None:
             self._given.add(id(value))

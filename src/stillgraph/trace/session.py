@@ -8,7 +8,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
 import torch
@@ -158,8 +158,10 @@ class Session(Recorder):
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
+        self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
+        self._taken_locks: list[Any] = []
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
         self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
         self._splitting = 0  # how many unjoined values are being used in the arms around
@@ -358,6 +360,25 @@ class Session(Recorder):
         """Remember where an iterator was made."""
         self._made[id(iterator)] = (iterator, self.region)
 
+    def note_lock(self, lock: Any, method: str) -> None:
+        """Told that a lock's method has been called: one that a capture took and that ends early is given back."""
+        if method in ("acquire", "__enter__"):
+            self._taken_locks.append(lock)
+        elif method in ("release", "__exit__") and lock in self._taken_locks:
+            self._taken_locks.remove(lock)
+
+    def give_locks_back(self) -> None:
+        """Release the locks that are still taken, the last one first."""
+        while self._taken_locks:
+            self._taken_locks.pop().release()
+
+    def close_generators(self) -> None:
+        """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
+        for iterator, _ in reversed(list(self._made.values())):
+            if isinstance(iterator, GeneratorType):
+                with contextlib.suppress(Exception):
+                    iterator.close()
+
     def before_advancing(self, iterator: Any) -> None:
         """Refuse to advance, in an arm, an iterator from before it: the other arm would find it advanced.
 
@@ -434,7 +455,10 @@ class Session(Recorder):
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
         code = function.__code__
         file = code.co_filename
-        if self.is_rewritten(code) or is_ours(file) or self.skipped(function):
+        if self.is_rewritten(code) or is_ours(file):
+            return False
+        if self.skipped(function):
+            self.left_some_alone = True
             return False
         if code in self.knowledge.convert:
             return True

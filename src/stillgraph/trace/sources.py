@@ -6,6 +6,7 @@ import collections
 import functools
 import inspect
 import os
+import sys
 import weakref
 from collections.abc import Iterator
 from types import (
@@ -24,7 +25,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import Argument, Attribute, Called, Cell, Held, Item, Slot, Source
+from stillgraph.program.guards import Argument, Attribute, Called, Cell, Global, Held, Item, Slot, Source
 from stillgraph.trace.frames import is_standard_library, is_torch
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import (
@@ -132,10 +133,32 @@ class Finder:
         self._made[id(value)] = (value, source)
 
     def value_at(self, source: Source) -> Any:
-        """The object that was found at a source."""
+        """The object that is at a source: one that was found there, or that only an earlier capture came upon."""
         if isinstance(source, Held):
             return source.value
-        return next(value for value, found in reversed(self._found.values()) if found == source)
+        found = next((value for value, known in reversed(self._found.values()) if known == source), _NOTHING)
+        if found is _NOTHING:
+            found = self._read(source)
+            self._push(found, source)
+        return found
+
+    def _read(self, source: Source) -> Any:
+        match source:
+            case Attribute(base=base, name=name):
+                return getattr(self.value_at(base), name)
+            case Slot(base=base, table="__dict__", name=name):
+                return self.value_at(base).__dict__[name]
+            case Slot(base=base, table=table, name=name):
+                return self.value_at(base).__dict__[table][name]
+            case Item(base=base, key=key):
+                return self.value_at(base)[key]
+            case Global(module=module, name=name):
+                return sys.modules[module].__dict__[name]
+            case Cell(cell=cell):
+                return cell.cell_contents
+            case Called(base=base):
+                return self.value_at(base)()
+        raise KeyError(source)
 
     def cell_source(self, cell: Any) -> Source | None:
         """The source of a closure cell that was there before the capture."""
@@ -237,12 +260,14 @@ def slots(kind: type) -> list[str]:
 
 def _is_machinery(kind: type) -> bool:
     """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
-    module = str(kind.__module__)
-    if not module.startswith(("torch", "stillgraph", "logging")) or issubclass(kind, (torch.Tensor, torch.nn.Module)):
+    module = f"{kind.__module__}."
+    if not module.startswith(("torch.", "stillgraph.", "logging.")) or issubclass(kind, _STATE_OF_TORCH):
         return False
-    return not module.startswith(("torch.optim", "torch.utils.data", "torch.distributions", "stillgraph.demo"))
+    return not module.startswith(("torch.optim.", "torch.utils.data.", "torch.distributions.", "stillgraph.demo."))
 
 
+_STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
+_NOTHING = object()
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
 _Environ = type(os.environ)
 _STEPS: dict[type, tuple[str, ...]] = {

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -19,6 +20,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     GuardOnDataDependentSymNode,
@@ -27,16 +29,23 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
     statically_known_true,
 )
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext, _device_constructors
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = [
     "DATA_DEPENDENT",
     "FakeTensor",
     "Symbolic",
+    "default_device",
+    "graph_module",
     "is_fake",
     "is_hidden",
     "known_false",
     "known_true",
+    "makes_tensors",
     "under_transform",
+    "without_dispatch_modes",
     "without_traces_of_failing_kernels",
 ]
 
@@ -65,6 +74,13 @@ def without_traces_of_failing_kernels() -> Iterator[None]:
         _FAKE_LOGGER.removeFilter(reject)
 
 
+@contextlib.contextmanager
+def without_dispatch_modes() -> Iterator[None]:
+    """Keep the capture from the user's own dispatch modes: one that counts would count what is never computed."""
+    with _disable_current_modes():
+        yield
+
+
 def is_fake(value: Any) -> bool:
     """Whether ``value`` is a tensor without data."""
     return isinstance(value, FakeTensor)
@@ -90,6 +106,22 @@ def known_false(condition: torch.SymBool | bool) -> bool:
 def under_transform() -> bool:
     """Whether a transform of `torch.func` (``grad``, ``vmap``, …) is at work in this thread."""
     return bool(torch._C._are_functorch_transforms_active())
+
+
+def graph_module(holder: torch.nn.Module, graph: fx.Graph, class_name: str) -> fx.GraphModule:
+    """A graph as a module whose Python is written when it is first asked for: torch keeps that text forever."""
+    return _LazyGraphModule(holder, graph, class_name=class_name)
+
+
+def default_device() -> torch.device | None:
+    """The device that this thread makes tensors on unless told otherwise, if one is set."""
+    stack = _get_current_function_mode_stack()
+    return next((mode.device for mode in stack if isinstance(mode, DeviceContext)), None)
+
+
+def makes_tensors(function: Any) -> bool:
+    """Whether a torch function makes tensors on the default device."""
+    return function in _device_constructors()
 
 
 class Symbolic:

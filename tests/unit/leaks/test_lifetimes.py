@@ -1,0 +1,264 @@
+"""What a static function, a program or a capture held is freed with it."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from stillgraph.core.weak_cache import weakly_cached
+from stillgraph.trace.session import Session
+from tests.unit.leaks.objects import alive
+from tests.unit.leaks.test_steps import Net
+
+
+def sessions() -> set[int]:
+    """The captures that something still holds."""
+    gc.collect()
+    return {id(each) for each in gc.get_objects() if type(each) is Session}
+
+
+def references(*objects: Any) -> list[weakref.ref[Any]]:
+    return [weakref.ref(each) for each in objects]
+
+
+# ---- dropping a static function
+def test_a_module_its_programs_and_its_tensors() -> None:
+    model = sg.to_static(Net(), backend="eager")
+    model(torch.randn(5, 4))[0].sum().backward()
+    program = model.forward.programs[0]
+    held = references(model, model.forward.__func__, model.first.weight, program, program.graph)
+    assert alive(held) != []
+    del model, program
+    assert alive(held) == []
+
+
+@pytest.mark.slow
+def test_a_module_with_inductor() -> None:
+    model = sg.to_static(Net(), backend="inductor")
+    for _ in range(3):
+        model(torch.randn(5, 4))[0].sum().backward()
+    program = model.forward.programs[0]
+    held = references(model, model.forward.__func__, model.first.weight, program, program.graph)
+    del model, program
+    assert alive(held) == []
+
+
+def test_a_function_and_what_it_closes_over() -> None:
+    def call() -> list[weakref.ref[Any]]:
+        kept = torch.randn(10, requires_grad=True)
+
+        def function(x: Tensor) -> Tensor:
+            return x * kept.sum() if x.sum() > 0 else x
+
+        static = sg.to_static(function, backend="eager")
+        static(torch.ones(3)).sum().backward()
+        return references(kept, function, static, static.programs[0])
+
+    assert alive(call()) == []
+
+
+def test_after_explaining_exporting_and_rolling_back() -> None:
+    model = sg.to_static(Net(), backend="eager")
+    x = torch.randn(5, 4)
+    texts = str(model.forward.explain(x)), str(model.forward.get_program(x))
+    program = sg.export(model, (x,))
+    held = references(model.forward.programs[0], program)
+    model.forward.rollback()
+    del program
+    assert alive(held) == []
+    held = references(model, model.first.weight)
+    del model
+    assert alive(held) == []
+    assert all(texts)
+
+
+def test_the_text_of_a_driver_goes_with_it() -> None:
+    def drivers() -> set[str]:
+        gc.collect()
+        return {name for name in linecache.cache if name.startswith("<stillgraph")}
+
+    before = drivers()
+    static = sg.to_static(lambda x: x * 2 if x.sum() > 0 else x, backend="eager")
+    static(torch.ones(3))
+    assert len(drivers() - before) == 1
+    del static
+    assert drivers() - before == set()
+
+
+# ---- what a program does not hold
+def test_arguments() -> None:
+    class Settings:
+        def __init__(self) -> None:
+            self.weight, self.factor = torch.randn(3), 2.0
+            self.function = lambda x: x * 2
+
+    def function(model: nn.Module, settings: Any, x: Tensor) -> Any:
+        y = settings.function(model(x)[0].sum() * x[0, 0]) * settings.factor
+        return y + settings.weight if y.sum() > 0 else y
+
+    static = sg.to_static(function, backend="eager")
+
+    def call() -> list[weakref.ref[Any]]:
+        model, settings, x = Net(), Settings(), torch.randn(5, 4)
+        static(model, settings, x)
+        return references(model, model.first.weight, settings, settings.weight, settings.function, x)
+
+    assert alive(call()) == []
+    assert static.cache_info().programs == 1
+
+
+def test_inputs_are_let_go_at_once() -> None:
+    static = sg.to_static(lambda x: x * 2 if x.sum() > 0 else x, backend="eager")
+    static(torch.ones(3))
+    x = torch.ones(3)
+    reference = weakref.ref(x)
+    static(x)
+    gc.disable()
+    try:
+        del x
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+class Unpicklable(Exception):
+    """An exception that cannot be copied by its arguments."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Unpicklable(3, "no")])
+def test_inputs_of_a_program_that_raises_are_let_go_at_once(error: Exception) -> None:
+    def function(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            raise error
+        return x
+
+    static = sg.to_static(function, backend="eager")
+    static(-torch.ones(3))
+    x = torch.ones(3)
+    reference = weakref.ref(x)
+    gc.collect()
+    gc.disable()
+    try:
+        found = None
+        try:
+            static(x)
+        except (ValueError, Unpicklable) as raised:
+            found = (raised is error, type(raised), str(raised), vars(raised))
+        assert found == (False, type(error), str(error), vars(error))
+        del x
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.filterwarnings("ignore:.*already has 2 programs")
+def test_a_program_dropped_from_a_full_cache() -> None:
+    static = sg.to_static(lambda x, text: x * len(text) if x.sum() > 0 else x, backend="eager", cache_size=2)
+    programs = []
+    for number in range(5):
+        static(torch.ones(3), str(number))
+        programs.append(weakref.ref(static.programs[0]))
+    assert len(alive(programs)) == 2
+
+
+def test_no_session_outlives_its_capture() -> None:
+    before = sessions()
+
+    def function(model: nn.Module, x: Tensor) -> Any:
+        return model(x)
+
+    static = sg.to_static(function, backend="eager")
+    static(Net(), torch.randn(5, 4))
+    assert sessions() <= before
+
+
+# ---- captures that fail
+def test_a_refused_capture_keeps_nothing() -> None:
+    before = sessions()
+
+    def make() -> list[weakref.ref[Any]]:
+        model = Net()
+
+        def function(x: Tensor) -> Tensor:
+            y = model(x)[0]
+            torch.set_grad_enabled(False)
+            return y
+
+        def call() -> list[weakref.ref[Any]]:
+            x = torch.randn(5, 4)
+            with pytest.raises(sg.CaptureError):
+                static(x)
+            return references(x)
+
+        static = sg.to_static(function, backend="eager")
+        assert alive(call()) == []
+        assert sessions() <= before
+        assert static.cache_info().programs == 0
+        return references(model, function, static)
+
+    assert alive(make()) == []
+
+
+def test_an_error_that_is_kept_does_not_keep_the_capture() -> None:
+    def function(x: Tensor) -> Tensor:
+        x = x * 2
+        raise ValueError("always")
+
+    static = sg.to_static(function, backend="eager")
+    with pytest.raises(ValueError, match="always") as caught:
+        static(torch.ones(3))
+    assert caught.value.__context__ is None
+    assert sessions() == set()
+
+
+# ---- what is remembered of code and classes
+def test_weakly_cached() -> None:
+    calls = []
+
+    class Key:
+        pass
+
+    @weakly_cached
+    def find_out(key: Key) -> int:
+        """Its own."""
+        calls.append(1)
+        return len(calls)
+
+    key = Key()
+    assert (find_out(key), find_out(key), find_out(Key())) == (1, 1, 2)
+    assert find_out.__doc__ == "Its own."
+    held = references(key)
+    del key
+    assert alive(held) == []
+
+
+def test_code_and_classes(tmp_path: Any) -> None:
+    file = tmp_path / "made.py"
+    file.write_text(
+        "import torch\n"
+        "class Made(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        try:\n"
+        "            return x * 2 if x.sum() > 0 else x\n"
+        "        except ZeroDivisionError:\n"
+        "            return x\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), namespace)
+    kind = namespace["Made"]
+    sg.to_static(kind(), backend="eager")(torch.ones(3))
+    held = references(kind, kind.forward.__code__)
+    namespace.clear()
+    del kind
+    assert alive(held) == []
