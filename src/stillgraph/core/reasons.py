@@ -157,6 +157,12 @@ _ALL = (
         "The capture raises an error that eager PyTorch does not raise for the same call.",
         "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
     ),
+    Reason(
+        "SG308",
+        "left to torch.distributed",
+        "A call exchanges data with other processes in a way that cannot be a step of the program.",
+        "Make the module static first and wrap it then, so that this call stays outside the static function.",
+    ),
     # ---- SG4xx: deploy
     Reason(
         "SG401",

@@ -29,6 +29,7 @@ from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
+from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook, refuse_method
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
@@ -158,7 +159,7 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
 def _meaning(function: Any) -> Callable[..., Any] | None:
     original = _unwrapped_seed(function)
     try:
-        return MEANINGS.get(original) or OTHERS.get(original)
+        return MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
     except TypeError:  # not hashable
         return None
 
@@ -251,6 +252,9 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     function, receiver = method.__func__, method.__self__
     if function in (torch.nn.Module.train, torch.nn.Module.eval):
         return OTHERS[function](receiver, *args, **kwargs)
+    if function in WRAPPERS:
+        return WRAPPERS[function](receiver, *args, **kwargs)
+    refuse_method(function)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())
@@ -357,16 +361,16 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)
     forward = module.forward
-    hooked = module._forward_hooks or module._forward_pre_hooks
-    if _is_torch_function(forward) and not hooked and not isinstance(module, _TORCH_CONTAINERS):
+    plain = not (module._forward_hooks or module._forward_pre_hooks or getattr(forward, "__func__", None) in WRAPPERS)
+    if _is_torch_function(forward) and plain and not isinstance(module, _TORCH_CONTAINERS):
         return module(*args, **kwargs)
     if _has_backward_hooks(module):
         return module(*args, **kwargs)
-    args, kwargs = _pre_hooks(module, args, kwargs)
-    result = (
-        call(forward, *args, **kwargs) if not isinstance(module, torch.nn.Sequential) else _sequential(module, *args)
-    )
-    return _post_hooks(module, args, kwargs, result)
+    with contextlib.ExitStack() as leaving:
+        args, kwargs = _pre_hooks(module, args, kwargs, leaving)
+        sequential = isinstance(module, torch.nn.Sequential)
+        result = _sequential(module, *args) if sequential else call(forward, *args, **kwargs)
+        return _post_hooks(module, args, kwargs, result)
 
 
 _TORCH_CONTAINERS = (torch.nn.Sequential,)
@@ -396,8 +400,14 @@ def _has_backward_hooks(module: torch.nn.Module) -> bool:
     )
 
 
-def _pre_hooks(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def _pre_hooks(
+    module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
+) -> tuple[Any, Any]:
     for key, hook in list(module._forward_pre_hooks.items()):
+        if is_sharding(hook):
+            args, kwargs = gather(key, module, args, kwargs, leaving)
+            continue
+        refuse_hook(hook)
         if key in module._forward_pre_hooks_with_kwargs:
             args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
         else:
@@ -413,6 +423,10 @@ def _unless_none(changed: Any, otherwise: Any) -> Any:
 
 def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
     for key, hook in list(module._forward_hooks.items()):
+        if is_sharding(hook):
+            result = free(key, module, result)
+            continue
+        refuse_hook(hook)
         with_kwargs = key in module._forward_hooks_with_kwargs
         changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
         result = _unless_none(changed, result)

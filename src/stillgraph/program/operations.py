@@ -196,6 +196,11 @@ def invoke(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def outside(step: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Let Python do, with tensors of the program's, what no graph can express: a step of `program.distributed`'s."""
+    return tuple(step(*values))
+
+
 def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
     """Where ``sorted`` takes its elements from: the index of the first in order, of the second, and so on."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
@@ -292,4 +297,4 @@ def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
     raise _leaving(error, left)
 
 
-EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse})
+EFFECTFUL = frozenset({print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, outside})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -15,7 +15,7 @@ from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, Global, Source
+from stillgraph.program.guards import Attribute, Global, Guard, IdentityGuard, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
 from stillgraph.trace.arms import emit_raise, raised_by_user
@@ -275,6 +275,7 @@ class _Attempt:
             *self.inputs.guards,
             *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
             *size_guards(self.session, self.inputs),
+            *self._wrapper_guards(),
         ]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
@@ -287,6 +288,13 @@ class _Attempt:
             tuple(self.session.failures),
             tuple(self.session.splits),
         )
+
+    def _wrapper_guards(self) -> Iterator[Guard]:
+        """That the modules are the same whose wrappers take part in the program."""
+        for module in self.session.wrapped.values():
+            source = self.finder.find(module)
+            if source is not None:
+                yield IdentityGuard(source, module)
 
 
 def _same_node(graph: Any, node: Any) -> Any:

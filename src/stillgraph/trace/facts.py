@@ -41,6 +41,7 @@ from stillgraph.trace.sources import Finder
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+_LEFT_TO_THE_RUN = ("torch.nn.parallel.", "torch.distributed.")  # wrappers, whose own state no capture reads
 _LONGEST = 4096  # of the containers whose contents are guarded one by one
 
 
@@ -66,7 +67,7 @@ def _names_in(kind: Any) -> frozenset[str]:
     """Every name that the methods of a module's class mention."""
     names: set[str] = set()
     for base in kind.__mro__:
-        if base is torch.nn.Module or base is object:
+        if base is torch.nn.Module or base is object or base.__module__.startswith(_LEFT_TO_THE_RUN):
             continue
         for member in vars(base).values():
             function = getattr(member, "__func__", member)

@@ -127,6 +127,8 @@ class Session(Recorder):
         self.knowledge = knowledge
         self.options = options
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
+        self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
+        self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.advances = 0  # how often an iterator was advanced that cannot be put back

@@ -17,6 +17,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
@@ -476,4 +477,5 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.from_numpy: _tensor,
     torch.asarray: _tensor,
     torch._C._set_grad_enabled: _run_only,
+    **COLLECTIVES,
 }
