@@ -1,4 +1,4 @@
-"""Collectives of torch.distributed's in a capture: steps of the program, so that only the run talks to other processes."""
+"""Collectives of torch.distributed's in a capture: steps of the program, for only the run talks to other processes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.program import Split
@@ -42,6 +42,7 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
+from stillgraph.trace.symbolic import DATA_DEPENDENT
 from stillgraph.trace.unjoined import Unjoined, is_lost
 
 
@@ -151,6 +152,10 @@ class Session(Recorder):
         try:
             return super().record(func, args, kwargs)
         except TypeError:
+            return self._record_both(func, args, kwargs, flags[0])
+        except (CaptureError, Refusal) as error:
+            if not isinstance(error.__cause__, DATA_DEPENDENT):
+                raise
             return self._record_both(func, args, kwargs, flags[0])
 
     def _refuse_mixed(self, leaves: list[Any]) -> None:
