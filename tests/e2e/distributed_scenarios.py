@@ -539,10 +539,14 @@ def sharded_tied_weights() -> tuple[Outcome, Outcome]:
 
 @scenario
 def sharded_in_mixed_precision() -> tuple[Outcome, Outcome]:
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, output_dtype=torch.float32)
+    inside = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    whole = MixedPrecisionPolicy(torch.bfloat16, torch.float32, output_dtype=torch.float32)
 
     def build() -> Any:
-        return sharded(made(OneHead, torch.float32), mp_policy=policy)
+        model: Any = made(OneHead, torch.float32)
+        for block in model.blocks:
+            fully_shard(block, mp_policy=inside)
+        return fully_shard(model, mp_policy=whole)
 
     def call(model: Any) -> Callable[[Tensor], Any]:
         return lambda x: model(x.float())
@@ -572,8 +576,10 @@ def sharded_with_checkpointed_blocks() -> tuple[Outcome, Outcome]:
                 x = checkpoint(block, x, use_reentrant=False)
             return self.heads[0](x) + self.heads[1](x.sin()), 0
 
-    model = static(made(Checkpointed))
-    return train(sharded(model, parts=False)), train_alone(made(Checkpointed))
+    model: Any = made(Checkpointed)
+    for block in model.blocks:
+        static(block)
+    return train(sharded(model)), train_alone(made(Checkpointed))
 
 
 # ---- the process

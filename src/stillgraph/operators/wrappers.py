@@ -29,7 +29,7 @@ Call = Callable[..., Any]
 def _fresh(capture: Session, value: Any, dtype: torch.dtype | None = None) -> Any:
     """Another tensor like ``value``."""
     fake = capture.to_fake(value)
-    with torch._C.DisableTorchFunction(), capture.symbolic.fake_mode, torch.enable_grad():
+    with capture.symbolic.fake_mode, torch.enable_grad():
         made = torch.empty_strided(fake.shape, fake.stride(), dtype=dtype or fake.dtype, device=fake.device)
         made = made.requires_grad_().view_as(made) if fake.requires_grad else made
     for name in ("stillgraph_grad_differs", "stillgraph_may_be_number", "stillgraph_optional"):
@@ -76,8 +76,9 @@ def _through(
         The value with what became of its tensors, and ``more``.
     """
     tensors = list({id(tensor): tensor for tensor in _tensors(value)}.values())
-    changed = [change(tensor) for tensor in tensors]
-    results = [_fresh(capture, old) if new is old else new for old, new in zip(tensors, changed, strict=True)]
+    with torch._C.DisableTorchFunction():  # what is asked of the tensors here is no part of the program
+        changed = [change(tensor) for tensor in tensors]
+        results = [_fresh(capture, old) if new is old else new for old, new in zip(tensors, changed, strict=True)]
     bound = emit_step(capture, step, tensors, (*results, *more))
     by = {id(old): new for old, new in zip(tensors, changed, strict=True)}
     return _replaced(value, by), bound[len(tensors) :]

@@ -112,8 +112,9 @@ def _compilable(node: fx.Node) -> bool:
 
 
 def _from_control(node: fx.Node) -> bool:
+    """Whether a node takes one out of several results of what no backend compiles."""
     source = node.args[0] if node.args else None
-    return isinstance(source, fx.Node) and source.target in _CONTROL
+    return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
 
 
 def _all_tensors(value: Any) -> bool:
