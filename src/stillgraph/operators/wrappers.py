@@ -20,6 +20,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
 from stillgraph.trace.collectives import COLLECTIVES, emit_step, refuse_distributed
 from stillgraph.trace.containers import split
+from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.session import Session, session
 
 Call = Callable[..., Any]
@@ -43,6 +44,8 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
         return
+    if isinstance(value, (Spread, StagedList)):
+        refuse_distributed("a list of unknown length goes into or out of a module that torch.distributed wraps")
     parts = split(value)
     for child in () if parts is None else parts.children:
         yield from _tensors(child)
@@ -97,7 +100,7 @@ def _parallel(module: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any
     copies = module.find_unused_parameters or module.static_graph
 
     def change(tensor: Any) -> Any:
-        return _fresh(capture, tensor) if copies and capture.to_fake(tensor).requires_grad else tensor
+        return _fresh(capture, tensor) if copies and capture.to_fake(tensor).grad_fn is not None else tensor
 
     return _through(capture, LeaveParallel(reference, quiet), result, change)[0]
 
