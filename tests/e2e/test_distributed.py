@@ -9,10 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-
-if not torch.distributed.is_available():
-    pytest.skip("this build of torch has no torch.distributed", allow_module_level=True)
 
 from tests.e2e.distributed_scenarios import SCENARIOS
 

@@ -29,7 +29,7 @@ from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents
-from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook, refuse_method
+from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
@@ -172,6 +172,7 @@ def _unwrapped_seed(function: Any) -> Any:
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function, rewritten if it may meet a staged value."""
+    refuse_unseen(function)
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -254,7 +255,6 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return OTHERS[function](receiver, *args, **kwargs)
     if function in WRAPPERS:
         return WRAPPERS[function](receiver, *args, **kwargs)
-    refuse_method(function)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())

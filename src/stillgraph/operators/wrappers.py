@@ -137,9 +137,9 @@ def refuse_hook(hook: Any) -> None:
         refuse_distributed(f"a module has a hook of {module}")
 
 
-def refuse_method(function: Any) -> None:
-    """Refuse a method of a sharded module that changes how it goes on."""
-    if is_sharding(function):
+def refuse_unseen(function: Any) -> None:
+    """Refuse a function that talks to other processes, or changes how a sharded module does, out of our sight."""
+    if is_sharding(function) or function.__module__ == "torch.distributed.nn.functional":
         refuse_distributed(f"{function.__qualname__} is called")
 
 
@@ -171,10 +171,12 @@ def gather(
         watched = fake.requires_grad and torch.is_grad_enabled()  # the wrapper is told when its gradient is there
         return _fresh(capture, tensor, dtype) if watched or dtype != fake.dtype else tensor
 
-    whole = tuple(_whole(capture, parameter, group) for parameter, group in sharded)
+    with torch._C.DisableTorchFunction():
+        whole = tuple(_whole(capture, parameter, group) for parameter, group in sharded)
     (args, kwargs), gathered = _through(capture, step, (args, kwargs), change, whole)
     for places, tensor in zip(homes, gathered, strict=True):
         for owner, name in places:
+            capture.sharded[id(owner._parameters[name])] = f"{type(owner).__name__}.{name}"
             leaving.callback(owner._parameters.__setitem__, name, owner._parameters[name])
             owner._parameters[name] = tensor
     return args, kwargs

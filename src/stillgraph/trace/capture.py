@@ -290,7 +290,14 @@ class _Attempt:
         )
 
     def _wrapper_guards(self) -> Iterator[Guard]:
-        """That the modules are the same whose wrappers take part in the program."""
+        """That the modules are the same whose wrappers take part in the program.
+
+        Raises:
+            CaptureError: one of their parameters is read while it may be whole or not.
+        """
+        for tensor, name in self.session.sharded.items():
+            if tensor in self.session.fakes:
+                raise refuse("SG308", f"the sharded parameter {name} is read outside the call of its module")
         for module in self.session.wrapped.values():
             source = self.finder.find(module)
             if source is not None:
