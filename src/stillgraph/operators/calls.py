@@ -368,8 +368,10 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
         return module(*args, **kwargs)
     with contextlib.ExitStack() as leaving:
         args, kwargs = _pre_hooks(module, args, kwargs, leaving)
-        sequential = isinstance(module, torch.nn.Sequential)
-        result = _sequential(module, *args) if sequential else call(forward, *args, **kwargs)
+        if isinstance(module, torch.nn.Sequential):
+            result = _sequential(module, *args)
+        else:
+            result = call(forward, *args, **kwargs)
         return _post_hooks(module, args, kwargs, result)
 
 

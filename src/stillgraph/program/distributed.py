@@ -51,7 +51,7 @@ class Collective:
 class _Wrapped:
     """A step of a module that torch.distributed wraps."""
 
-    reference: weakref.ref[torch.nn.Module]
+    reference: weakref.ref[Any]
 
     @property
     def module(self) -> Any:
@@ -67,7 +67,7 @@ class _Parallel(_Wrapped):
     quiet: bool
 
     def _syncing(self) -> contextlib.AbstractContextManager[None]:
-        return self.module.no_sync() if self.quiet else contextlib.nullcontext()  # type: ignore[no-any-return]
+        return self.module.no_sync() if self.quiet else contextlib.nullcontext()
 
 
 class EnterParallel(_Parallel):
