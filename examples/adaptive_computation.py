@@ -31,7 +31,7 @@ class AdaptiveRNN(nn.Module):
         mean = torch.zeros_like(state)
         looks = 0
         while looks < self.most and (halted < 1 - self.epsilon).any():
-            first = torch.full((x.shape[0], 1), float(looks == 0))
+            first = torch.ones(x.shape[0], 1) if looks == 0 else torch.zeros(x.shape[0], 1)
             state = self.cell(torch.cat([x, first], dim=1), state)
             probability = torch.sigmoid(self.halt(state)).squeeze(1)
             running = halted < 1 - self.epsilon
