@@ -28,14 +28,14 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # to run as a script, beside ``python -m bench.training``
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a script, beside ``python -m bench.training``
 
 import stillgraph as sg
 from bench._timing import interleave, machine, median, median_ratio, write_json
 from examples.adaptive_computation import AdaptiveRNN
 from examples.mixture_of_experts import Model as MixtureOfExperts
 
+ROOT = Path(__file__).resolve().parents[1]
 Batch = tuple[Any, ...]
 Step = Callable[[int], float]
 
