@@ -27,11 +27,14 @@ Call = Callable[..., Any]
 
 
 # ---- what passes through a step
-def _fresh(capture: Session, value: Any, dtype: torch.dtype | None = None) -> Any:
-    """Another tensor like ``value``."""
+def _fresh(
+    capture: Session, value: Any, dtype: torch.dtype | None = None, device: torch.device | None = None
+) -> Any:
+    """Another tensor like ``value``, but for what is given."""
     fake = capture.to_fake(value)
+    dtype, device = dtype or fake.dtype, device or fake.device
     with capture.symbolic.fake_mode, torch.enable_grad():
-        made = torch.empty_strided(fake.shape, fake.stride(), dtype=dtype or fake.dtype, device=fake.device)
+        made = torch.empty_strided(fake.shape, fake.stride(), dtype=dtype, device=device)
         made = made.requires_grad_().view_as(made) if fake.requires_grad else made
     for name in ("stillgraph_grad_differs", "stillgraph_may_be_number", "stillgraph_optional"):
         if hasattr(value, name):
@@ -91,11 +94,17 @@ def _through(
 def _parallel(module: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
     """``DistributedDataParallel.forward``."""
     capture = _capture()
-    if module.device_ids or module.mixed_precision is not None or module._delay_all_reduce_all_params:
-        refuse_distributed("a DistributedDataParallel with device_ids, mixed_precision or delayed parameters is called")
+    if module.mixed_precision is not None or module._delay_all_reduce_all_params:
+        refuse_distributed("a DistributedDataParallel with mixed_precision or delayed parameters is called")
     capture.wrapped[id(module)] = module
     reference, quiet = weakref.ref(module), id(module) in capture.without_sync
-    _through(capture, EnterParallel(reference, quiet), (args, kwargs), lambda tensor: tensor)
+    device = torch.device(module.device_type, module.device_ids[0]) if module.device_ids else None
+
+    def move(tensor: Any) -> Any:
+        fake = capture.to_fake(tensor)
+        return tensor if device in (None, fake.device) else _fresh(capture, tensor, device=device)
+
+    (args, kwargs), _ = _through(capture, EnterParallel(reference, quiet), (args, kwargs), move)
     result = _call(module.module, *args, **kwargs)
     copies = module.find_unused_parameters or module.static_graph
 
@@ -160,26 +169,43 @@ def gather(
     capture = _capture()
     capture.wrapped[id(module)] = module
     state = module._get_fsdp_state()
-    sharded = [(parameter, group) for group in state._fsdp_param_groups for parameter in group.fsdp_params]
+    sharded = [(parameter, group) for group in _groups(state) for parameter in group.fsdp_params]
     homes = [_homes(parameter) for parameter, _ in sharded]
     step = EnterSharded(weakref.ref(module), key, tuple((weakref.ref(own[0][0]), own[0][1]) for own in homes))
     cast = state._mp_policy.param_dtype if state._mp_policy.cast_forward_inputs else None
+    moves = state._device.type != "cpu" and not capture.sharding  # the outermost module's inputs, to an accelerator
 
     def change(tensor: Any) -> Any:
         fake = capture.to_fake(tensor)
         dtype = cast if cast is not None and fake.dtype.is_floating_point else fake.dtype
+        device = state._device if moves else fake.device
         watched = fake.requires_grad and torch.is_grad_enabled()  # the wrapper is told when its gradient is there
-        return _fresh(capture, tensor, dtype) if watched or dtype != fake.dtype else tensor
+        same = not watched and dtype == fake.dtype and device == fake.device
+        return tensor if same else _fresh(capture, tensor, dtype, device)
 
     with torch._C.DisableTorchFunction():
         whole = tuple(_whole(capture, parameter, group) for parameter, group in sharded)
     (args, kwargs), gathered = _through(capture, step, (args, kwargs), change, whole)
+    capture.sharding += 1
+    leaving.callback(_left, capture)
     for places, tensor in zip(homes, gathered, strict=True):
         for owner, name in places:
             capture.sharded[id(owner._parameters[name])] = f"{type(owner).__name__}.{name}"
             leaving.callback(owner._parameters.__setitem__, name, owner._parameters[name])
             owner._parameters[name] = tensor
     return args, kwargs
+
+
+def _left(capture: Session) -> None:
+    capture.sharding -= 1
+
+
+def _groups(state: Any) -> list[Any]:
+    """The groups of parameters that a sharded module gathers; there was one at most before torch 2.13."""
+    groups = getattr(state, "_fsdp_param_groups", None)
+    if groups is None:
+        return [] if state._fsdp_param_group is None else [state._fsdp_param_group]
+    return list(groups)
 
 
 def _homes(parameter: Any) -> list[tuple[Any, str]]:
@@ -190,11 +216,11 @@ def _homes(parameter: Any) -> list[tuple[Any, str]]:
 
 def _whole(capture: Session, parameter: Any, group: Any) -> Any:
     """What stands for a sharded parameter while it is gathered."""
-    if parameter._unsharded_dtensor_spec is not None:
+    if parameter.is_dtensor:
         refuse_distributed("sharded parameters are spread over processes in another way besides")
     own = parameter.sharded_param
     dtype = group.mp_policy.param_dtype or own.dtype
-    made = capture.symbolic.empty(tuple(parameter._orig_size), dtype, own.device, own.requires_grad)
+    made = capture.symbolic.empty(tuple(parameter._orig_size), dtype, group.device, own.requires_grad)
     made._is_param = True  # what isinstance(_, torch.nn.Parameter) looks at
     return made
 

@@ -130,6 +130,7 @@ class Session(Recorder):
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
         self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called
+        self.sharding = 0  # how many sharded modules' calls we are in
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
