@@ -17,7 +17,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
-from stillgraph.operators.calls import call
+from stillgraph.operators.calls import call, has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import InputSpec
@@ -43,7 +43,7 @@ def _plain_callee(value: Any) -> bool:
     """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
     if isinstance(value, FunctionType):
         return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
-    return isinstance(value, BuiltinFunctionType) and value is not torch.from_numpy and _is_torch_builtin(value)
+    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
 
 
 def _is_torch_builtin(value: Any) -> bool:
@@ -336,14 +336,25 @@ def export(
     Raises:
         CaptureError: the call cannot become one program.
     """
-    _check_spec(input_spec)
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    return _export(target, arguments, kwargs or {}, input_spec, name, Options())
+
+
+def _export(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    input_spec: Specs | None,
+    name: str | None,
+    options: Options,
+) -> Program:
+    _check_spec(input_spec)
     if isinstance(target, torch.nn.Module):
         name = name or type(target).__name__
         if not (target._forward_hooks or target._forward_pre_hooks):
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
-    return capture_call(target, arguments, kwargs or {}, spec, Options(), name)
+    return capture_call(target, args, kwargs, spec, options, name)
 
 
 def save(
@@ -379,7 +390,7 @@ def save(
         program = target
     else:
         with torch.no_grad():
-            program = export(target, arguments, kwargs, input_spec=input_spec)
+            program = _export(target, arguments, kwargs or {}, input_spec, None, Options(lists_grow=False))
         arguments = (*_receiver(target), *arguments)
     called = target.forward if isinstance(target, torch.nn.Module) else target
     function = None if isinstance(target, (Program, TracedFunction)) else called

@@ -55,6 +55,10 @@ class ExportError(CaptureError):
     """A program runs, but the requested format cannot express it."""
 
 
+class InitialisingCall(CaptureError):
+    """The call makes modules or parameters that are there from then on: the next one can be captured."""
+
+
 class Refusal(BaseException):
     """A `CaptureError` on its way through code of the user's, whose ``except Exception`` is not meant for it."""
 
@@ -105,8 +109,10 @@ def refuse(code: str, message: str, *, location: Location | None = None, hint: s
     return Refusal(error) if _IN_USER_CODE.get() else error
 
 
+_KINDS: dict[str, type[CaptureError]] = {"SG308": InitialisingCall}
+
+
 def refusal(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:
     """The error of `refuse`."""
     reason = REASONS[code]
-    kind = ExportError if code.startswith("SG4") else CaptureError
-    return kind(reason, message, location, hint)
+    return _KINDS.get(code, ExportError if code.startswith("SG4") else CaptureError)(reason, message, location, hint)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal
+from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal, SetSlot
 from stillgraph.program.guards import Argument, Attribute, Global, IdentityGuard, Item, Slot, Source, TensorGuard
 from stillgraph.program.program import Input, Program
 from stillgraph.runtime.function_writer import read_source
@@ -93,7 +93,7 @@ def place_key(source: Source) -> Any:
 
 def written_place(effect: Effect) -> Source | None:
     """The place that an effect gives a new value, if it is one."""
-    if isinstance(effect, SetAttribute):
+    if isinstance(effect, (SetAttribute, SetSlot)):
         return Attribute(effect.target, effect.name)
     if isinstance(effect, SetCell):
         return effect.target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import contextlib
+import contextvars
 import dis
 import functools
 import inspect
@@ -21,15 +22,14 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
-from stillgraph.operators.booleans import is_none
-from stillgraph.operators.branches import if_exp
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
-from stillgraph.operators.stores import CONTAINERS, note_contents
-from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook, refuse_unseen
+from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch
@@ -156,6 +156,11 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
     return call(function, *(new if value is old else value for value in args), **swapped)
 
 
+def has_meaning(function: Any) -> bool:
+    """Whether a callable of Python's or torch's is more than called."""
+    return _meaning(function) is not None
+
+
 def _meaning(function: Any) -> Callable[..., Any] | None:
     original = _unwrapped_seed(function)
     try:
@@ -190,6 +195,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
+    elif any(lists.is_spread(argument) for argument in args) and not capture.is_rewritten(function.__code__):
+        capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     note_outer_variables(capture, function)
@@ -251,6 +258,10 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if function is torch.nn.Module.__setattr__:
+        return set_past_class(function, receiver, *args, **kwargs)
+    if function is torch.nn.Sequential.forward:
+        return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval):
         return OTHERS[function](receiver, *args, **kwargs)
     if function in WRAPPERS:
@@ -265,6 +276,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:
         return _call_module(capture, receiver, args, kwargs)
     if isinstance(function, FunctionType):
+        if isinstance(receiver, torch.nn.Module):
+            follow_parametrizations(capture, receiver)
         _refuse_hidden_state(method)
         return call_function(capture, function, (receiver, *args), kwargs)
     return call(function, receiver, *args, **kwargs)
@@ -274,6 +287,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     receiver = method.__self__
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+    if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
+        return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
@@ -283,10 +298,15 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None
-    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
-        note_contents(receiver)
     capture = session()
     assert capture is not None
+    if type(receiver) is list and method.__name__ == "append":
+        capture.list_grows(receiver, *args)
+    if isinstance(receiver, dict) and method.__name__ == "update":
+        for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
+            promote_item(capture, receiver, key, value)
+    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
+        note_contents(receiver)
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
     if looked_through and any(map(holds_unknown, (receiver, *args))):
         raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
@@ -308,7 +328,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             _refuse_spread(method, args)
         note_all(args)
         _refuse_hidden_state(method)
-    return method(*args, **kwargs)
+    result = method(*args, **kwargs)
+    if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
+        capture.reads.settings.append((method, args, result))
+    return result
 
 
 def _decided_in_the_run(name: str, argument: Any) -> bool:
@@ -337,11 +360,15 @@ def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
 
 
 def note_all(args: tuple[Any, ...]) -> None:
-    """To be called before code that is not rewritten gets containers which it might change in place."""
+    """To be called before code that is not rewritten gets containers which it might change, and objects it may read."""
+    capture = session()
     for argument in args:
         note_contents(argument)
+        if capture is not None and not isinstance(argument, _NOT_LOOKED_INTO):
+            capture.reads.whole[id(argument)] = argument
 
 
+_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, type, str, int, float, bool, type(None))
 _STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array)
 
 
@@ -360,79 +387,7 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
     if type(module).__call__ is not torch.nn.Module.__call__:
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)
-    forward = module.forward
-    plain = not (module._forward_hooks or module._forward_pre_hooks or getattr(forward, "__func__", None) in WRAPPERS)
-    if _is_torch_function(forward) and plain and not isinstance(module, _TORCH_CONTAINERS):
-        return module(*args, **kwargs)
-    if _has_backward_hooks(module):
-        return module(*args, **kwargs)
-    with contextlib.ExitStack() as leaving:
-        args, kwargs = _pre_hooks(module, args, kwargs, leaving)
-        if isinstance(module, torch.nn.Sequential):
-            result = _sequential(module, *args)
-        else:
-            result = call(forward, *args, **kwargs)
-        return _post_hooks(module, args, kwargs, result)
-
-
-_TORCH_CONTAINERS = (torch.nn.Sequential,)
-
-
-def _sequential(module: torch.nn.Sequential, value: Any) -> Any:
-    for inner in module:
-        value = call(inner, value)
-    return value
-
-
-def _is_torch_function(function: Any) -> bool:
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return code is not None and is_torch(code.co_filename)
-
-
-def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    from torch.nn.modules import module as internals
-
-    return bool(
-        module._backward_hooks
-        or module._backward_pre_hooks
-        or internals._global_backward_hooks
-        or internals._global_backward_pre_hooks
-        or internals._global_forward_hooks
-        or internals._global_forward_pre_hooks
-    )
-
-
-def _pre_hooks(
-    module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
-) -> tuple[Any, Any]:
-    for key, hook in list(module._forward_pre_hooks.items()):
-        if is_sharding(hook):
-            args, kwargs = gather(key, module, args, kwargs, leaving)
-            continue
-        refuse_hook(hook)
-        if key in module._forward_pre_hooks_with_kwargs:
-            args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
-        else:
-            changed = _unless_none(call(hook, module, args), args)
-            args = changed if isinstance(changed, tuple) else (changed,)
-    return args, kwargs
-
-
-def _unless_none(changed: Any, otherwise: Any) -> Any:
-    """What a hook returned, or what there was before if it returned None, be that known now or only in the run."""
-    return if_exp(is_none(changed), lambda: otherwise, lambda: changed)
-
-
-def _post_hooks(module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
-    for key, hook in list(module._forward_hooks.items()):
-        if is_sharding(hook):
-            result = free(key, module, result)
-            continue
-        refuse_hook(hook)
-        with_kwargs = key in module._forward_hooks_with_kwargs
-        changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
-        result = _unless_none(changed, result)
-    return result
+    return call_module(capture, call, module, args, kwargs)
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,11 +19,10 @@ from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import attr, del_attr, refuse_ambiguous, set_attr
+from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
 from stillgraph.program.operations import invoke
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import AttributePlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
 from stillgraph.trace.symbolic import is_fake
@@ -34,7 +35,44 @@ def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _getattr(target: Any, name: str, *default: Any) -> Any:
+    _asked(target, name)
     return getattr(target, name, *default) if default else attr(target, name)
+
+
+def _hasattr(target: Any, name: str) -> bool:
+    _asked(target, name)
+    return hasattr(target, name)
+
+
+def _asked(target: Any, name: str) -> None:
+    capture = session()
+    assert capture is not None
+    capture.reads.attributes.append((target, name))
+
+
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python's that gives all the attributes of an object."""
+
+    def asked(*args: Any) -> Any:
+        capture = session()
+        assert capture is not None
+        capture.reads.whole.update((id(target), target) for target in args)
+        return function(*args)
+
+    return asked
+
+
+def _setting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that reads what no object holds: what it gives is guarded."""
+
+    def read(*args: Any) -> Any:
+        capture = session()
+        assert capture is not None
+        value = function(*args)
+        capture.reads.settings.append((function, args, value))
+        return value
+
+    return read
 
 
 def _map(function: Any, *iterables: Any) -> Any:
@@ -69,15 +107,6 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
         return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
 
     return recorded
-
-
-def _object_setattr(target: Any, name: str, value: Any) -> None:
-    """``object.__setattr__``, which goes past a ``__setattr__`` of the class's."""
-    capture = session()
-    assert capture is not None
-    capture.journal.note(AttributePlace(target, name))
-    refuse_ambiguous(target, name)
-    object.__setattr__(target, name, value)
 
 
 def _id(value: Any) -> int:
@@ -134,6 +163,20 @@ def _seed(seed: Any) -> torch.Generator:
     return torch.default_generator
 
 
+_SETTINGS = (
+    os.getcwd,
+    sys.getrecursionlimit,
+    torch.are_deterministic_algorithms_enabled,
+    torch.cuda.is_available,
+    torch.get_deterministic_debug_mode,
+    torch.get_float32_matmul_precision,
+    torch.get_num_interop_threads,
+    torch.get_num_threads,
+    torch.is_anomaly_enabled,
+    torch.is_deterministic_algorithms_warn_only_enabled,
+    torch.is_warn_always_enabled,
+)
+
 OTHERS: dict[Any, Callable[..., Any]] = {
     torch.manual_seed: _seed,
     torch.nn.Parameter: _parameter,
@@ -151,9 +194,13 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     },
     **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
     setattr: set_attr,
-    object.__setattr__: _object_setattr,
+    object.__setattr__: functools.partial(set_past_class, object.__setattr__),
+    torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),
     delattr: del_attr,
     getattr: _getattr,
+    hasattr: _hasattr,
+    **{function: _whole(function) for function in (vars, dir)},
+    **{function: _setting(function) for function in _SETTINGS},
     map: _map,
     filter: _filter,
     functools.reduce: _reduce,

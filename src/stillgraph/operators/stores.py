@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -14,16 +15,18 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.picking import pick
-from stillgraph.program.guards import Source
+from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
-from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber, is_number
+from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.signals import Diverged, Restart
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
+from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
@@ -50,13 +53,37 @@ def set_attr(target: Any, name: str, value: Any) -> None:
             raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here())
         setattr(target, name, value)
         return
-    if isinstance(target, (type, ModuleType)):
-        raise refuse("SG305", f"the attribute {name} of a class or module is written", location=here())
+    if isinstance(target, ModuleType):
+        set_global(vars(target), name, value)
+        return
+    own: Any = inspect.getattr_static(type(target), "__setattr__", None)
+    if isinstance(own, FunctionType) and not is_torch(own.__code__.co_filename) and not is_generated(own):
+        from stillgraph.operators.calls import call
+
+        call(own, target, name, value)
+        return
+    store: Any = type(target).__setattr__
+    set_past_class(store, target, name, value)
+
+
+def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:
+    """``store(target, name, value)``, where that is Python's or torch's ``__setattr__`` and no user's."""
+    capture = session()
+    assert capture is not None
+    source = capture.finder.find_owner(target)
+    if isinstance(target, type) and source is None:
+        raise refuse("SG305", f"the attribute {name} of a class is written that the call made", location=here())
     refuse_ambiguous(target, name)
     place = AttributePlace(target, name)
-    _promote(capture, place, value)
+    if source is not None:
+        _promote_parts(capture, Attribute(source, name), place.get(), value)
     capture.journal.note(place)
-    setattr(target, name, value)
+    store(target, name, value)
+
+
+def is_generated(function: FunctionType) -> bool:
+    """Whether a function has no source, as those have not that ``dataclasses`` writes."""
+    return function.__code__.co_filename.startswith("<")
 
 
 def refuse_ambiguous(target: Any, name: str) -> None:
@@ -66,20 +93,34 @@ def refuse_ambiguous(target: Any, name: str) -> None:
         raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
 
 
-def _promote(capture: Session, place: AttributePlace, value: Any) -> None:
-    """A number that the call reads and writes becomes an input of the program instead of a guard."""
-    before = place.get()
-    if not is_number(before) or isinstance(before, StagedNumber) or not is_number(value):
+def _promote_parts(capture: Session, source: Source, before: Any, value: Any) -> None:
+    """A number that the call reads and writes is an input; so is one in a tuple or dataclass that is made anew."""
+    capture.number_is_written(source, before, value)
+    found = capture.finder.find(before) if type(before) is type(value) else None
+    old, new = (split(before), split(value)) if found is not None and before is not value else (None, None)
+    if found is None or old is None or new is None or old.context != new.context:
         return
-    source = capture.finder.find(place.target)
-    if source is not None:
-        _ask_to_promote(capture, (source, place.name))
+    for key, child, other in zip(_keys(old), old.children, new.children):
+        _promote_parts(capture, Attribute(found, key) if old.attributes else Item(found, key), child, other)
 
 
-def _ask_to_promote(capture: Session, what: tuple[Source, str]) -> None:
-    knowledge = capture.knowledge
-    if what not in knowledge.promote and what not in knowledge.keep:
-        raise Restart("promote", what)
+def _keys(parts: Parts) -> Iterable[Any]:
+    """By what a container's children are read: their attributes or keys, or their positions."""
+    return parts.context if parts.attributes or issubclass(parts.type, dict) else range(len(parts.children))
+
+
+def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
+    """To be called before ``target[key] = value``: see `Session.number_is_written`."""
+    if isinstance(key, (Staged, torch.Tensor, slice)) or is_fake(key) or lists.is_spread(target):
+        return
+    source = capture.finder.find(target)
+    if source is None:
+        return
+    try:
+        before = dict.get(target, key) if isinstance(target, dict) else target[key]
+    except (LookupError, TypeError):
+        return  # nothing is there yet, or Python says what is wrong
+    capture.number_is_written(Item(source, key), before, value)
 
 
 def del_attr(target: Any, name: str) -> None:
@@ -125,6 +166,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         _refuse_unknown(target)
         if not _set_unknown(target, key, value):
             capture = session()
+            if capture is not None and isinstance(target, (dict, list, collections.deque)):
+                promote_item(capture, target, key, value)
             if isinstance(target, dict) and capture is not None:
                 entries.put(capture, target, key, value)
             else:
@@ -273,10 +316,7 @@ def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
     capture = session()
     if capture is not None:
         place = GlobalPlace(namespace, name)
-        before = place.get()
-        if is_number(before) and not isinstance(before, StagedNumber) and is_number(value):
-            module = namespace.get("__name__", "")
-            _ask_to_promote(capture, (module, name))
+        capture.number_is_written(Global(namespace.get("__name__", ""), name), place.get(), value)
         capture.journal.note(place)
     namespace[name] = value
 

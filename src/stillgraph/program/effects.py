@@ -11,14 +11,29 @@ from stillgraph.program.outputs import Template
 
 @dataclass(frozen=True)
 class SetAttribute:
-    """``setattr(target, name, value)``."""
+    """``setattr(target, name, value)``; ``past`` the class's own ``__setattr__`` if that ran during capture."""
 
     target: Source
     name: str
     value: Template
+    past: bool = False
 
     def __str__(self) -> str:
         return f"{self.target}.{self.name} = {self.value}"
+
+
+@dataclass(frozen=True)
+class SetSlot:
+    """An entry made in a table of a module's, ``_buffers`` say, as ``register_buffer`` does."""
+
+    target: Source
+    table: str
+    name: str
+    value: Template
+    persistent: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.target}.{self.table}[{self.name!r}] = {self.value}"
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,17 @@ class SetContents:
 
     def __str__(self) -> str:
         return f"{self.target}[:] = {self.value}"
+
+
+@dataclass(frozen=True)
+class ExtendContents:
+    """``target.extend(value)``, for a list of which the call reads nothing."""
+
+    target: Source
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target} += {self.value}"
 
 
 @dataclass(frozen=True)
@@ -78,4 +104,4 @@ class SetGlobal:
         return f"{self.module}.{self.name} = {self.value}"
 
 
-Effect = SetAttribute | DeleteAttribute | SetContents | SetItem | SetCell | SetGlobal
+Effect = SetAttribute | SetSlot | DeleteAttribute | SetContents | ExtendContents | SetItem | SetCell | SetGlobal

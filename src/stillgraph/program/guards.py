@@ -7,6 +7,7 @@ frozen and know nothing of how they are checked: `runtime/guard_codegen.py` turn
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import torch
@@ -102,7 +103,17 @@ class Held:
         return id(self.value)
 
 
-Source = Argument | Attribute | Item | Slot | Global | Cell | Held
+@dataclass(frozen=True)
+class Called:
+    """``base()``: what a weak reference refers to."""
+
+    base: Source
+
+    def __str__(self) -> str:
+        return f"{self.base}()"
+
+
+Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called
 
 
 # ---- what must hold of it
@@ -169,6 +180,79 @@ class BytesGuard:
 
 
 @dataclass(frozen=True)
+class ContentsGuard:
+    """A container of numbers and texts equals a copy of it, types and order included."""
+
+    source: Source
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.source} holds what it held"
+
+
+@dataclass(frozen=True, eq=False)
+class MembersGuard:
+    """Names of a namespace stand for the very same objects: classes, functions, modules, descriptors.
+
+    ``source`` is the namespace: a dictionary, or the ``__dict__`` of a class.
+    """
+
+    source: Source
+    members: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return f"{self.source}: {', '.join(name for name, _ in self.members)} are the same"
+
+
+@dataclass(frozen=True)
+class MissingGuard:
+    """None of the names is a key of a namespace: what they stand for is found elsewhere, or nowhere."""
+
+    source: Source
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.source} lacks {', '.join(self.names)}"
+
+
+@dataclass(frozen=True)
+class NoAttributeGuard:
+    """``not hasattr(value, name)``."""
+
+    source: Source
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.source} has no attribute {self.name}"
+
+
+@dataclass(frozen=True)
+class FunctionGuard:
+    """A function runs the code it ran; ``defaults`` and ``kwdefaults`` say whether it has any."""
+
+    source: Source
+    code: CodeType
+    defaults: bool
+    kwdefaults: bool
+
+    def __str__(self) -> str:
+        return f"the code of {self.source} is the same"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingGuard:
+    """``function(*args)``, which reads a setting, gives what it gave."""
+
+    function: Any
+    args: tuple[Any, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"{name}({', '.join(map(repr, self.args))}) gives {self.value!r}"
+
+
+@dataclass(frozen=True)
 class LengthGuard:
     """``len(value) == length``, for sequences."""
 
@@ -177,6 +261,17 @@ class LengthGuard:
 
     def __str__(self) -> str:
         return f"len({self.source}) == {self.length}"
+
+
+@dataclass(frozen=True)
+class ElementsGuard:
+    """Every element of a list has just this type."""
+
+    source: Source
+    type: type
+
+    def __str__(self) -> str:
+        return f"{self.source} holds only {self.type.__qualname__}s"
 
 
 @dataclass(frozen=True)
@@ -234,7 +329,14 @@ Guard = (
     | ConstantGuard
     | IdentityGuard
     | BytesGuard
+    | ContentsGuard
+    | MembersGuard
+    | MissingGuard
+    | NoAttributeGuard
+    | FunctionGuard
+    | ReadingGuard
     | LengthGuard
+    | ElementsGuard
     | KeysGuard
     | AliasGuard
     | SizeGuard

@@ -5,16 +5,21 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
+    ExtendContents,
     SetAttribute,
     SetCell,
     SetContents,
     SetGlobal,
     SetItem,
+    SetSlot,
 )
 from stillgraph.program.guards import Cell, Source
+from stillgraph.program.module_tables import put_in_table
 from stillgraph.program.outputs import Template
 from stillgraph.runtime.function_writer import FunctionWriter, is_name
 
@@ -31,14 +36,21 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
         value_of: gives the expression of a template.
     """
     match effect:
-        case SetAttribute(target=target, name=name, value=value):
+        case SetAttribute(target=target, name=name, value=value, past=past):
             owner, new = writer.read(target), value_of(value)
+            if past:
+                return f"{writer.constant(set_past_class)}({owner}, {name!r}, {new})"
             return f"{owner}.{name} = {new}" if is_name(name) else f"setattr({owner}, {name!r}, {new})"
+        case SetSlot(target=target, table=table, name=name, value=value, persistent=persistent):
+            owner, new = writer.read(target), value_of(value)
+            return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new}, {persistent})"
         case DeleteAttribute(target=target, name=name):
             owner = writer.read(target)
             return f"del {owner}.{name}" if is_name(name) else f"delattr({owner}, {name!r})"
         case SetContents(target=target, value=value):
             return f"{writer.constant(replace_contents)}({writer.read(target)}, {value_of(value)})"
+        case ExtendContents(target=target, value=value):
+            return f"{writer.read(target)}.extend({value_of(value)})"
         case SetItem(target=target, key=key, value=value):
             return f"{writer.read(target)}[{writer.literal(key)}] = {value_of(value)}"
         case SetCell(target=target, value=value):
@@ -50,6 +62,12 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
 def _cell(target: Source, writer: FunctionWriter) -> str:
     # A `Cell` source means the contents; here it is the cell that is wanted. Any other source leads to a cell.
     return writer.constant(target.cell) if isinstance(target, Cell) else writer.read(target)
+
+
+def set_past_class(target: Any, name: str, value: Any) -> None:
+    """Set an attribute as torch or Python does, whatever the class's own ``__setattr__`` would do."""
+    own = torch.nn.Module if isinstance(target, torch.nn.Module) else object
+    own.__setattr__(target, name, value)
 
 
 def replace_contents(target: Any, value: Any) -> None:

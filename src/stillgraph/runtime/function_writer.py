@@ -14,6 +14,7 @@ from typing import Any
 from stillgraph.program.guards import (
     Argument,
     Attribute,
+    Called,
     Cell,
     Global,
     Held,
@@ -83,6 +84,8 @@ class FunctionWriter:
                 return self.local(source, f"{self.constant(cell)}.cell_contents")
             case Held(value=value):
                 return self.constant(value)
+            case Called(base=base):
+                return self.local(source, f"{self.read(base)}()")
 
     def _table(self, base: Source, table: str) -> str:
         owner = self.read(base)
@@ -165,3 +168,5 @@ def read_source(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             return cell.cell_contents
         case Held(value=value):
             return value
+        case Called(base=base):
+            return read_source(base, args, kwargs)()

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import enum
 import math
 import numbers
+import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -27,13 +29,21 @@ from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
     BytesGuard,
+    Called,
     ConstantGuard,
+    ContentsGuard,
+    ElementsGuard,
+    FunctionGuard,
     Guard,
     IdentityGuard,
     Item,
     KeysGuard,
     LengthGuard,
+    MembersGuard,
+    MissingGuard,
     ModeGuard,
+    NoAttributeGuard,
+    ReadingGuard,
     SizeGuard,
     Slot,
     Source,
@@ -48,7 +58,7 @@ Check = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Any, ...] | None"]
 
 
 # ---- identity without ownership
-_HELD_TYPES = (int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
+_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +133,45 @@ def strict_key(value: Any) -> Any:
     return kind, value
 
 
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A container of numbers and texts, to be compared at C's speed with what it holds later."""
+
+    value: Any
+    kinds: Any
+    exact: Any  # the strict key, where ``==`` and the types do not tell everything
+
+    @classmethod
+    def of(cls, value: Any) -> Contents:
+        """The contents of a container as they are now; it is copied."""
+        zero = any(type(item) in (float, complex) and not item for item in _items(value))
+        copied = value if isinstance(value, tuple) else copy.copy(value)
+        return cls(copied, _kinds(value), strict_key(value) if zero else None)
+
+    def are_in(self, value: Any) -> bool:
+        """Whether a container holds just that."""
+        if type(value) is not type(self.value) or value != self.value or _kinds(value) != self.kinds:
+            return False
+        return self.exact is None or bool(strict_key(value) == self.exact)
+
+
+def _items(container: Any) -> Iterable[Any]:
+    return (*container, *container.values()) if isinstance(container, dict) else container
+
+
+def _kinds(container: Any) -> Any:
+    if isinstance(container, (set, frozenset)):
+        return set(map(type, container))
+    if isinstance(container, dict):
+        return [*map(type, container.values())], [*container], [*map(type, container)]
+    return [*map(type, container)]
+
+
+def same_reading(value: Any, expected: Any) -> bool:
+    """Whether a setting is as it was: the same object, or an equal constant."""
+    return value is expected or bool(strict_key(value) == strict_key(expected))
+
+
 # ---- order
 def in_checking_order(guards: Sequence[Guard]) -> list[Guard]:
     """Guards as they are checked: those of the arguments, then objects from the outside inwards, the cheap ones first.
@@ -149,7 +198,7 @@ class _Order:
     def rank(self, guard: Guard | _Reading) -> tuple[int, tuple[int, ...], int]:
         """The stage (arguments, objects, several objects, tensors, sizes), the place within it, the cost."""
         match guard:
-            case ModeGuard():
+            case ModeGuard() | ReadingGuard():
                 return 0, (), 5
             case SizeGuard(sizes=sizes):
                 return (0, (), 7) if all(_is_outermost(source) for _, source, _ in sizes) else (4, (), 0)
@@ -172,7 +221,7 @@ class _Order:
 
 
 _COSTS: dict[type, int] = {TypeGuard: 0, LengthGuard: 2, KeysGuard: 3, _Reading: 4}
-_INNER = (Attribute, Item, Slot)
+_INNER = (Attribute, Item, Slot, Called)
 _LAST = 1 << 30
 
 
@@ -235,9 +284,30 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             return _identity_miss(writer.read(source), guard, writer)
         case BytesGuard(source=source, data=data):
             return f"{writer.read(source)}.tobytes() != {writer.constant(data)}"
+        case ContentsGuard(source=source, value=expected):
+            return f"not {writer.constant(Contents.of(expected).are_in)}({writer.read(source)})"
+        case MembersGuard(source=source, members=members):
+            return _members_miss(writer.read(source), members, writer)
+        case MissingGuard(source=source, names=names):
+            value = writer.read(source)
+            if len(names) == 1:
+                return f"{names[0]!r} in {value}"
+            return f"not {value}.keys().isdisjoint({writer.constant(names)})"
+        case NoAttributeGuard(source=source, name=name):
+            return f"hasattr({writer.read(source)}, {name!r})"
+        case FunctionGuard(source=source, code=code):
+            value = writer.read(source)
+            without = [n for n in ("defaults", "kwdefaults") if not getattr(guard, n)]
+            tests = [f"{value}.__code__ is not {writer.constant(code)}"]
+            return " or ".join([*tests, *(f"{value}.__{name}__ is not None" for name in without)])
+        case ReadingGuard(function=function, args=args, value=expected):
+            call = f"{writer.constant(function)}({', '.join(map(writer.constant, args))})"
+            return f"{writer.constant(same_reading)}({call}, {writer.constant(expected)}) is False"
         case LengthGuard(source=source, length=length):
             value = writer.read(source)
             return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"
+        case ElementsGuard(source=source, type=kind):
+            return f"[*map(type, {writer.read(source)})].count({writer.constant(kind)}) != len({writer.read(source)})"
         case KeysGuard(source=source, keys=keys):
             value = writer.read(source)
             if _is_module_table(source):
@@ -281,6 +351,28 @@ def _identity_miss(value: str, guard: IdentityGuard, writer: FunctionWriter) -> 
     if weak.reference is not None:  # a dead reference gives None, which must not match a value that is None
         return f"{value} is None or {writer.constant(weak.reference)}() is not {value}"
     return f"id({value}) != {weak.address} or type({value}) is not {writer.constant(weak.type)}"
+
+
+def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: FunctionWriter) -> str:
+    if len(members) == 1:
+        ((name, member),) = members
+        return f"{value}[{name!r}] is not {writer.constant(member)}"
+    # Comparing ids at once takes a third of the time; the members stay alive, for the namespace has them here.
+    names = writer.constant(operator.itemgetter(*(name for name, _ in members)))
+    expected = tuple(member for _, member in members)
+    ids = writer.constant(_Ids(map(id, expected), expected))
+    return f"(*map(id, {names}({value})),) != {ids}"
+
+
+class _Ids(tuple[int, ...]):
+    """The ids of objects, which are kept alive."""
+
+    held: tuple[Any, ...]
+
+    def __new__(cls, ids: Iterable[int], held: tuple[Any, ...]) -> Self:
+        made = super().__new__(cls, ids)
+        made.held = held
+        return made
 
 
 def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:

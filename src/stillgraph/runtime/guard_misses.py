@@ -15,11 +15,18 @@ from stillgraph.program.guards import (
     AliasGuard,
     BytesGuard,
     ConstantGuard,
+    ContentsGuard,
+    ElementsGuard,
+    FunctionGuard,
     Guard,
     IdentityGuard,
     KeysGuard,
     LengthGuard,
+    MembersGuard,
+    MissingGuard,
     ModeGuard,
+    NoAttributeGuard,
+    ReadingGuard,
     SizeGuard,
     Source,
     TensorGuard,
@@ -28,7 +35,14 @@ from stillgraph.program.guards import (
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import tensor_holds
 from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_codegen import WeakIdentityGuard, in_checking_order, strict_key, weakened
+from stillgraph.runtime.guard_codegen import (
+    Contents,
+    WeakIdentityGuard,
+    in_checking_order,
+    same_reading,
+    strict_key,
+    weakened,
+)
 
 
 def explain_miss(
@@ -90,11 +104,34 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
         case BytesGuard(source=source, data=data):
             value = read(source)
             return None if value.tobytes() == data else f"the array {source} holds other numbers"
+        case ContentsGuard(source=source, value=expected):
+            value = read(source)
+            if Contents.of(expected).are_in(value):
+                return None
+            return f"{source} should hold {_shown(expected)}, but holds {_shown(value)}"
+        case MembersGuard(source=source, members=members):
+            space = read(source)
+            changed = [name for name, member in members if space[name] is not member]
+            return f"{source}[{changed[0]!r}] should be what it was, but was replaced" if changed else None
+        case MissingGuard(source=source, names=names):
+            made = [name for name in names if name in read(source)]
+            return f"{source} should lack {made[0]!r}, but has it" if made else None
+        case NoAttributeGuard(source=source, name=name):
+            return f"{source} should have no attribute {name!r}, but has one" if hasattr(read(source), name) else None
+        case FunctionGuard(source=source):
+            return _function_failure(guard, read(source))
+        case ReadingGuard(function=function, args=args, value=expected):
+            value = function(*args)
+            return None if same_reading(value, expected) else f"{guard} should hold, but it gives {_shown(value)}"
         case IdentityGuard(source=source):
             return _identity_failure(guard, read(source))
         case LengthGuard(source=source, length=length):
             found_length = len(read(source))
             return None if found_length == length else f"len({source}) should be {length}, but is {found_length}"
+        case ElementsGuard(source=source, type=kind):
+            other = next((type(value) for value in read(source) if type(value) is not kind), None)
+            wanted = f"{source} should hold only {kind.__qualname__}s"
+            return None if other is None else f"{wanted}, but holds a {other.__qualname__}"
         case KeysGuard(source=source, keys=keys):
             found_keys = (*read(source),)
             if strict_key(found_keys) == strict_key(keys):
@@ -113,6 +150,15 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{expression} should hold, but {values}"
         case ModeGuard():
             return _mode_failure(guard)
+
+
+def _function_failure(guard: FunctionGuard, function: Any) -> str | None:
+    if function.__code__ is not guard.code:
+        return f"the code of {guard.source} should be what it was, but was replaced"
+    for name in ("defaults", "kwdefaults"):
+        if not getattr(guard, name) and getattr(function, f"__{name}__") is not None:
+            return f"{guard.source} should have no __{name}__, but has some"
+    return None
 
 
 def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refuse
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
@@ -102,6 +102,8 @@ class StaticFunction(Generic[P, R]):
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
         try:
             call, inputs = self._captured(args, kwargs)
+        except InitialisingCall:
+            return self._function(*args, **kwargs)
         except StillgraphError:
             raise
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
@@ -11,23 +12,40 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, InternalError, refuse
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.program.context import current_context
 from stillgraph.program.graphs import writes_in_place
-from stillgraph.program.guards import Attribute, Global, Guard, IdentityGuard, Source
+from stillgraph.program.guards import (
+    AliasGuard,
+    Argument,
+    Attribute,
+    ConstantGuard,
+    ElementsGuard,
+    Global,
+    Guard,
+    Held,
+    IdentityGuard,
+    Item,
+    LengthGuard,
+    Slot,
+    Source,
+)
 from stillgraph.program.outputs import Constant, Template
-from stillgraph.program.program import Program
+from stillgraph.program.program import Input, Program
+from stillgraph.program.types import NumberType
 from stillgraph.trace.arms import emit_raise, raised_by_user
-from stillgraph.trace.facts import WorldGuards, compares_objects, mode_guard, size_guards
+from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place
-from stillgraph.trace.modules import ModuleTables
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
+from stillgraph.trace.lists import Leaf
+from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.world import Reads, WorldGuards
 
 _MAX_ATTEMPTS = 64
 
@@ -82,21 +100,30 @@ def capture(
             return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
         except Restart as restart:
             _learn(knowledge, restart)
+        except InitialisingCall as error:
+            raise error.located(_location(function)) from None
         except CaptureError as error:
-            if not knowledge.promote - knowledge.keep:
+            if not knowledge.keep_constant():
                 called = args[0].forward if function is torch.nn.Module.__call__ else function
                 raise error.located(_location(called)) from error.__cause__
-            knowledge.keep |= knowledge.promote  # a number that something structural depends on stays a constant
-            knowledge.promote.clear()
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
 def _learn(knowledge: Knowledge, restart: Restart) -> None:
     if restart.kind == "convert":
-        knowledge.convert |= restart.what
-        knowledge.watch |= {code.co_name for code in restart.what}
+        codes, names = restart.what
+        knowledge.convert |= codes
+        knowledge.watch |= names
     elif restart.kind == "convert_libraries":
         knowledge.convert_libraries = True
+    elif restart.kind == "list":
+        source, element = restart.what
+        knowledge.lists[source] = element
+    elif restart.kind == "keep":
+        del knowledge.lists[restart.what]
+        knowledge.keep.add(restart.what)
+    elif restart.kind == "watch":
+        knowledge.watch_modules = True
     elif restart.kind == "tries":
         knowledge.tries = True
     elif restart.kind == "recursive":
@@ -133,6 +160,7 @@ class _Attempt:
         self.functions: list[FunctionType] = []
         self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
+        self.promoted: set[Source] = set()  # where those are
         self.session = Session(
             self._convert,
             self._turn_inside_out,
@@ -157,17 +185,22 @@ class _Attempt:
         self.finder.complete()
         context = current_context()
         tables = ModuleTables(list(self.finder.everything()))
+        if self.knowledge.watch_modules:
+            self.journal.watch = tables
         try:
             with torch._C.DisableTorchFunction():
                 args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
                 kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
             with self.session.active():
-                value = self._call(call, args, kwargs)
+                with self.session.witness.watching():
+                    value = self._call(call, args, kwargs)
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
                     written = list(self.journal.written(0).values())
+                    if self.knowledge.watch_modules:
+                        self._note_unseen(written)
                     effects = results.effects(written, self.session.outer_cells)
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
@@ -182,12 +215,31 @@ class _Attempt:
             torch.set_grad_enabled(context.grad)
             self.journal.rollback(0, self._outlives)
             tables.restore()
+            self.session.symbolic.forget_real_tensors()
+
+    def _note_unseen(self, written: list[Write]) -> None:
+        """Rely on what was there before: code that is not rewritten may have read what it wrote."""
+        for write in written:
+            place = write.place
+            if isinstance(place, AttributePlace):
+                self.session.relied.add((id(place.target), place.name))
+                source = self.finder.find_owner(place.target)
+                if source is not None:
+                    self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
+
+    def _reads(self) -> Reads:
+        """What the capture has read."""
+        reads = self.session.reads
+        rewritten = self.front_end.is_converted
+        reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
+        reads.functions.extend(self.functions)
+        return reads
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
         if not isinstance(place, (AttributePlace, ContentsPlace)):
             return True
-        return isinstance(place.target, torch.nn.Module) or self.finder.holds(place.target)
+        return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
 
     def _require_aliases(self, graph: fx.GraphModule) -> None:
         """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""
@@ -199,8 +251,9 @@ class _Attempt:
         changed = tables.restore()
         if changed is None:
             return
-        if not self.knowledge.convert_libraries:
-            raise Restart("convert_libraries", None)
+        if makes_modules(changed.now):
+            raise refuse("SG308", f"{changed} is made")
+        self.session.before_unseen_write()
         raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
 
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -251,18 +304,52 @@ class _Attempt:
             self.journal.note(place)
 
     def _promote(self) -> None:
-        for where, name in sorted(self.knowledge.promote, key=str):
-            if isinstance(where, str):
-                import sys
+        for source in sorted(self.knowledge.promote, key=str):
+            if not isinstance(source, Item):
+                self.state_keys.add(self._place(source).key)
+            self._put(source, self.inputs.state(self._at(source), source))
+            self.promoted.add(source)
 
-                namespace = sys.modules[where].__dict__
-                place: Any = GlobalPlace(namespace, name)
-                source: Source = Global(where, name)
-            else:
-                place = AttributePlace(self.finder.value_at(where), name)
-                source = Attribute(where, name)
-            self.state_keys.add(place.key)
-            self.journal.write(place, self.inputs.state(place.get(), source))
+        for source, element in self.knowledge.lists.items():
+            grown: list[Any] = self.finder.value_at(source)
+            spread = self.inputs.list_of(element, source)
+            self.session.grown[id(grown)] = spread
+            self.journal.write(ContentsPlace(grown), [spread])
+
+    def _place(self, source: Source) -> Place:
+        """The place of a number that is read and written."""
+        match source:
+            case Global(module=module, name=name):
+                return GlobalPlace(sys.modules[module].__dict__, name)
+            case Attribute(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+            case Slot(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+        raise refuse("SG305", f"{source} is read and written")
+
+    def _at(self, source: Source) -> Any:
+        """What stands at a source now."""
+        return self._container(source.base)[source.key] if isinstance(source, Item) else self._place(source).get()
+
+    def _container(self, source: Source) -> Any:
+        """A container that the finder knows; a tuple may have been made anew since."""
+        known = self.finder.value_at(source)
+        return self._at(source) if isinstance(known, tuple) and not isinstance(source, (Argument, Held)) else known
+
+    def _put(self, source: Source, value: Any) -> None:
+        """Let ``value`` stand at a source; a tuple there is made anew."""
+        if not isinstance(source, Item):
+            self.journal.write(self._place(source), value)
+            return
+        target = self._container(source.base)
+        if isinstance(target, tuple):
+            items = [value if index == source.key else item for index, item in enumerate(target)]
+            made = type(target)(*items) if hasattr(target, "_fields") else tuple(items)
+            self.finder.stand_in(made, source.base)
+            self._put(source.base, made)
+            return
+        self.journal.note(ContentsPlace(target))
+        target[source.key] = value
 
     def _program(self, name: str | None, template: Template, effects: list[Any], graph: Any) -> Program:
         used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
@@ -270,13 +357,15 @@ class _Attempt:
             if not node.users:
                 graph.graph.erase_node(_same_node(graph, node))
         graph.recompile()
-        guards = [
+        lists = self._lists_read([i for i, _ in used])
+        guards: list[Guard] = [
             mode_guard(),
             *self.inputs.guards,
-            *WorldGuards(self.finder, self.functions, self.state_keys, self.session.relied, self.written).collect(),
+            *self._world(),
             *size_guards(self.session, self.inputs),
             *self._wrapper_guards(),
         ]
+        guards = [*filter(self._is_relied_on, guards), *lists, *self._same_tensors()]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
             _location(self.function),
@@ -297,11 +386,46 @@ class _Attempt:
         """
         for tensor, name in self.session.sharded.items():
             if tensor in self.session.fakes:
-                raise refuse("SG308", f"the sharded parameter {name} is read outside the call of its module")
+                raise refuse("SG309", f"the sharded parameter {name} is read outside the call of its module")
         for module in self.session.wrapped.values():
             source = self.finder.find(module)
             if source is not None:
                 yield IdentityGuard(source, module)
+
+    def _world(self) -> list[Guard]:
+        promoted = frozenset(self.promoted | self.knowledge.lists.keys())
+        reads, relied = self._reads(), self.session.relied
+        return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written).collect()
+
+    def _lists_read(self, used: list[Input]) -> list[Guard]:
+        """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""
+        guards: list[Guard] = []
+        for source in {i.source: None for i in used if i.kind == "list"}:
+            element = self.knowledge.lists[source]
+            if not (isinstance(element, Leaf) and isinstance(element.type, NumberType)):
+                raise Restart("keep", source)
+            guards.append(ElementsGuard(source, element.type.kind))
+        return guards
+
+    def _same_tensors(self) -> list[Guard]:
+        """Guards on the tensors that the call reaches by several paths: tied weights, an argument that was kept."""
+        given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
+        met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
+        pairs = ((self.finder.find(value), source) for value, source in met if source not in given)
+        return [AliasGuard(first, source, same=True) for first, source in pairs if first not in (None, source)]
+
+    def _is_relied_on(self, guard: Guard) -> bool:
+        """Whether a guard is about anything but numbers and lists that are inputs of the program."""
+        if isinstance(guard, ConstantGuard) and guard.source in self.promoted:
+            return False
+        source = getattr(guard, "source", None)
+        if isinstance(guard, LengthGuard) and source in self.knowledge.lists:
+            return False
+        while isinstance(source, (Attribute, Item, Slot)):
+            source = source.base
+            if source in self.knowledge.lists:
+                return False
+        return True
 
 
 def _same_node(graph: Any, node: Any) -> Any:

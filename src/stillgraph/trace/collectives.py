@@ -29,7 +29,7 @@ def emit_step(recorder: Recorder, step: Any, values: list[Any], results: tuple[A
 
 def refuse_distributed(what: str) -> NoReturn:
     """Refuse what torch.distributed does."""
-    raise refuse("SG308", what, location=here())
+    raise refuse("SG309", what, location=here())
 
 
 def _collective(recorder: Recorder, function: Any, args: Any, kwargs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 from types import CodeType, FrameType
@@ -12,8 +13,14 @@ from stillgraph.core.location import Location
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_TORCH_LAYERS = (os.path.join(_TORCH, "nn", "modules") + os.sep, os.path.join(_TORCH, "nn", "utils") + os.sep)
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
+_SITE_PACKAGES = os.path.dirname(os.path.dirname(_TORCH)) + os.sep
+_BELOW_TORCH = tuple(  # what torch itself requires and calls
+    _SITE_PACKAGES + name
+    for name in ("sympy", "mpmath", "numpy", "networkx", "jinja2", "filelock", "fsspec", "typing_extensions", "triton")
+)
 _OURS_INSIDE = _OURS + "demo" + os.sep  # the demonstration is user code
 
 
@@ -25,6 +32,16 @@ def is_ours(file: str) -> bool:
 def is_torch(file: str) -> bool:
     """Whether a file belongs to torch."""
     return file.startswith(_TORCH)
+
+
+def is_below_torch(file: str) -> bool:
+    """Whether a file belongs to torch, or to a package that torch computes with."""
+    return is_torch(file) or file.startswith(_BELOW_TORCH)
+
+
+def is_torch_layer(file: str) -> bool:
+    """Whether a file belongs to what torch writes in Python around its layers: those may be converted."""
+    return file.startswith(_TORCH_LAYERS)
 
 
 def is_standard_library(file: str) -> bool:
@@ -51,6 +68,14 @@ def user_frame() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def attribute_read(frame: FrameType | None) -> set[str]:
+    """The name of the attribute that a frame is reading, if it is."""
+    if frame is None:
+        return set()
+    reading = (i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti)
+    return {i.argval for i in reading if i.opname == "LOAD_ATTR" and isinstance(i.argval, str)}
 
 
 def location_of(frame: FrameType | None) -> Location | None:

@@ -56,7 +56,10 @@ class OlderObjects:
     def look(self) -> dict[int, Any]:
         """The objects by their ids; found now, unless that was done before."""
         if self._objects is None:
-            self._objects = self._walk(collections.deque([*_locals_of_users(), *self._recorder.shelf]))
+            # What was stored in an object from before the capture need not be in any variable.
+            stored = (write.place.get() for write in self._recorder.journal.written(0).values())
+            roots = (*_locals_of_users(self._recorder), *self._recorder.shelf, *stored)
+            self._objects = self._walk(collections.deque(roots))
         return self._objects
 
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
@@ -81,22 +84,22 @@ class OlderObjects:
             target = place.target
         else:
             return True  # module-level names
-        return isinstance(target, torch.nn.Module) or self.holds(target)
+        return isinstance(target, (torch.nn.Module, type)) or self.holds(target)
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""
         return self._recorder.is_outer(target) or id(target) in self.look()
 
 
-def _locals_of_users() -> collections.deque[Any]:
-    """What the user's frames of this capture have in their variables."""
+def _locals_of_users(recorder: Recorder) -> collections.deque[Any]:
+    """What the user's frames of this capture, and those of rewritten code of torch's, have in their variables."""
     values: collections.deque[Any] = collections.deque()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if frame.f_code.co_name == "run" and file.endswith("capture.py") and is_ours(file):
             break  # beyond the capture there are only objects that were there before it
-        if not is_torch(file) and not is_ours(file):
+        if recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file)):
             values.extend(frame.f_locals.values())
         frame = frame.f_back
     return values

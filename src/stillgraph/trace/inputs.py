@@ -16,6 +16,7 @@ from stillgraph.program.guards import (
     Argument,
     Attribute,
     BytesGuard,
+    Called,
     ConstantGuard,
     Guard,
     Held,
@@ -29,9 +30,11 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.program.program import Input
+from stillgraph.program.types import ListType
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
+from stillgraph.trace.lists import Element, Spread, StagedList, types
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake
@@ -136,6 +139,7 @@ class Inputs:
         recorder = self.recorder
         assert recorder is not None
         if is_fake(value):
+            recorder.before_unseen_write()
             what = "a tensor that one path made is read where another path may have been taken"
             raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
         source = self.finder.find(value)
@@ -158,6 +162,14 @@ class Inputs:
         self.guards.append(TypeGuard(source, type(value)))
         self._add(Input(self._name(source), "state", source, recorder.to_fake(number)), number)
         return number
+
+    def list_of(self, element: Element, source: Source) -> Spread:
+        """What stands for all elements of a list that the call makes longer."""
+        self.guards.append(TypeGuard(source, list))
+        columns = tuple(StagedList(ListType(type_)) for type_ in types(element))
+        for column in columns:
+            self._add(Input(self._name(source), "list", source, column.type), column)
+        return Spread(element, columns)
 
     def _add(self, input_: Input, value: Any) -> fx.Node:
         assert self.recorder is not None
@@ -189,6 +201,8 @@ def source_name(source: Source, finder: Finder) -> str:
         return source.name if base == "self" else f"{base}_{source.name}"
     if isinstance(source, Item):
         return f"{source_name(source.base, finder)}_{source.key}"
+    if isinstance(source, Called):
+        return source_name(source.base, finder)
     return source.name
 
 

@@ -10,9 +10,12 @@ import collections
 import itertools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Protocol
 
 import torch
+
+from stillgraph.program.module_tables import MODULE_TABLES, put_in_table, table_of
 
 
 class _Missing:
@@ -51,6 +54,11 @@ class AttributePlace:
     def key(self) -> Hashable:
         return ("attribute", id(self.target), self.name)
 
+    @property
+    def table(self) -> str | None:
+        """In which of its tables a module has the attribute (see `table_of`)."""
+        return table_of(self.target, self.name) if isinstance(self.target, torch.nn.Module) else None
+
     def get(self) -> Any:
         for table in _tables(self.target):
             if self.name in table:
@@ -60,27 +68,55 @@ class AttributePlace:
         return MISSING
 
     def set(self, value: Any) -> None:
-        own = getattr(self.target, "__dict__", None)
-        if value is not MISSING:
-            described = hasattr(getattr(type(self.target), self.name, None), "__set__")
-            if isinstance(own, dict) and not described and not isinstance(self.target, (type, torch.nn.Module)):
-                own[self.name] = value  # undoing must not run a __setattr__ of the user's
-            else:
-                setattr(self.target, self.name, value)
+        """As if assigned, but past a ``__setattr__`` of the user's, which runs when the user's code asks for it."""
+        if value is MISSING:
+            self._remove()
+        elif isinstance(self.target, torch.nn.Module):
+            torch.nn.Module.__setattr__(self.target, self.name, value)
+        elif self._is_plain():
+            self.target.__dict__[self.name] = value
+        elif isinstance(self.target, type):
+            type.__setattr__(self.target, self.name, value)
+        else:
+            own: Any = type(self.target).__setattr__
+            (object.__setattr__ if isinstance(own, FunctionType) else own)(self.target, self.name, value)
+
+    def _remove(self) -> None:
+        if isinstance(self.target, torch.nn.Module):
+            for table in _tables(self.target):
+                table.pop(self.name, None)
+        elif self._is_plain():
+            self.target.__dict__.pop(self.name, None)
         elif self.get() is not MISSING:
             delattr(self.target, self.name)
+
+    def _is_plain(self) -> bool:
+        described = hasattr(getattr(type(self.target), self.name, None), "__set__")
+        return not described and isinstance(getattr(self.target, "__dict__", None), dict)
 
     def __str__(self) -> str:
         return f"{type(self.target).__name__}.{self.name}"
 
 
-def _tables(target: Any) -> Iterator[dict[str, Any]]:
+def _tables(target: Any) -> Iterator[Any]:
     own = getattr(target, "__dict__", {})
     yield own
-    for name in ("_parameters", "_buffers", "_modules"):
-        table = own.get(name)
-        if isinstance(table, dict):
-            yield table
+    if isinstance(target, torch.nn.Module):
+        yield from (own[name] for name in MODULE_TABLES if name in own)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlace(AttributePlace):
+    """An attribute that torch has put into just this table of a module's, as ``register_buffer`` does."""
+
+    where: str
+    persistent: bool
+
+    def set(self, value: Any) -> None:
+        if value is MISSING:
+            super().set(value)
+        else:
+            put_in_table(self.target, self.where, self.name, value, self.persistent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,10 +246,25 @@ def replace_contents(container: Any, contents: Any) -> None:
 
 @dataclass(frozen=True)
 class Write:
-    """One place that was written, and what it held before."""
+    """One place that was written, and what it held before; for an attribute of a module, in which of its tables."""
 
     place: Place
     before: Any
+    table: str | None = None
+
+    def undo(self) -> None:
+        """Put back what was there."""
+        if self.table is not None and isinstance(self.place, AttributePlace):
+            put_in_table(self.place.target, self.table, self.place.name, self.before)
+        else:
+            self.place.set(self.before)
+
+
+class Watch(Protocol):
+    """Finds out what was written without the journal's knowledge."""
+
+    def changes(self) -> list[Write]:
+        """Every such write since the last time this was asked."""
 
 
 class Journal:
@@ -221,10 +272,16 @@ class Journal:
 
     def __init__(self) -> None:
         self._log: list[Write] = []
+        self.watch: Watch | None = None
 
     def note(self, place: Place) -> None:
         """To be called before ``place`` is written."""
-        self._log.append(Write(place, place.get()))
+        self._look()
+        self._log.append(Write(place, place.get(), place.table if isinstance(place, AttributePlace) else None))
+
+    def _look(self) -> None:
+        if self.watch is not None:
+            self._log.extend(self.watch.changes())
 
     def write(self, place: Place, value: Any) -> None:
         """Write ``value`` to ``place``."""
@@ -234,17 +291,22 @@ class Journal:
     @property
     def mark(self) -> int:
         """A point to roll back to."""
+        self._look()
         return len(self._log)
 
     def rollback(self, mark: int, undoes: Callable[[Place], bool] = lambda place: True) -> None:
         """Undo the writes since ``mark``, latest first; those to places that ``undoes`` denies are forgotten."""
+        self._look()
         while len(self._log) > mark:
             write = self._log.pop()
             if undoes(write.place):
-                write.place.set(write.before)
+                write.undo()
+        if self.watch is not None:
+            self.watch.changes()  # those of undoing
 
     def written(self, mark: int) -> dict[Hashable, Write]:
         """The places written since ``mark``, each with what it held at the mark."""
+        self._look()
         first: dict[Hashable, Write] = {}
         for write in self._log[mark:]:
             first.setdefault(write.place.key, write)

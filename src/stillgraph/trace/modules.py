@@ -3,50 +3,152 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 
 from stillgraph.program.guards import Source
+from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is_persistent
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
+from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.symbolic import is_fake
 
-_TABLES = ("_parameters", "_buffers", "_modules")
 _NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
+
+
+@dataclass(frozen=True)
+class Change:
+    """An attribute that is not what it was: whose, which, and what it is now."""
+
+    owner: Any
+    name: str
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{type(self.owner).__name__}.{self.name}"
 
 
 class ModuleTables:
     """The attributes of every module and plain object that a call reaches, as they were before the capture."""
 
     def __init__(self, found: list[tuple[Any, Source]]) -> None:
-        modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
-        self._before = [(m, dict(m.__dict__), {t: dict(m.__dict__[t]) for t in _TABLES}) for m in modules]
+        self._modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
         objects = [value for value, _ in found if not isinstance(value, _NO_STATE)]
-        states = [(value, getattr(value, "__dict__", None)) for value in objects]
-        self._objects = [(value, dict(state)) for value, state in states if type(state) is dict]
+        self._objects = [value for value in objects if type(getattr(value, "__dict__", None)) is dict]
+        self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
+        self._now: dict[int, _State] | None = None
 
-    def restore(self) -> str | None:
-        """Put everything back; the name of an attribute that had been changed, if one had.
+    def restore(self) -> Change | None:
+        """Put everything back; an attribute that had been changed, if one had.
 
         What an object has computed and kept, as ``functools.cached_property`` does, may stay if it is not staged.
         """
         changed = None
-        for module, attributes, tables in self._before:
-            for table, entries in tables.items():
-                changed = _restore(module.__dict__[table], entries, module) or changed
-            changed = _restore(module.__dict__, attributes, module) or changed
-        for value, state in self._objects:
-            now = value.__dict__
-            added = {n: v for n, v in now.items() if n not in state and not holds_staged(v)}
-            changed = _restore(now, {**state, **added}, value) or changed
+        for module in self._modules:
+            # What is watched is written with each buffer: `SetSlot.persistent`.
+            ignored = "_non_persistent_buffers_set" if self._now is not None else ""
+            changed = self._before[id(module)].restore(ignored=ignored) or changed
+        for value in self._objects:
+            before = self._before[id(value)]
+            keep = {n: v for n, v in value.__dict__.items() if n not in before.attributes and not holds_staged(v)}
+            changed = before.restore(keep) or changed
         return changed
 
+    def changes(self) -> list[Write]:
+        """As `journal.Watch.changes`."""
+        if self._now is None:
+            self._now = dict(self._before)
+        found = []
+        for owner in (*self._modules, *self._objects):
+            before = self._now[id(owner)]
+            if not before.is_current():
+                self._now[id(owner)] = _State(owner)
+                found += before.writes()
+        return found
 
-def _restore(now: dict[str, Any], before: dict[str, Any], owner: Any) -> str | None:
-    if now.keys() == before.keys() and all(now[name] is value for name, value in before.items()):
+
+def global_hooks() -> dict[str, dict[Any, Any]]:
+    """The tables of the hooks that torch runs for every module, by name."""
+    names = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks")
+    return {name: getattr(torch.nn.modules.module, name) for name in names}
+
+
+class _State:
+    """What one module or object had at a time."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.attributes: dict[str, Any] = dict(owner.__dict__)
+        internal = MODULE_INTERNALS if isinstance(owner, torch.nn.Module) else ()
+        held = [(name, owner.__dict__[name]) for name in internal if name in owner.__dict__]
+        self.tables = {name: copy_contents(table) for name, table in held if isinstance(table, (dict, set))}
+
+    def is_current(self) -> bool:
+        """Whether nothing has changed since."""
+        own = self.owner.__dict__
+        return _same(own, self.attributes) and all(_same(own[name], table) for name, table in self.tables.items())
+
+    def restore(self, keep: dict[str, Any] | None = None, ignored: str = "") -> Change | None:
+        """Put everything back, ``keep`` besides; an attribute that had been changed, ``ignored`` apart, if one had."""
+        own = self.owner.__dict__
+        changed = None
+        for name, table in self.tables.items():
+            entries = self.attributes[name]
+            if not _same(entries, table):
+                changed = self._difference(name, entries, table, ignored) or changed
+                replace_contents(entries, table)
+        attributes = {**self.attributes, **(keep or {})}
+        if not _same(own, attributes):
+            changed = self._difference("", own, attributes) or changed
+            own.clear()
+            own.update(attributes)
+        return changed
+
+    def _difference(self, table: str, now: Any, before: Any, ignored: str = "") -> Change | None:
+        if isinstance(before, set):
+            return Change(self.owner, table, now) if now != before and table != ignored else None
+        for name in {**now, **before}:
+            if name not in now or name not in before or not same_constant(now[name], before[name]):
+                shown = name if table in ("", *MODULE_TABLES) else table  # a hook has a number for a name
+                return Change(self.owner, shown, now.get(name, MISSING))
         return None
-    names = [n for n in {**now, **before} if n not in now or n not in before or not same_constant(now[n], before[n])]
-    now.clear()
-    now.update(before)
-    return f"{type(owner).__name__}.{names[0]}" if names else None
+
+    def writes(self) -> list[Write]:
+        """The attributes that have changed since, as writes of the journal."""
+        tables = ["__dict__", *(name for name in MODULE_TABLES if name in self.tables)]
+        before = {"__dict__": self.attributes, **self.tables}
+        now = {name: self.owner.__dict__ if name == "__dict__" else self.owner.__dict__[name] for name in tables}
+        found = []
+        for name in {name: None for each in (before, now) for table in tables for name in each[table]}:
+            held, holds = _find(before, tables, name), _find(now, tables, name)
+            kept_by_torch = name in MODULE_INTERNALS and name != "training"
+            if not kept_by_torch and (held[0] != holds[0] or held[1] is not holds[1]):
+                is_module = isinstance(self.owner, torch.nn.Module)
+                found.append(Write(self._place(name, holds[0]), held[1], held[0] if is_module else None))
+        return found
+
+
+    def _place(self, name: str, table: str | None) -> AttributePlace:
+        if table is None or not isinstance(self.owner, torch.nn.Module):
+            return AttributePlace(self.owner, name)
+        return TablePlace(self.owner, name, table, is_persistent(self.owner, name))
+
+
+def _find(tables: dict[str, Any], order: list[str], name: str) -> tuple[str | None, Any]:
+    """In which table a name stands, and for what."""
+    return next(((table, tables[table][name]) for table in order if name in tables[table]), (None, MISSING))
+
+
+def _same(now: Any, before: Any) -> bool:
+    """Whether two tables have the same names, in the same order, for the same objects."""
+    if isinstance(before, set):
+        return bool(now == before)
+    return [*now] == [*before] and all(now[name] is value for name, value in before.items())
+
+
+def makes_modules(value: Any) -> bool:
+    """Whether a value is a module, or a parameter that the capture made."""
+    return isinstance(value, torch.nn.Module) or (isinstance(value, torch.nn.Parameter) and is_fake(value))

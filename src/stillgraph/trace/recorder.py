@@ -41,6 +41,7 @@ from stillgraph.trace.symbolic import (
     known_true,
     without_traces_of_failing_kernels,
 )
+from stillgraph.trace.witness import Witness
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
@@ -84,10 +85,12 @@ class Recorder(TorchFunctionMode):
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
+        self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
+        self.witness = Witness()
 
     # ---- being the current one
     @contextlib.contextmanager
@@ -130,6 +133,9 @@ class Recorder(TorchFunctionMode):
 
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""
+
+    def before_unseen_write(self) -> None:
+        """To be called where something turns up that code has stored which is not rewritten."""
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
@@ -194,9 +200,11 @@ class Recorder(TorchFunctionMode):
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
-        fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
+        watching = self.witness.pause()
         try:
+            fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
+                fake_args, fake_kwargs = special.with_known_floats(func, (fake_args, fake_kwargs))
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
             name = getattr(func, "__name__", str(func))
@@ -204,6 +212,8 @@ class Recorder(TorchFunctionMode):
             raise refuse(
                 "SG304", f"torch's {name} needs a value that only the run knows ({summary})", location=here()
             ) from error
+        finally:
+            self.witness.resume(watching)
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""

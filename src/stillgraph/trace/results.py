@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -14,12 +15,15 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
+    ExtendContents,
     SetAttribute,
     SetCell,
     SetContents,
     SetGlobal,
+    SetSlot,
 )
-from stillgraph.program.guards import Cell
+from stillgraph.program.guards import Cell, Source
+from stillgraph.program.module_tables import is_persistent
 from stillgraph.program.outputs import (
     Choice,
     Constant,
@@ -36,8 +40,9 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.entries import Entry, MaybeKey
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
+from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
+from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
@@ -56,6 +61,7 @@ class Results:
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
     _given: set[int] = field(default_factory=set)  # objects of the caller's
+    _storing: bool = False  # whether what is built outlives the call, returned or not
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
@@ -129,6 +135,8 @@ class Results:
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
         if parts is None and type(value) not in (set, frozenset) and not self._is_own_instance(value):
+            if isinstance(value, torch.nn.Module) and self._storing:
+                raise refuse("SG308", f"a {type(value).__name__} is made and stored")
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value):
                 raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
             return Constant(value)
@@ -175,7 +183,8 @@ class Results:
 
     def effects(self, written: list[Write], outer_cells: dict[int, str]) -> list[Effect]:
         """The writes that outlive the call."""
-        result = []
+        self._storing = True
+        result: list[Effect] = []
         for write in written:
             after = write.place.get()
             if same_constant(write.before, after) and not isinstance(write.place, ContentsPlace):
@@ -193,17 +202,39 @@ class Results:
             if id(place.cell) not in outer_cells:
                 return None
             return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))
-        target = self.finder.find(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
+        target = self.finder.find_owner(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
         if target is None:
             return None
         if isinstance(place, AttributePlace):
-            if after is MISSING:
-                return DeleteAttribute(target, place.name)
-            return SetAttribute(target, place.name, self.template(after))
+            return self._attribute_effect(write, place, target, after)
         if (
             not isinstance(after, dict)
             and len(after) == len(write.before)
             and all(a is b for a, b in zip(after, write.before))
         ):
             return None
-        return SetContents(target, self.template(after))
+        return self._contents_effect(place, target, after)
+
+    def _contents_effect(self, place: Place, target: Source, after: Any) -> Effect | None:
+        grown = self.session.grown.get(id(getattr(place, "target", None)))
+        if grown is None or not after or after[0] is not grown or any(type(item) is Spread for item in after[1:]):
+            return SetContents(target, self.template(after))
+        return ExtendContents(target, self.template(after[1:])) if len(after) > 1 else None
+
+    def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:
+        owner, name = place.target, place.name
+        if after is MISSING:
+            return DeleteAttribute(target, name)
+        if isinstance(owner, torch.nn.Module) and self.finder.find(after) is None and makes_modules(after):
+            raise refuse("SG308", f"{place} is made")
+        value = self.template(after)
+        table = place.table
+        if isinstance(owner, torch.nn.Module):
+            persistent = is_persistent(owner, name)
+            own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
+            registered = table == "_buffers" and self.session.journal.watch is not None
+            hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
+            if own or registered or hidden or table not in ("__dict__", write.table):
+                return SetSlot(target, str(table), name, value, persistent)
+            return SetAttribute(target, name, value)
+        return SetAttribute(target, name, value, isinstance(type(owner).__setattr__, FunctionType))

@@ -17,22 +17,26 @@ from torch import fx
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Source
 from stillgraph.program.program import Split
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import (
+    attribute_read,
     here,
     is_container_class,
     is_library,
     is_ours,
     is_standard_library,
     is_torch,
+    is_torch_layer,
     line_here,
     location_of,
 )
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.lists import Spread, mutable_parts
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
@@ -44,6 +48,7 @@ from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
 from stillgraph.trace.unjoined import Unjoined, is_lost
+from stillgraph.trace.world import Reads
 
 
 @dataclass
@@ -53,12 +58,26 @@ class Knowledge:
     convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
     convert_libraries: bool = False  # all of them: one writes to modules on its own
+    watch_modules: bool = False  # code that is never converted, torch's, writes to them
     aliases_matter: bool = False  # which arguments are one and the same object
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
-    promote: set[tuple[Any, str]] = field(default_factory=set)  # (source, name): numbers read and written
-    keep: set[tuple[Any, str]] = field(default_factory=set)  # ... that turned out to be needed as constants
+    lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
+    promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
+    keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
+
+
+    def keep_constant(self) -> bool:
+        """Let what made the capture fail be constant again, the lists first, then the numbers; whether there was any.
+
+        Something structural depends on it: an index into a list of modules, say.
+        """
+        made = set(self.lists) or self.promote
+        self.keep |= made
+        found = bool(made)
+        (self.lists if self.lists else self.promote).clear()
+        return found
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,7 @@ class Options:
     """What the user chose."""
 
     unroll_limit: int = 64
+    lists_grow: bool = True  # a list that each call makes longer is an input: a file cannot have such
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +109,8 @@ def _version(condition: Any) -> int | None:
     with torch._C.DisableTorchFunction():
         return condition._version
 
+
+_STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
@@ -134,6 +156,7 @@ class Session(Recorder):
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
+        self.reads = Reads()  # of the world, besides what the code says
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
@@ -272,6 +295,26 @@ class Session(Recorder):
             raise refuse("SG210", message, location=here())
         return type(items)([each(self, spread, operations.repeated, count)])
 
+    def number_is_written(self, source: Source, before: Any, value: Any) -> None:
+        """A number that the call reads and writes becomes an input of the program instead of a guard."""
+        plain_before = is_number(before) and not isinstance(before, StagedNumber)
+        known = source in self.knowledge.promote or source in self.knowledge.keep
+        if plain_before and is_number(value) and not known:
+            raise Restart("promote", source)
+
+    def list_grows(self, target: list[Any], value: Any) -> None:
+        """A list from before the call that gets one more element becomes an input of unknown length."""
+        source = self.finder.find(target)
+        known = source in self.knowledge.keep or source in self.knowledge.lists
+        if source is None or known or is_spread(target) or not self.options.lists_grow:
+            return
+        kinds = {type(item) for item in target} | {kind_of(value) if is_number(value) else type(value)}
+        try:
+            element = structure([*target, value], self.type_of) if len(kinds) == 1 else None
+        except JoinFailure:
+            element = None
+        raise Restart("list", (source, element if isinstance(element, (Leaf, Node)) else Same(None)))
+
     @property
     def in_arm(self) -> bool:
         """Whether a staged branch or loop is being recorded."""
@@ -332,6 +375,13 @@ class Session(Recorder):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
+    def before_unseen_write(self) -> None:
+        """Begin anew with an eye on what such code writes."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+        if not self.knowledge.watch_modules:
+            raise Restart("watch", None)
+
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
         effects, values = self.effects_so_far()
@@ -366,6 +416,10 @@ class Session(Recorder):
         """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
         self.finder.add_function(generator)
         return self._turn_inside_out(generator)
+
+    def is_wanted(self, method: Any) -> bool:
+        """Whether a method has to be converted although it is torch's."""
+        return getattr(getattr(method, "__func__", method), "__code__", None) in self.knowledge.convert
 
     def wants_conversion(self, function: FunctionType) -> bool:
         """Whether a function is rewritten before it is called: always user code, a library's only where needed."""
@@ -403,18 +457,20 @@ class Session(Recorder):
         """Restart with the functions converted that stand between rewritten code and what asks for the value."""
         frame = sys._getframe(1)
         wanted: set[CodeType] = set()
+        names: set[str] = set()
         while frame is not None:
             code = frame.f_code
             if self.is_rewritten(code):
                 break
             if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
-                if is_torch(code.co_filename) and not wanted:
+                if is_torch(code.co_filename) and not wanted and not is_torch_layer(code.co_filename):
                     return
-                if not is_torch(code.co_filename):
+                if code not in _STOOD_FOR:
                     wanted.add(code)
+                    names |= {code.co_name, *attribute_read(frame.f_back)}
             frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
         if wanted - self.knowledge.convert:
-            raise Restart("convert", wanted)
+            raise Restart("convert", (wanted, names))
 
 
 def session() -> Session | None:

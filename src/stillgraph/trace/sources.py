@@ -4,17 +4,56 @@ from __future__ import annotations
 
 import collections
 import functools
-import sys
+import inspect
+import os
+import weakref
 from collections.abc import Iterator
-from types import FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import torch
 
-from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
+from stillgraph.program.guards import Argument, Attribute, Called, Cell, Held, Item, Slot, Source
+from stillgraph.trace.frames import is_standard_library, is_torch
+from stillgraph.trace.names import names_of
+from stillgraph.trace.namespaces import (
+    class_space,
+    file_of,
+    module_attributes,
+    module_member,
+    users_classes,
+    variable,
+)
 
 _LIMIT = 200_000
-_ATOMS = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, type, ModuleType)
+_ATOMS = (
+    int,
+    float,
+    complex,
+    bytes,
+    bool,
+    type(None),
+    torch.dtype,
+    torch.device,
+    ModuleType,
+    CodeType,
+    BuiltinFunctionType,
+    WrapperDescriptorType,
+    MethodDescriptorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+)
 
 
 class Finder:
@@ -30,6 +69,8 @@ class Finder:
     ) -> None:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
+        self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
+        self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
@@ -39,22 +80,29 @@ class Finder:
             self._push(value, Argument(name))
 
     def add_function(self, function: FunctionType) -> None:
-        """Let the walk begin also at what a function's globals and closure name."""
+        """Let the walk begin also at what a function's globals, closure and defaults name."""
         if id(function.__code__) in self._functions and not function.__closure__:
             return
         self._functions.add(id(function.__code__))
-        self._push_cells(function)
-        if function.__defaults__ and any(not isinstance(d, _ATOMS) for d in function.__defaults__):
-            self._push(function.__defaults__, Attribute(Held(function.__name__, function), "__defaults__"))
-        module = function.__module__ or ""
-        namespace = function.__globals__
-        if getattr(sys.modules.get(module), "__dict__", None) is namespace:
-            for name in function.__code__.co_names:
-                if name in namespace:
-                    self._push(namespace[name], Global(module, name))
+        self._push(function, Held(function.__name__, function))
+        self.add_code(function.__code__, function.__globals__, function)
+
+    def add_code(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None = None) -> None:
+        """Let the walk begin also at what code names of its globals, and of the modules it names."""
+        names = names_of(code)
+        for name in names.variables:
+            if name in namespace:
+                self._push(namespace[name], variable(namespace, name))
+        for module, attribute in module_attributes(names, namespace, function):
+            _, source, value = module_member(module, attribute)
+            file = file_of(module)
+            if not (is_torch(file) or is_standard_library(file)) or isinstance(value, _Environ):
+                self._push(value, source)
 
     def find(self, value: Any) -> Source | None:
         """The shortest path to an object, or None if the call did not reach it before the capture."""
+        if id(value) in self._made:
+            return self._made[id(value)][1]
         while id(value) not in self._found and self._queue and len(self._found) < _LIMIT:
             self._walk(*self._queue.popleft())
         entry = self._found.get(id(value))
@@ -64,6 +112,13 @@ class Finder:
         """Whether an object, or a closure cell, was found so far."""
         return id(value) in self._found or id(value) in self._cells
 
+    def find_owner(self, value: Any) -> Source | None:
+        """As `find`, also for a class that was there before the capture."""
+        if isinstance(value, type):
+            known = id(value) in self._found or "<locals>" not in value.__qualname__
+            return Held(value.__name__, value) if known else None
+        return self.find(value)
+
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push(target, Held(type(target).__name__, target))
@@ -72,9 +127,15 @@ class Finder:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
 
+    def stand_in(self, value: Any, source: Source) -> None:
+        """Let ``value``, which the capture has made, stand for a tuple that was there before."""
+        self._made[id(value)] = (value, source)
+
     def value_at(self, source: Source) -> Any:
         """The object that was found at a source."""
-        return next(value for value, found in self._found.values() if found == source)
+        if isinstance(source, Held):
+            return source.value
+        return next(value for value, found in reversed(self._found.values()) if found == source)
 
     def cell_source(self, cell: Any) -> Source | None:
         """The source of a closure cell that was there before the capture."""
@@ -90,11 +151,15 @@ class Finder:
         return iter(list(self._found.values()))
 
     def _push(self, value: Any, source: Source) -> None:
-        if isinstance(value, _ATOMS):
+        if isinstance(value, _ATOMS) or type(value) is str or _is_machinery(type(value)):
             return
+        if isinstance(value, type):
+            source = Held(value.__qualname__, value)
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+        elif isinstance(value, _ALIASED):
+            self.again.append((value, source))
 
     def _push_cells(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -105,26 +170,45 @@ class Finder:
                 continue
 
     def _walk(self, value: Any, source: Source) -> None:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, type):
+            self._walk_class(value, source)
             return
+        self._push(type(value), source)
         if isinstance(value, torch.nn.Module):
             self._walk_module(value, source)
-        elif isinstance(value, dict):
+        elif isinstance(value, FunctionType):
+            self._walk_function(value, source)
+        elif type(value) in _STEPS:
+            for name in _STEPS[type(value)]:
+                self._push(getattr(value, name), Attribute(source, name))
+        elif isinstance(value, weakref.ref):
+            self._push(value(), Called(source))
+        else:
+            self._walk_elements(value, source)
+            self._walk_instance(value, source)
+
+    def _walk_elements(self, value: Any, source: Source) -> None:
+        if isinstance(value, (dict, MappingProxyType)):
             for key, item in list(value.items()):
                 self._push(item, Item(source, key))
         elif isinstance(value, (list, tuple, collections.deque)):
             for index, item in enumerate(value):
                 self._push(item, Item(source, index))
-        elif isinstance(value, FunctionType):
-            self._push_cells(value)
-        elif isinstance(value, functools.partial):
-            self._push(value.func, Attribute(source, "func"))
-            self._push(value.args, Attribute(source, "args"))
-            self._push(value.keywords, Attribute(source, "keywords"))
-        elif isinstance(value, MethodType):
-            self._push(value.__self__, Attribute(source, "__self__"))
-        else:
-            self._walk_instance(value, source)
+
+    def _walk_function(self, function: FunctionType, source: Source) -> None:
+        self._push_cells(function)
+        for name in ("__defaults__", "__kwdefaults__"):
+            self._push(getattr(function, name), Attribute(source, name))
+        for name, item in function.__dict__.items():
+            self._push(item, Attribute(source, name))
+
+    def _walk_class(self, kind: type, source: Source) -> None:
+        for base in users_classes(kind):
+            if is_torch(file_of(base)) or is_standard_library(file_of(base)):
+                continue
+            for name, member in list(vars(base).items()):
+                if isinstance(member, FunctionType) or not (name.startswith("__") and name.endswith("__")):
+                    self._push(member, Item(class_space(base), name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:
         for table in ("_parameters", "_buffers", "_modules"):
@@ -142,8 +226,36 @@ class Finder:
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
+        for name in slots(type(value)):
+            self._push(getattr(value, name, None), Attribute(source, name))
 
 
+def slots(kind: type) -> list[str]:
+    """The attributes that objects of a class keep outside their dictionary (``__slots__``)."""
+    members = ((name, member) for base in users_classes(kind) for name, member in vars(base).items())
+    named = [name for name, member in members if isinstance(member, MemberDescriptorType)]
+    return [name for name in named if isinstance(inspect.getattr_static(kind, name, None), MemberDescriptorType)]
+
+
+def _is_machinery(kind: type) -> bool:
+    """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
+    module = str(kind.__module__)
+    if not module.startswith(("torch", "stillgraph", "logging")) or issubclass(kind, (torch.Tensor, torch.nn.Module)):
+        return False
+    return not module.startswith(("torch.optim", "torch.utils.data", "torch.distributions", "stillgraph.demo"))
+
+
+_ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
+_Environ = type(os.environ)
+_STEPS: dict[type, tuple[str, ...]] = {
+    functools.partial: ("func", "args", "keywords"),
+    functools.cached_property: ("func",),
+    MethodType: ("__self__", "__func__"),
+    classmethod: ("__func__",),
+    staticmethod: ("__func__",),
+    property: ("fget",),
+    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), ("mapping",)),
+}
 _MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)
 
 # What these note about the module they wrap is no way to it: they keep lists of its parameters, which grow stale.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
 _T = torch.Tensor
+_F = torch.nn.functional
 
 # ---- how a call is spelled in the graph
 _OPERATORS: dict[Any, Callable[..., Any]] = {
@@ -165,6 +166,27 @@ def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
         return args
     swapped = tuple(0 if _is_position(i) else i for i in whole)
     return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
+
+
+def with_known_floats(func: Any, arguments: Any) -> Any:
+    """The same where torch takes no symbolic number with a fraction and any gives the same shape."""
+    if func not in _ANY_FLOAT_WILL_DO:
+        return arguments
+    return torch.utils._pytree.tree_map(lambda v: 0.5 if isinstance(v, torch.SymFloat) else v, arguments)
+
+
+_ANY_FLOAT_WILL_DO = frozenset(
+    {
+        _F.batch_norm,
+        _F.instance_norm,
+        _F.dropout,
+        _F.dropout1d,
+        _F.dropout2d,
+        _F.dropout3d,
+        _F.alpha_dropout,
+        _F.feature_alpha_dropout,
+    }
+)
 
 
 def _is_position(index: Any) -> bool:

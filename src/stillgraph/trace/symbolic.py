@@ -87,6 +87,12 @@ class Symbolic:
         self.shape_env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
         self.fake_mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
 
+    def forget_real_tensors(self) -> None:
+        """Let go of the weak references to real tensors; with them, ``torch.utils.swap_tensors`` refuses a tensor."""
+        describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
+        describer.lookup_tensor.clear()
+        describer.lookup_storage.clear()
+
     def fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake counterpart of a real tensor, with its exact sizes."""
         return self.fake_mode.from_tensor(tensor, static_shapes=True)

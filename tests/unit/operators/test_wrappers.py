@@ -274,7 +274,7 @@ def test_another_wrapper_gets_a_program_of_its_own() -> None:
 
 def test_a_list_of_unknown_length_is_refused_and_the_other_order_works() -> None:
     module = parallel(Lengthens())
-    assert "a list of unknown length" in refusal(lambda x: module(x), "SG308")
+    assert "a list of unknown length" in refusal(lambda x: module(x), "SG309")
     expected = [module(x) for x in INPUTS]
     module.module = sg.to_static(module.module, backend="eager")
     assert_same(expected, [module(x) for x in INPUTS])
@@ -447,11 +447,11 @@ def test_what_is_refused_of_sharded_modules() -> None:
         module.set_requires_gradient_sync(False)
         return module(x)
 
-    assert "is read outside the call of its module" in refusal(regularised, "SG308")
-    assert "set_requires_gradient_sync is called" in refusal(switches, "SG308")
+    assert "is read outside the call of its module" in refusal(regularised, "SG309")
+    assert "set_requires_gradient_sync is called" in refusal(switches, "SG309")
 
 
 def test_tensors_spread_by_hooks_are_refused() -> None:
     mesh = init_device_mesh("cpu", (1,))
     module = parallelize_module(nn.Sequential(nn.Linear(4, 8)), mesh, {"0": ColwiseParallel()})
-    assert "a module has a hook of" in refusal(lambda x: module(x), "SG308")
+    assert "a module has a hook of" in refusal(lambda x: module(x), "SG309")

@@ -20,6 +20,7 @@ from stillgraph.program.guards import (
     Attribute,
     Cell,
     ConstantGuard,
+    ElementsGuard,
     Global,
     Guard,
     Held,
@@ -125,6 +126,11 @@ def guards_of(value: Any, source: Source) -> list[Guard]:
         inner = [guard for key, item in value.items() for guard in guards_of(item, Item(source, key))]
         return [TypeGuard(source, dict), KeysGuard(source, tuple(value)), *inner]
     return [ConstantGuard(source, value)]
+
+
+@given(st.lists(scalars, max_size=4), st.sampled_from([int, float, bool, str]))
+def test_the_elements_of_a_list_are_of_one_type(value: list[Any], kind: type) -> None:
+    assert holds([ElementsGuard(X, kind)], value) == all(type(item) is kind for item in value)
 
 
 @given(values, values, st.randoms())
@@ -465,6 +471,7 @@ def test_a_condition_on_what_is_no_size() -> None:
         (ConstantGuard(X, 1), 1.0, "args[0] should be 1 (int), but is 1.0 (float)"),
         (TypeGuard(X, list), (), "args[0] should be a list, but is a tuple"),
         (LengthGuard(X, 1), [], "len(args[0]) should be 1, but is 0"),
+        (ElementsGuard(X, float), [1.0, 2], "args[0] should hold only floats, but holds a int"),
         (KeysGuard(X, ("a", "b")), {"b": 1, "a": 2}, "the keys of args[0] should be ['a', 'b'], but are ['b', 'a']"),
         (KeysGuard(X, (1,)), {True: 1}, "the keys of args[0] should be [1], but are [True]"),
         (

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from stillgraph.program.effects import (
     DeleteAttribute,
+    ExtendContents,
     SetAttribute,
     SetCell,
     SetContents,
     SetGlobal,
     SetItem,
+    SetSlot,
 )
 from stillgraph.program.guards import Argument, Attribute, Cell, Held, Item
 from stillgraph.program.outputs import (
@@ -358,6 +360,35 @@ def test_an_object_made_by_an_effect_refers_to_the_result_in_a_cycle() -> None:
 def test_contents_are_replaced_in_place(target: Any, template: Template, expected: Any) -> None:
     carried_out([SetContents(X, template)], "out", args=(target,))
     assert described(target) == described(expected)
+
+
+def test_a_list_is_made_longer_in_place() -> None:
+    target = [1]
+    carried_out([ExtendContents(X, Container(list, 2, (Output(0), Constant(3))))], 2, args=(target,))
+    assert target == [1, 2, 3]
+
+
+def test_an_attribute_past_the_class() -> None:
+    class Counts:
+        sets = 0
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            type(self).sets += 1
+
+    target = Counts()
+    carried_out([SetAttribute(X, "value", Output(0), past=True)], 1, args=(target,))
+    assert vars(target) == {"value": 1}
+    assert Counts.sets == 0
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_an_entry_of_a_table_of_a_module(persistent: bool) -> None:
+    module = torch.nn.Module()
+    module.late = torch.zeros(2)
+    carried_out([SetSlot(X, "_buffers", "late", Output(0), persistent)], torch.ones(2), args=(module,))
+    assert "late" not in vars(module)
+    assert torch.equal(module.late, torch.ones(2))
+    assert ("late" in module.state_dict()) == persistent
 
 
 def test_methods_of_a_subclass_are_passed_by() -> None:

@@ -162,5 +162,5 @@ def with_gradient(x: Tensor) -> Any:
 )
 def test_what_is_refused(function: Callable[[Tensor], Any], what: str) -> None:
     error = refusal(function, P)
-    assert error.reason.code == "SG308"
+    assert error.reason.code == "SG309"
     assert what in error.message

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from stillgraph.program.guards import Argument
 from stillgraph.trace.journal import (
     MISSING,
     AttributePlace,
@@ -16,9 +17,12 @@ from stillgraph.trace.journal import (
     GlobalPlace,
     Journal,
     Place,
+    TablePlace,
     copy_contents,
     replace_contents,
 )
+from stillgraph.trace.modules import ModuleTables
+from stillgraph.trace.sources import Finder
 
 
 class Plain:
@@ -154,3 +158,59 @@ def test_noted_and_then_changed_by_hand() -> None:
     values[0] = 7
     journal.rollback(0)
     assert values == [1, 2]
+
+
+# ---- modules, and what is written to them behind the journal's back
+def tables(module: nn.Module) -> dict[str, list[str]]:
+    return {name: list(module.__dict__[name]) for name in ("_parameters", "_buffers", "_modules")}
+
+
+def test_an_attribute_goes_back_to_its_table() -> None:
+    module = nn.Linear(2, 2)
+    module.none = None
+    module.register_buffer("buffer", torch.zeros(1), persistent=False)
+    before, weight, journal = tables(module), module.weight, Journal()
+    for name, value in (("none", nn.Parameter(torch.ones(1))), ("weight", None), ("buffer", None), ("bias", None)):
+        journal.write(AttributePlace(module, name), value)
+    journal.rollback(0)
+    assert tables(module) == before
+    assert module.weight is weight
+    assert vars(module)["none"] is None
+    assert list(module.state_dict()) == ["weight", "bias"]
+
+
+def test_a_table_is_kept() -> None:
+    module = nn.Module()
+    TablePlace(module, "late", "_buffers", False).set(torch.ones(1))
+    assert list(module._buffers) == ["late"]
+    assert not module.state_dict()
+
+
+def test_what_torch_writes_on_its_own_is_found_and_undone() -> None:
+    module, journal = nn.Linear(2, 2), Journal()
+    found = Finder((module,), {})
+    found.complete()
+    watch = ModuleTables(list(found.everything()))
+    journal.watch = watch
+    module.register_buffer("late", torch.zeros(1), persistent=False)
+    mark = journal.mark
+    module._parameters["bias"] = None
+    journal.note(AttributePlace(module, "bias"))
+    module.bias = None
+    assert [str(write.place) for write in journal.written(0).values()] == ["Linear.late", "Linear.bias"]
+    journal.rollback(mark)
+    assert module.bias is not None
+    assert hasattr(module, "late")
+    journal.rollback(0)
+    assert not hasattr(module, "late")
+    assert watch.restore() is None
+    assert not module._non_persistent_buffers_set
+
+
+def test_a_hook_that_is_left_is_found() -> None:
+    module = nn.Linear(2, 2)
+    watch = ModuleTables([(module, Argument(0))])
+    module.register_forward_hook(print)
+    change = watch.restore()
+    assert str(change) == "Linear._forward_hooks"
+    assert not module._forward_hooks

@@ -1,0 +1,119 @@
+"""Calling a module: its ``forward`` with the hooks around it, as ``torch.nn.Module.__call__`` does it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.nn.modules import module as internals
+from torch.nn.parameter import is_lazy
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.booleans import is_none
+from stillgraph.operators.branches import if_exp
+from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
+from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.session import Session
+from stillgraph.trace.signals import Restart
+
+Call = Callable[..., Any]  # the operator of that name
+
+
+def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+    """``module(*args, **kwargs)``, for a module whose class leaves ``__call__`` to torch."""
+    if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
+        raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
+    forward = module.forward
+    if _has_backward_hooks(module):
+        if torch.is_grad_enabled():
+            raise refuse("SG305", f"a {type(module).__name__} has backward hooks", location=here())
+        return module(*args, **kwargs)
+    sharded = any(is_sharding(hook) for _, hook, _ in _hooks_before(module))
+    if (module._forward_hooks_always_called and not sharded) or internals._global_forward_hooks_always_called:
+        return capture.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
+    wrapper = getattr(forward, "__func__", None) in WRAPPERS
+    hooked = wrapper or any(_hooks_before(module)) or any(_hooks_after(module))
+    if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
+        follow_parametrizations(capture, module)
+        return module(*args, **kwargs) if not capture.is_wanted(forward) else call(forward, *args, **kwargs)
+    with contextlib.ExitStack() as leaving:
+        args, kwargs = _run_hooks_before(call, module, args, kwargs, leaving)
+        return _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
+
+
+def call_in_turn(call: Call, module: Any, input: Any) -> Any:
+    """``torch.nn.Sequential.forward``."""
+    for inner in module:
+        input = call(inner, input)
+    return input
+
+
+def _is_torch_function(function: Any) -> bool:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and is_torch(code.co_filename)
+
+
+def _has_backward_hooks(module: torch.nn.Module) -> bool:
+    mine = module._backward_hooks or module._backward_pre_hooks
+    return bool(mine or internals._global_backward_hooks or internals._global_backward_pre_hooks)
+
+
+def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:
+    """Follow into parametrizations where something writes to modules on its own: they may be what does."""
+    lists = module._modules.get("parametrizations")
+    if lists is None or not capture.knowledge.convert_libraries:
+        return
+    names = {*lists._modules, "get_parametrized"}
+    getters = {descriptor.fget.__code__ for descriptor in map(vars(type(module)).get, names) if descriptor is not None}
+    forwards = {type(each).forward.__code__ for each in (module, *lists.children())}
+    if not (getters | forwards) <= capture.knowledge.convert:
+        raise Restart("convert", (getters | forwards, names))
+
+
+# ---- hooks
+Hook = tuple[int, Any, bool]  # its key, and whether it takes the keyword arguments
+
+
+def _hooks_before(module: torch.nn.Module) -> Iterator[Hook]:
+    for key, hook in [*internals._global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()]:
+        yield key, hook, key in module._forward_pre_hooks_with_kwargs
+
+
+def _hooks_after(module: torch.nn.Module) -> Iterator[Hook]:
+    for key, hook in [*internals._global_forward_hooks.items(), *module._forward_hooks.items()]:
+        with_kwargs = key in module._forward_hooks_with_kwargs or key in internals._global_forward_hooks_with_kwargs
+        yield key, hook, with_kwargs
+
+
+def _run_hooks_before(
+    call: Call, module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
+) -> tuple[Any, Any]:
+    for key, hook, with_kwargs in _hooks_before(module):
+        if is_sharding(hook):
+            args, kwargs = gather(key, module, args, kwargs, leaving)
+            continue
+        refuse_hook(hook)
+        if with_kwargs:
+            args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
+        else:
+            changed = _unless_none(call(hook, module, args), args)
+            args = changed if isinstance(changed, tuple) else (changed,)
+    return args, kwargs
+
+
+def _run_hooks_after(call: Call, module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
+    for key, hook, with_kwargs in _hooks_after(module):
+        if is_sharding(hook):
+            result = free(key, module, result)
+            continue
+        refuse_hook(hook)
+        changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
+        result = _unless_none(changed, result)
+    return result
+
+
+def _unless_none(changed: Any, otherwise: Any) -> Any:
+    """What a hook returned, or what there was before if it returned None, be that known now or only in the run."""
+    return if_exp(is_none(changed), lambda: otherwise, lambda: changed)

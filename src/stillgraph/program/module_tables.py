@@ -1,0 +1,41 @@
+"""Where torch keeps what a module has: the tables of its ``__dict__``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)  # what torch itself keeps in a module's ``__dict__``
+
+
+def table_of(module: torch.nn.Module, name: str) -> str | None:
+    """In which table a module has an attribute: ``__dict__`` or one of `MODULE_TABLES`; None if it has not."""
+    if name in module.__dict__:
+        return "__dict__"
+    return next((table for table in MODULE_TABLES if name in module.__dict__[table]), None)
+
+
+def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool | None = None) -> None:
+    """Let a module have ``value`` under a name in just this table, whatever an assignment would do with it.
+
+    Args:
+        module: the module.
+        table: ``__dict__`` or one of `MODULE_TABLES`.
+        name: of the attribute.
+        value: what it is to be.
+        persistent: of a buffer, whether ``state_dict`` has it; None leaves that as it is.
+    """
+    own = module.__dict__
+    for other in ("__dict__", *MODULE_TABLES):
+        if other != table:
+            (own if other == "__dict__" else own[other]).pop(name, None)
+    (own if table == "__dict__" else own[table])[name] = value
+    if table == "_buffers" and persistent is not None:
+        (own["_non_persistent_buffers_set"].discard if persistent else own["_non_persistent_buffers_set"].add)(name)
+
+
+def is_persistent(module: torch.nn.Module, name: str) -> bool:
+    """Whether ``state_dict`` has the buffer of this name."""
+    return name not in module.__dict__["_non_persistent_buffers_set"]

@@ -1,0 +1,103 @@
+"""The names that a code object reads, by what it reads them of."""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"})
+_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
+_ASKING = frozenset({"getattr", "hasattr"})
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a code object, or one inside it, mentions other than to store it.
+
+    Attributes:
+        variables: names looked up among the globals, then among Python's builtins.
+        attributes: names of attributes; strings that may name one too (``getattr(self, "name")``).
+        asked: those of them that need not be there, for the code asks (``hasattr``, ``getattr``).
+        modules: what it imports.
+    """
+
+    variables: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+    def __or__(self, other: Names) -> Names:
+        return Names(
+            self.variables | other.variables,
+            self.attributes | other.attributes,
+            self.asked | other.asked,
+            self.modules | other.modules,
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def names_of(code: CodeType) -> Names:
+    """The names that a code object reads."""
+    found: dict[str, set[str]] = {"variables": set(), "attributes": set(), "modules": set(), "asked": set()}
+    asking = False
+    for instruction in dis.get_instructions(code):
+        name = instruction.argval
+        if instruction.opname in _GLOBAL:
+            found["variables"].add(name)
+            asking = asking or name in _ASKING
+        elif instruction.opname == "LOAD_CONST" and asking and isinstance(name, str):
+            found["asked"].add(name)
+        elif instruction.opname.startswith("CALL"):
+            asking = False
+        elif instruction.opname in _ATTRIBUTE:
+            found["attributes"].add(name)
+        elif instruction.opname == "IMPORT_NAME":
+            found["modules"].add(name)
+    strings = set(_strings(code.co_consts))
+    found["attributes"] |= strings
+    if "globals" in found["variables"]:
+        found["variables"] |= strings
+    names = Names(**{kind: frozenset(each) for kind, each in found.items()})
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_of(constant)
+    return names
+
+
+def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
+    for constant in constants:
+        if isinstance(constant, str) and constant.isidentifier():
+            yield constant
+        elif isinstance(constant, tuple):
+            yield from _strings(constant)
+
+
+@functools.lru_cache(maxsize=4096)
+def names_in_torch(kind: Any) -> frozenset[str]:
+    """The attributes that the methods which torch gave a module's class mention, those of every module aside."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        if base in (torch.nn.Module, object) or not base.__module__.startswith("torch."):
+            continue
+        if base.__module__.startswith(_LEFT_TO_THE_RUN):
+            names |= _READ_OF_WRAPPERS
+            continue
+        for member in vars(base).values():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, FunctionType) and function.__name__ not in _NOT_RUN:
+                names.update(names_of(function.__code__).attributes)
+    return frozenset(names)
+
+
+# Wrappers of torch.distributed's do their work in the run; of what they keep, a capture reads how they were made.
+_LEFT_TO_THE_RUN = ("torch.nn.parallel.", "torch.distributed.")
+_READ_OF_WRAPPERS = frozenset(
+    {"module", "device_ids", "device_type", "find_unused_parameters", "static_graph", "mixed_precision"}
+)
+_NOT_RUN = ("__init__", "extra_repr", "__repr__")

@@ -1,0 +1,162 @@
+"""Namespaces: the globals of a function, what is read of modules, and the classes that attributes are looked up in."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from stillgraph.program.guards import Attribute, Global, Held, Item, Source
+from stillgraph.trace.frames import is_below_torch
+from stillgraph.trace.names import Names
+
+_KEPT = (
+    type,
+    ModuleType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    property,
+    classmethod,
+    staticmethod,
+    functools.cached_property,
+)
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
+_OF_EVERY_CLASS = frozenset(vars(type("C", (), {})))  # __doc__, __module__, …
+_EVERY_MODULE = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
+
+
+def is_kept(value: Any) -> bool:
+    """Whether a guard may keep an object alive: it has no state of the user's, and little beside itself."""
+    if isinstance(value, FunctionType):
+        return value.__code__.co_freevars in ((), ("__class__",))
+    if isinstance(value, types.BuiltinFunctionType):
+        return isinstance(value.__self__, (type, ModuleType, type(None)))
+    return isinstance(value, _KEPT)
+
+
+# ---- globals
+def namespace_of(table: dict[str, Any]) -> Source:
+    """The source of a dictionary of globals or builtins."""
+    return Held(str(table.get("__name__", "globals")), table)
+
+
+def variable(namespace: dict[str, Any], name: str) -> Source:
+    """The source of a global."""
+    module = str(namespace.get("__name__"))
+    if getattr(sys.modules.get(module), "__dict__", None) is namespace:
+        return Global(module, name)
+    return Item(namespace_of(namespace), name)
+
+
+# ---- modules
+def module_attributes(
+    names: Names, namespace: dict[str, Any], function: FunctionType | None = None
+) -> Iterator[tuple[ModuleType, str]]:
+    """The modules that code can name, each with the attributes of it that the code mentions.
+
+    Args:
+        names: of the code.
+        namespace: its globals.
+        function: one that has the code, whose closure may name modules too.
+    """
+    found = [namespace[name] for name in names.variables if isinstance(namespace.get(name), ModuleType)]
+    held = [cell_contents(cell) for cell in (function.__closure__ or ())] if function is not None else []
+    found += [value for value in held if isinstance(value, ModuleType)]
+    for path in names.modules:
+        prefixes = [path.rsplit(".", cut)[0] for cut in range(path.count(".") + 1)]
+        found += [sys.modules[prefix] for prefix in prefixes if prefix in sys.modules]
+    seen: set[int] = set()
+    while found:
+        module = found.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for name in names.attributes:
+            if (name in vars(module) or _has_own(type(module), name)) and (module, name) != (sys, "modules"):
+                yield module, name
+                value = vars(module).get(name)
+                if isinstance(value, ModuleType):
+                    found.append(value)
+
+
+def _has_own(kind: type, name: str) -> bool:
+    """Whether a class of modules defines an attribute, as that of ``torch.backends.cudnn`` does."""
+    return any(name in vars(base) and not name.startswith("__") for base in kind.__mro__ if base not in _PLAIN_MODULE)
+
+
+_PLAIN_MODULE = ModuleType.__mro__
+
+
+def cell_contents(cell: Any) -> Any:
+    """What a closure's cell holds; ``...`` if nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ...
+
+
+def module_member(module: ModuleType, name: str) -> tuple[Source, Source, Any]:
+    """An attribute of a module: the namespace it is in, where it is found, and what it is."""
+    space = namespace_of(vars(module))
+    if name in vars(module):
+        return space, variable(vars(module), name), vars(module)[name]
+    return space, Attribute(Held(module.__name__, module), name), getattr(module, name)
+
+
+# ---- classes
+def class_space(kind: type) -> Source:
+    """The source of a class's own namespace."""
+    return Attribute(Held(kind.__qualname__, kind), "__dict__")
+
+
+def users_classes(kind: type) -> list[type]:
+    """The classes that an object's attributes are looked up in, but for Python's own, and what every module has."""
+    return [base for base in kind.__mro__ if base is not torch.nn.Module and _can_change(base)]
+
+
+def _can_change(kind: type) -> bool:
+    """Whether attributes of a class can be set: not of those written in C."""
+    return bool(kind.__flags__ & _HEAP_TYPE) and not kind.__flags__ & _IMMUTABLE_TYPE
+
+
+def classes_read(kind: type, names: frozenset[str]) -> Iterator[tuple[Source, type, list[str], list[str]]]:
+    """What is read of a class and its bases.
+
+    Yields:
+        The namespace, the class, the names found there, and the names that are found in a later class.
+    """
+    names = names - _OF_EVERY_CLASS
+    bases = users_classes(kind)
+    later: list[set[str]] = [set()]
+    for base in reversed(bases):
+        later.append(later[-1] | {n for n in vars(base) if n in names or _is_method(base, n)})
+    for base, elsewhere in zip(bases, reversed(later[:-1])):
+        present = [n for n in vars(base) if n in names or _is_method(base, n)]
+        yield class_space(base), base, present, sorted(elsewhere - set(vars(base)))
+    if torch.nn.Module in kind.__mro__:
+        yield class_space(torch.nn.Module), torch.nn.Module, list(_EVERY_MODULE), []
+
+
+def _is_method(base: type, name: str) -> bool:
+    """Whether it is a method of the user's that Python calls by itself (``__len__``), or a module's ``forward``."""
+    special = name.startswith("__") and name.endswith("__") and not is_below_torch(file_of(base))
+    return (special or name == "forward") and isinstance(vars(base)[name], FunctionType)
+
+
+def class_attributes(kind: type) -> list[str]:
+    """The attributes that objects have of their class, but for those that every object or module has."""
+    return list(dict.fromkeys(name for base in users_classes(kind) for name in vars(base)))
+
+
+def file_of(owner: type | ModuleType) -> str:
+    """Where a module, or a class, was defined; empty if nobody knows."""
+    module = owner if isinstance(owner, ModuleType) else sys.modules.get(str(owner.__module__))
+    return getattr(module, "__file__", None) or ""
