@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("transformers")
 
-from bench import _timing, overhead, peers
+from bench import _timing, overhead, peers, training
 from tests.cases.case import all_cases
 from tests.cases.compare import assert_same, tensors_in
 
@@ -58,3 +58,15 @@ def test_the_bare_graph_does_what_the_call_does(contender: str, name: str) -> No
     assert_same(expected, call())
     shapes = [tensor.shape for tensor in tensors_in(expected)]
     assert [tensor.shape for tensor in tensors_in(bare())] == shapes
+
+
+@pytest.mark.parametrize("name", list(training.SUBJECTS))
+def test_contenders_train_the_same_model_on_the_same_batches(name: str) -> None:
+    subject = training.SUBJECTS[name]("tiny")
+    wraps = {contender: training.CONTENDERS[contender] for contender in ("eager", "stillgraph (eager)")}
+    steps = {contender: training.trainer(subject, wrap) for contender, wrap in wraps.items()}
+    losses = {contender: [step(number) for number in range(3)] for contender, step in steps.items()}
+    assert losses["eager"] == losses["stillgraph (eager)"]
+    assert len(set(losses["eager"])) == 3, "nothing is learnt, or every batch is the same"
+    readings = training.memory(subject, "eager", warmup=1, steps=4)
+    assert len(readings) == 5

@@ -163,6 +163,12 @@ _ALL = (
         "A module or parameter is made that outlives the call. A static function makes such a call in plain PyTorch.",
         "Call the function once before you export or save it.",
     ),
+    Reason(
+        "SG309",
+        "left to torch.distributed",
+        "A call exchanges data with other processes in a way that cannot be a step of the program.",
+        "Make the module static first and wrap it then, so that this call stays outside the static function.",
+    ),
     # ---- SG4xx: deploy
     Reason(
         "SG401",

@@ -31,6 +31,7 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_standard_library, is_torch, is_transform
@@ -167,7 +168,7 @@ def has_meaning(function: Any) -> bool:
 def _meaning(function: Any) -> Callable[..., Any] | None:
     original = _unwrapped_seed(function)
     try:
-        return MEANINGS.get(original) or OTHERS.get(original)
+        return MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
     except TypeError:  # not hashable
         return None
 
@@ -183,6 +184,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if is_transform(function):
         hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
         raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
+    refuse_unseen(function)
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -272,6 +274,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
         return OTHERS[function](receiver, *args, **kwargs)
+    if function in WRAPPERS:
+        return WRAPPERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):
         message = f"random.{method.__name__} draws from a state that the program cannot advance"
         raise refuse("SG305", message, location=here())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
+from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
 from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
@@ -25,17 +27,20 @@ def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any
     if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
         raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
     forward = module.forward
-    if module._forward_hooks_always_called or internals._global_forward_hooks_always_called:
+    sharded = any(is_sharding(hook) for _, hook, _ in _hooks_before(module))
+    if (module._forward_hooks_always_called and not sharded) or internals._global_forward_hooks_always_called:
         return capture.convert(torch.nn.Module._call_impl)(module, *args, **kwargs)  # type: ignore[arg-type]  # a function
-    hooked = any(_hooks_before(module)) or any(_hooks_after(module)) or has_backward_hooks(module)
+    wrapper = getattr(forward, "__func__", None) in WRAPPERS
+    hooked = wrapper or any(_hooks_before(module)) or any(_hooks_after(module)) or has_backward_hooks(module)
     if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
         follow_parametrizations(capture, module)
         return module(*args, **kwargs) if not capture.is_wanted(forward) else call(forward, *args, **kwargs)
-    args, kwargs = _run_hooks_before(call, module, args, kwargs)
-    behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
-    args = args if behind is None else behind.inputs(args)
-    result = _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
-    return result if behind is None else behind.outputs(result)
+    with contextlib.ExitStack() as leaving:
+        args, kwargs = _run_hooks_before(call, module, args, kwargs, leaving)
+        behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
+        args = args if behind is None else behind.inputs(args)
+        result = _run_hooks_after(call, module, args, kwargs, call(forward, *args, **kwargs))
+        return result if behind is None else behind.outputs(result)
 
 
 def call_in_turn(call: Call, module: Any, input: Any) -> Any:
@@ -63,21 +68,28 @@ def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:
 
 
 # ---- hooks
-Hook = tuple[Any, bool]  # and whether it takes the keyword arguments
+Hook = tuple[int, Any, bool]  # its key, and whether it takes the keyword arguments
 
 
 def _hooks_before(module: torch.nn.Module) -> Iterator[Hook]:
     for key, hook in [*internals._global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()]:
-        yield hook, key in module._forward_pre_hooks_with_kwargs
+        yield key, hook, key in module._forward_pre_hooks_with_kwargs
 
 
 def _hooks_after(module: torch.nn.Module) -> Iterator[Hook]:
     for key, hook in [*internals._global_forward_hooks.items(), *module._forward_hooks.items()]:
-        yield hook, key in module._forward_hooks_with_kwargs or key in internals._global_forward_hooks_with_kwargs
+        with_kwargs = key in module._forward_hooks_with_kwargs or key in internals._global_forward_hooks_with_kwargs
+        yield key, hook, with_kwargs
 
 
-def _run_hooks_before(call: Call, module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    for hook, with_kwargs in _hooks_before(module):
+def _run_hooks_before(
+    call: Call, module: torch.nn.Module, args: Any, kwargs: Any, leaving: contextlib.ExitStack
+) -> tuple[Any, Any]:
+    for key, hook, with_kwargs in _hooks_before(module):
+        if is_sharding(hook):
+            args, kwargs = gather(key, module, args, kwargs, leaving)
+            continue
+        refuse_hook(hook)
         if with_kwargs:
             args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
         else:
@@ -87,7 +99,11 @@ def _run_hooks_before(call: Call, module: torch.nn.Module, args: Any, kwargs: An
 
 
 def _run_hooks_after(call: Call, module: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> Any:
-    for hook, with_kwargs in _hooks_after(module):
+    for key, hook, with_kwargs in _hooks_after(module):
+        if is_sharding(hook):
+            result = free(key, module, result)
+            continue
+        refuse_hook(hook)
         changed = call(hook, module, args, kwargs, result) if with_kwargs else call(hook, module, args, result)
         result = _unless_none(changed, result)
     return result

@@ -28,5 +28,5 @@ def _is_in_place(node: fx.Node) -> bool:
         return False
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     private = name.endswith("__") or name in ("print_", "raise_", "assert_", "format_", "not_", "is_", "and_", "or_")
-    in_place = (name.endswith("_") and not private) or name == "backward"
-    return in_place or name in ("setitem", "setattr") or "out" in node.kwargs or node.kwargs.get("inplace") is True
+    in_place = (name.endswith("_") and not private) or name in ("setitem", "setattr", "outside", "backward")
+    return in_place or "out" in node.kwargs or node.kwargs.get("inplace") is True

@@ -244,6 +244,11 @@ def hooked_outputs(hooks: BackwardHook, result: tuple[Any, ...]) -> tuple[Any, .
     return tuple(hooks.setup_output_hook(result))
 
 
+def outside(step: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Let Python do, with tensors of the program's, what no graph can express: a step of `program.distributed`'s."""
+    return tuple(step(*values))
+
+
 def sort_order(keys: list[Any], reverse: bool) -> tuple[int, ...]:
     """Where ``sorted`` takes its elements from: the index of the first in order, of the second, and so on."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
@@ -369,5 +374,6 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
-    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, *_GENERATORS}
+    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside}
+    | _GENERATORS
 )

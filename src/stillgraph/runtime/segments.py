@@ -138,6 +138,7 @@ def _needs_python(context: Context | None, ambient: Context | None) -> bool:
 
 
 def _from_control(node: fx.Node) -> bool:
+    """Whether a node takes one out of several results of what no backend compiles."""
     source = node.args[0] if node.args else None
     return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -26,6 +26,7 @@ from stillgraph.program.guards import (
     Global,
     Guard,
     Held,
+    IdentityGuard,
     Item,
     LengthGuard,
     ModeGuard,
@@ -391,6 +392,7 @@ class _Attempt:
             *self.inputs.guards,
             *self._world(),
             *size_guards(self.session, self.inputs),
+            *self._wrapper_guards(),
         ]
         guards = [*filter(self._is_relied_on, guards), *lists, *self._same_tensors()]
         return Program(
@@ -405,6 +407,19 @@ class _Attempt:
             tuple(self.session.splits),
         )
 
+    def _wrapper_guards(self) -> Iterator[Guard]:
+        """That the modules are the same whose wrappers take part in the program.
+
+        Raises:
+            CaptureError: one of their parameters is read while it may be whole or not.
+        """
+        for tensor, name in self.session.sharded.items():
+            if tensor in self.session.fakes:
+                raise refuse("SG309", f"the sharded parameter {name} is read outside the call of its module")
+        for module in self.session.wrapped.values():
+            source = self.finder.find(module)
+            if source is not None:
+                yield IdentityGuard(source, module)
 
     def _world(self) -> list[Guard]:
         if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):

@@ -86,6 +86,9 @@ def names_in_torch(kind: Any) -> frozenset[str]:
     for base in kind.__mro__:
         if base in (torch.nn.Module, object) or not base.__module__.startswith("torch."):
             continue
+        if base.__module__.startswith(_LEFT_TO_THE_RUN):
+            names |= _READ_OF_WRAPPERS
+            continue
         for member in vars(base).values():
             function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType) and function.__name__ not in _NOT_RUN:
@@ -93,4 +96,9 @@ def names_in_torch(kind: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+# Wrappers of torch.distributed's do their work in the run; of what they keep, a capture reads how they were made.
+_LEFT_TO_THE_RUN = ("torch.nn.parallel.", "torch.distributed.")
+_READ_OF_WRAPPERS = frozenset(
+    {"module", "device_ids", "device_type", "find_unused_parameters", "static_graph", "mixed_precision"}
+)
 _NOT_RUN = ("__init__", "extra_repr", "__repr__")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
@@ -47,6 +47,7 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
+from stillgraph.trace.symbolic import DATA_DEPENDENT
 from stillgraph.trace.unjoined import Unjoined, is_lost
 from stillgraph.trace.world import Reads
 
@@ -155,6 +156,10 @@ class Session(Recorder):
         self.knowledge = knowledge
         self.options = options
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
+        self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
+        self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called
+        self.sharding = 0  # how many sharded modules' calls we are in
+        self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
@@ -182,6 +187,10 @@ class Session(Recorder):
         try:
             return super().record(func, args, kwargs)
         except TypeError:
+            return self._record_both(func, args, kwargs, flags[0])
+        except (CaptureError, Refusal) as error:
+            if not isinstance(error.__cause__, DATA_DEPENDENT):
+                raise
             return self._record_both(func, args, kwargs, flags[0])
 
     def _refuse_mixed(self, leaves: list[Any]) -> None:

@@ -238,6 +238,8 @@ class Finder:
             for name, item in module.__dict__.get(table, {}).items():
                 if item is not None:
                     self._push(item, Slot(source, table, name))
+        if type(module) in _WRAPPERS:
+            return
         for name, item in module.__dict__.items():
             if name not in _MODULE_INTERNALS:
                 self._push(item, Slot(source, "__dict__", name))
@@ -280,3 +282,6 @@ _STEPS: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), ("mapping",)),
 }
 _MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)
+
+# What these note about the module they wrap is no way to it: they keep lists of its parameters, which grow stale.
+_WRAPPERS = (torch.nn.parallel.DistributedDataParallel,)

@@ -18,6 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace import gradients, hooks
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
@@ -511,4 +512,5 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.from_numpy: _tensor,
     torch.asarray: _tensor,
     torch._C._set_grad_enabled: _run_only,
+    **COLLECTIVES,
 }

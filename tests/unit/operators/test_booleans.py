@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from torch import Tensor
 
 from stillgraph.operators.booleans import and_, in_, is_none, not_, or_
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of
@@ -156,3 +157,15 @@ def test_dataclasses_with_and_without_the_generated_equality() -> None:
         return a == b, a == a, a != b, ByIdentity == ByFields, c == d, ByItsOwn(x) == ByItsOwn(x)
 
     agree(compared, P * 0 + 0.5, *CALLS)
+
+
+def test_a_truth_value_of_the_run_meets_a_tensor() -> None:
+    def function(x: Tensor) -> Tensor:
+        steps, last = 0, x > 5
+        while not last.all() and steps < 4:
+            x = x + 1
+            steps += 1
+            last = (x > 2) | (steps == 3)
+        return last & (steps > 1), last ^ (steps == 3), x
+
+    agree(function, P, N, torch.tensor([9.0, 8.0, 7.0]))
