@@ -256,7 +256,9 @@ def counting() -> Iterator[int]:
         yield number
 
 
-@pytest.mark.parametrize("make", [lambda: iter([1, 2, 3]), counting, itertools.count], ids=["list", "generator", "count"])
+@pytest.mark.parametrize(
+    "make", [lambda: iter([1, 2, 3]), counting, itertools.count], ids=["list", "generator", "count"]
+)
 def test_an_iterator_from_outside_is_refused(make: Callable[[], Iterator[int]]) -> None:
     held = [make()]
 

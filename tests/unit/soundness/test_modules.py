@@ -117,8 +117,8 @@ NetChanges = dict[str, list[Callable[[Any], object]]]
 ATTRIBUTES: NetChanges = {
     "a number": [lambda net: setattr(net, "scale", 5)],
     "training": [lambda net: net.train()],
-    "a child's training": [lambda net: net.lin.train()],
-    "the probability of a dropout": [lambda net: setattr(net.drop, "p", 0.9)],
+    "a child's training": [lambda net: net.drop.train()],
+    "the probability of a dropout": [lambda net: net.drop.train(), lambda net: setattr(net.drop, "p", 0.9)],
     "a list": [lambda net: net.names.append("b")],
     "a value in a dictionary": [lambda net: net.options.update(r=7)],
     "a new dictionary": [lambda net: setattr(net, "options", {"r": 9})],
@@ -136,7 +136,7 @@ PARAMETERS: NetChanges = {
     "a new parameter": [lambda net: setattr(net.lin, "weight", parameter(3, 3))],
     "its data": [lambda net: setattr(net.lin.weight, "data", torch.ones(3, 3))],
     "no bias": [lambda net: setattr(net.lin, "bias", None)],
-    "frozen": [lambda net: net.lin.weight.requires_grad_(False)],
+    "frozen": [lambda net: net.lin.weight.requires_grad_(False), lambda net: net.requires_grad_(False)],
     "tied": [lambda net: setattr(net.sequence[0], "weight", net.lin.weight)],
     "a late one": [lambda net: net.register_parameter("late", parameter(3))],
     "appended to a list": [lambda net: net.listed.append(torch.ones(3) * 2)],
@@ -153,7 +153,10 @@ PARAMETERS: NetChanges = {
         lambda net: parametrize.register_parametrization(net.lin, "weight", Half()),
         lambda net: parametrize.remove_parametrizations(net.lin, "weight", leave_parametrized=False),
     ],
-    "weight norm": [lambda net: parametrizations.weight_norm(net.lin)],
+    "weight norm": [
+        lambda net: parametrizations.weight_norm(net.lin),
+        lambda net: halve(net.lin.parametrizations.weight.original0),
+    ],
 }
 BUFFERS: NetChanges = {
     "values": [lambda net: net.buf.fill_(4)],

@@ -7,8 +7,8 @@ import contextvars
 import dataclasses
 import enum
 import functools
+import gc
 import threading
-import types
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -76,16 +76,6 @@ def test_what_is_read_of_an_object(name: str) -> None:
     config = Config()
     # Changes read the object as they find it.
     follows(lambda x: x * read(config), *(lambda make=make: make(config)() for make in changes))
-
-
-def test_all_attributes() -> None:
-    config = Box(a=1, b=2)
-    follows(lambda x: x * sum(vars(config).values()), setting(config, b=7))
-
-
-def test_the_names_of_attributes() -> None:
-    config = types.SimpleNamespace(a=1, b=2)
-    follows(lambda x: x * len([name for name in dir(config) if name.startswith("k")]), setting(config, k1=7))
 
 
 def test_a_tensor_of_an_object() -> None:
@@ -383,7 +373,8 @@ def test_a_weak_reference() -> None:
 def test_a_weak_reference_that_dies() -> None:
     owner = Box(referred=Box(k=5))
     reference = weakref.ref(owner.referred)
-    follows(lambda x: x * 2 if reference() is None else x, deleting(owner, "referred"))
+    # A capture leaves cycles behind, which hold what it saw until they are collected.
+    follows(lambda x: x * 2 if reference() is None else x, in_turn(deleting(owner, "referred"), gc.collect))
 
 
 def test_a_weak_dictionary() -> None:

@@ -21,7 +21,7 @@ from torch import Tensor
 import tests.unit.soundness.userpackage.first
 from tests.unit.soundness import usermodule, userpackage
 from tests.unit.soundness import usermodule as renamed
-from tests.unit.soundness.following import Box, X, deleting, follows, setting, storing
+from tests.unit.soundness.following import Box, X, deleting, follows, nothing, setting, storing
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,11 @@ def test_a_class_of_a_module() -> None:
     class Other:
         rate = 9
 
-    follows(lambda x: x * usermodule.Settings.rate, setting(usermodule.Settings, rate=7), setting(usermodule, Settings=Other))
+    follows(
+        lambda x: x * usermodule.Settings.rate,
+        setting(usermodule.Settings, rate=7),
+        setting(usermodule, Settings=Other),
+    )
 
 
 def test_a_submodule() -> None:
@@ -225,4 +229,4 @@ def test_the_recursion_limit() -> None:
 
 
 def test_a_clock() -> None:
-    follows(lambda x: x * 0 + (1 if time.perf_counter() > 0 else 0), lambda: None)
+    follows(lambda x: x * 0 + (1 if time.perf_counter() > 0 else 0), nothing, seen=False)

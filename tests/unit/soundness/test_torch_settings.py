@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.unit.soundness.following import Change, follows, setting
 
-WEIGHT = torch.ones(3)
+WEIGHT = torch.ones(3, requires_grad=True)
 
 
 def requires_grad(x: Tensor) -> bool:
@@ -24,7 +24,7 @@ def new_tensor(x: Tensor) -> Tensor:
 
 
 def new_number(x: Tensor) -> Tensor:
-    return torch.tensor(1.5) + x
+    return torch.tensor([1.5]) + x
 
 
 def is_deterministic(x: Tensor) -> Tensor:

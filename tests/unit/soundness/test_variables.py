@@ -125,7 +125,9 @@ def test_a_function() -> None:
         ({"a": [1, {"b": 2}]}, lambda d: d["a"][1]["b"], lambda d: d["a"][1].update(b=7)),
         ((1, [2]), lambda pair: pair[1][0], lambda pair: pair[1].__setitem__(0, 8)),
     ],
-    ids=["value", "emptied", "absent-value", "absent-key", "element", "inserted", "length", "set", "nested", "in-tuple"],
+    ids=[
+        "value", "emptied", "absent value", "absent key", "element", "inserted", "length", "set", "nested", "in tuple",
+    ],
 )
 def test_a_container(held: Any, read: Callable[[Any], float], change: Callable[[Any], object]) -> None:
     setting(HERE, HELD=held)()
@@ -377,4 +379,4 @@ def test_what_a_function_that_is_not_rewritten_reads() -> None:
 
 
 def test_random_numbers_are_drawn_anew() -> None:
-    follows(lambda x: x * random.random(), nothing)
+    follows(lambda x: x * random.random(), nothing, seen=False)
