@@ -467,7 +467,7 @@ def test_contents_that_python_alone_would_call_equal(captured: Any, called: Any)
     assert not holds([ContentsGuard(X, captured)], called)
 
 
-@pytest.mark.xfail(strict=True, reason="of a set, the kinds of the elements are compared, not which element is of which")
+@pytest.mark.xfail(strict=True, reason="of a set, the kinds are compared, not which element is of which")
 @pytest.mark.parametrize(("captured", "called"), [({True, 0}, {1, False}), ({1, 2.0}, {1.0, 2})])
 def test_a_set_whose_elements_exchange_their_kinds(captured: Any, called: Any) -> None:
     assert not holds([ContentsGuard(X, captured)], called)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
+import gc
 import importlib.util
 import sys
 import types
@@ -138,6 +139,25 @@ def test_the_factory_of_a_default_dictionary() -> None:
         return result
 
     follows(function, setting(table, default_factory=lambda: 5))
+
+
+COLLECTIONS = 0
+
+
+def count_collection(phase: str, info: dict[str, int]) -> None:
+    global COLLECTIONS
+    COLLECTIONS += 1
+
+
+@stale("code that runs by chance during a capture, here what gc.callbacks holds, is guarded as the function's own")
+def test_what_the_garbage_collector_calls() -> None:
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(count_collection)
+    gc.set_threshold(10)
+    try:
+        follows(lambda x: x * 2, seen=False)
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 # ---- modules and settings
