@@ -161,7 +161,7 @@ def _items(container: Any) -> Iterable[Any]:
 
 def _kinds(container: Any) -> Any:
     if isinstance(container, (set, frozenset)):
-        return set(map(type, container))
+        return {(type(item), item) for item in container}
     if isinstance(container, dict):
         return [*map(type, container.values())], [*container], [*map(type, container)]
     return [*map(type, container)]

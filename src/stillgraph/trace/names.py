@@ -62,6 +62,8 @@ def names_of(code: CodeType) -> Names:
             found["modules"].add(name)
     strings = set(_strings(code.co_consts))
     found["attributes"] |= strings
+    if found["variables"] & {"vars", "dir"}:
+        found["attributes"].add("__dict__")  # all attributes of an object
     if "globals" in found["variables"]:
         found["variables"] |= strings
     names = Names(**{kind: frozenset(each) for kind, each in found.items()})

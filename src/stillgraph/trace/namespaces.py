@@ -134,7 +134,7 @@ def classes_read(kind: type, names: frozenset[str]) -> Iterator[tuple[Source, ty
         The namespace, the class, the names found there, and the names that are found in a later class.
     """
     names = names - _OF_EVERY_CLASS
-    bases = users_classes(kind)
+    bases = [*users_classes(kind), *users_classes(type(kind))]
     later: list[set[str]] = [set()]
     for base in reversed(bases):
         later.append(later[-1] | {n for n in vars(base) if n in names or _is_method(base, n)})

@@ -195,6 +195,8 @@ class Finder:
     def _walk(self, value: Any, source: Source) -> None:
         if isinstance(value, type):
             self._walk_class(value, source)
+            if type(value) is not type:
+                self._push(type(value), source)
             return
         self._push(type(value), source)
         if isinstance(value, torch.nn.Module):

@@ -172,7 +172,7 @@ class WorldGuards:
         while isinstance(source, (Attribute, Slot, Item, Called)):
             name = source.name if isinstance(source, (Slot, Attribute)) else None
             if isinstance(source, Item) and isinstance(source.base, Attribute) and source.base.name == "__dict__":
-                name = source.key  # of a class
+                name = source.key if not source.key.startswith("__") else None  # of a class
             if name is not None and not self._is_named(name):
                 return False
             source = source.base
@@ -352,6 +352,8 @@ class WorldGuards:
                 return
             self._add(KeysGuard(source, tuple(value)))
             self._elements(source, value.items())
+            if isinstance(value, collections.defaultdict):
+                self._value(Attribute(source, "default_factory"), value.default_factory)
         elif isinstance(value, (set, frozenset)):
             if _is_plain(value):
                 self._add(ContentsGuard(source, copy.copy(value)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import enum
 import gc
 import math
@@ -8,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -18,9 +20,13 @@ from stillgraph.program.guards import (
     AliasGuard,
     Argument,
     Attribute,
+    BytesGuard,
+    Called,
     Cell,
     ConstantGuard,
+    ContentsGuard,
     ElementsGuard,
+    FunctionGuard,
     Global,
     Guard,
     Held,
@@ -28,6 +34,10 @@ from stillgraph.program.guards import (
     Item,
     KeysGuard,
     LengthGuard,
+    MembersGuard,
+    MissingGuard,
+    NoAttributeGuard,
+    ReadingGuard,
     SizeGuard,
     Slot,
     Source,
@@ -183,6 +193,8 @@ def test_every_kind_of_source() -> None:
         Global(__name__, "some_global"): some_global,
         Cell("captured", closure.__closure__[0]): captured,
         Held("held", held): held,
+        Called(Held("reference", weakref.ref(module))): module,
+        Attribute(Called(Held("reference", weakref.ref(module))), "weight"): module.weight,
     }
     kwargs = {"key word": "keyword"}
     found = compile_guards(inputs_at(*cases), ())((value,), kwargs)
@@ -228,6 +240,8 @@ def test_globals_and_cells_are_looked_up_at_every_call(monkeypatch: pytest.Monke
         (Slot(X, "__dict__", "n"), (1,)),
         (Global("no.such.module", "n"), ()),
         (Global("sys", "no_such_name"), ()),
+        (Called(X), (1,)),
+        (Attribute(Called(X), "weight"), (lambda: None,)),
     ],
 )
 def test_a_source_that_is_not_there_is_a_miss(source: Source, args: tuple[Any, ...]) -> None:
@@ -404,6 +418,192 @@ def test_native_and_slow_checks_of_tensors_agree(captured: Any, called: Any, str
     )
 
 
+# ---- contents
+flat = st.one_of(
+    st.lists(scalars, max_size=4),
+    st.lists(scalars, max_size=4).map(tuple),
+    st.dictionaries(scalars, scalars, max_size=4),
+    st.sets(scalars, max_size=4),
+    st.sets(scalars, max_size=4).map(frozenset),
+)
+
+
+def has_nan(container: Any) -> bool:
+    """Whether a NaN is among the elements, keys or values."""
+    items = (*container, *container.values()) if isinstance(container, dict) else container
+    return any(item != item for item in items)
+
+
+@given(flat, flat)
+def test_contents_are_equal_to_their_equals_alone(captured: Any, called: Any) -> None:
+    guards: list[Guard] = [ContentsGuard(X, captured)]
+    if not has_nan(captured):
+        assert holds(guards, copy.copy(captured))
+    if holds(guards, called):
+        assert strict_key(called) == strict_key(captured)
+    elif not has_nan(called):
+        assert strict_key(called) != strict_key(captured)
+
+
+@given(flat, flat, st.randoms())
+def test_contents_changed_in_place(captured: Any, other: Any, random: Any) -> None:
+    """What a guard expects is a copy: the container may be changed, and changed back."""
+    if not isinstance(captured, (list, dict, set)) or type(other) is not type(captured) or has_nan(captured):
+        return
+    before = copy.copy(captured)
+    check = compile_guards((), [ContentsGuard(X, captured)])
+    captured.clear()
+    (captured.extend if isinstance(captured, list) else captured.update)(other)
+    assert (check((captured,), {}) is not None) is (strict_key(captured) == strict_key(before))
+    captured.clear()
+    (captured.extend if isinstance(captured, list) else captured.update)(before)
+    assert check((captured,), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("captured", "called"),
+    [
+        ([1], [True]), ([1], [1.0]), ([0.0], [-0.0]), ([1, 2], [2, 1]), ([1], (1,)), ({1: 2}, {1: 2.0}),
+        ({1: 2}, {True: 2}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), ({1}, {1.0}), ({1}, frozenset({1})), ([], None),
+        ((0.0,), (-0.0,)), ({0.0: 1}, {-0.0: 1}), ({"a": 0.0}, {"a": -0.0}), ({0.0}, {-0.0}), ((0j,), (-0j,)),
+    ],
+)  # fmt: skip
+def test_contents_that_python_alone_would_call_equal(captured: Any, called: Any) -> None:
+    assert holds([ContentsGuard(X, captured)], captured)
+    assert not holds([ContentsGuard(X, captured)], called)
+
+
+@pytest.mark.parametrize(("captured", "called"), [({True, 0}, {1, False}), ({1, 2.0}, {1.0, 2})])
+def test_a_set_whose_elements_exchange_their_kinds(captured: Any, called: Any) -> None:
+    assert not holds([ContentsGuard(X, captured)], called)
+
+
+def test_a_subclass_of_a_container_is_no_such_container() -> None:
+    class Items(list[int]):
+        pass
+
+    assert not holds([ContentsGuard(X, [1])], Items([1]))
+
+
+def test_bytes() -> None:
+    array = np.array([1.0, 2.0])
+    guards: list[Guard] = [BytesGuard(X, array.tobytes())]
+    assert holds(guards, array)
+    array[0] = -1.0
+    assert not holds(guards, array)
+
+
+# ---- namespaces
+names = st.sampled_from("abcd")
+objects = st.sampled_from([object(), object(), function, len, Plain, sys])
+namespaces = st.dictionaries(names, objects)
+
+
+@given(namespaces, namespaces, st.sets(names, min_size=1))
+def test_members(captured: dict[str, Any], called: dict[str, Any], wanted: set[str]) -> None:
+    members = tuple((name, captured[name]) for name in sorted(wanted) if name in captured)
+    if not members:
+        return
+    guards: list[Guard] = [MembersGuard(X, members)]
+    assert holds(guards, captured)
+    assert holds(guards, called) is all(called.get(name) is value for name, value in members)
+
+
+@given(namespaces, st.sets(names, min_size=1))
+def test_missing_names(called: dict[str, Any], wanted: set[str]) -> None:
+    assert holds([MissingGuard(X, tuple(sorted(wanted)))], called) is wanted.isdisjoint(called)
+
+
+def test_members_and_missing_names_of_a_class() -> None:
+    class Kind:
+        rate = 1
+
+        def method(self) -> None:
+            pass
+
+    space = Attribute(X, "__dict__")
+    guards: list[Guard] = [
+        MembersGuard(space, (("method", Kind.__dict__["method"]), ("rate", Kind.__dict__["rate"]))),
+        MissingGuard(space, ("late", "later")),
+    ]
+    assert holds(guards, Kind)
+    Kind.late = 1  # type: ignore[attr-defined]
+    assert not holds(guards, Kind)
+    del Kind.late  # type: ignore[attr-defined]
+    assert holds(guards, Kind)
+    Kind.method = function  # type: ignore[method-assign, assignment]
+    assert not holds(guards, Kind)
+    del Kind.method
+    assert not holds(guards, Kind)
+
+
+@given(st.dictionaries(names, st.integers(0, 2)), names)
+def test_no_attribute(attributes: dict[str, int], name: str) -> None:
+    assert holds([NoAttributeGuard(X, name)], Plain(**attributes)) is (name not in attributes)
+
+
+# ---- functions, readings, references
+def with_defaults(a: int, b: int = 1, *, c: int = 2) -> None:
+    pass
+
+
+def test_a_function() -> None:
+    def fresh(a: Any, b: Any) -> None:
+        pass
+
+    guards: list[Guard] = [FunctionGuard(X, fresh.__code__, False, False)]
+    assert holds(guards, fresh)
+    for name, value in [
+        ("__defaults__", (1,)), ("__kwdefaults__", {"c": 2}), ("__code__", with_defaults.__code__),
+    ]:  # fmt: skip
+        before = getattr(fresh, name)
+        setattr(fresh, name, value)
+        assert not holds(guards, fresh)
+        setattr(fresh, name, before)
+        assert holds(guards, fresh)
+    assert not holds(guards, 1)
+    # Which defaults it has, where it has any, is for other guards to say.
+    others: list[Guard] = [FunctionGuard(X, with_defaults.__code__, True, True)]
+    assert holds(others, with_defaults)
+
+
+@given(scalars, scalars)
+def test_a_reading(captured: Any, called: Any) -> None:
+    settings = {"now": captured}
+    guards: list[Guard] = [ReadingGuard(settings.get, ("now",), captured)]
+    assert holds(guards)
+    settings["now"] = called
+    assert holds(guards) is (strict_key(called) == strict_key(captured))
+
+
+def test_a_reading_of_an_object() -> None:
+    class Unequal:
+        __eq__ = object.__ne__  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]
+
+    held = [Unequal()]
+    guards: list[Guard] = [ReadingGuard(held.__getitem__, (0,), held[0])]
+    assert holds(guards)
+    held.clear()
+    assert not holds(guards)
+
+
+def test_what_a_reference_refers_to() -> None:
+    value = Plain(n=1)
+    reference = weakref.ref(value)
+    guards: list[Guard] = [TypeGuard(Called(X), Plain), ConstantGuard(Attribute(Called(X), "n"), 1)]
+    check = compile_guards((), guards)
+    assert holds(guards, reference)
+    value.n = 2
+    assert not holds(guards, reference)
+    value.n = 1
+    assert check((reference,), {}) == ()
+    del value
+    gc.collect()
+    assert reference() is None, "a check keeps alive what a reference refers to"
+    assert not holds(guards, reference)
+
+
 # ---- modes
 @pytest.mark.parametrize(
     ("mode", "sentence"),
@@ -497,11 +697,46 @@ def test_a_condition_on_what_is_no_size() -> None:
             [1],
             "args[0] and args[0][0] should be the same object, but are different objects",
         ),
+        (ContentsGuard(X, [1, 2]), [1, 3], "args[0] should hold [1, 2], but holds [1, 3]"),
+        (
+            MembersGuard(X, (("a", len), ("f", function))),
+            {"a": len, "f": len},
+            "args[0]['f'] should be what it was, but was replaced",
+        ),
+        (MissingGuard(X, ("a", "late")), {"late": 1}, "args[0] should lack 'late', but has it"),
+        (NoAttributeGuard(X, "late"), Plain(late=1), "args[0] should have no attribute 'late', but has one"),
+        (
+            FunctionGuard(X, function.__code__, False, False),
+            with_defaults,
+            "the code of args[0] should be what it was, but was replaced",
+        ),
+        (
+            FunctionGuard(X, with_defaults.__code__, False, True),
+            with_defaults,
+            "args[0] should have no __defaults__, but has some",
+        ),
+        (
+            FunctionGuard(X, with_defaults.__code__, True, False),
+            with_defaults,
+            "args[0] should have no __kwdefaults__, but has some",
+        ),
+        (BytesGuard(X, b""), np.zeros(1), "the array args[0] holds other numbers"),
+        (ConstantGuard(Attribute(Called(X), "n"), 1), lambda: Plain(n=2), "args[0]().n should be 1, but is 2"),
     ],
 )
 def test_explanations(guard: Guard, value: Any, sentence: str) -> None:
     assert not holds([guard], value)
     assert explain_miss([guard], (value,), {}) == sentence
+
+
+def test_the_explanation_of_a_reading() -> None:
+    guards: list[Guard] = [ReadingGuard(settings_of_today, ("rate",), 1)]
+    assert explain_miss(guards, (), {}) == "settings_of_today('rate') gives 1 should hold, but it gives 2"
+    assert not holds(guards)
+
+
+def settings_of_today(name: str) -> int:
+    return {"rate": 2}[name]
 
 
 def test_the_generated_text_is_kept() -> None:

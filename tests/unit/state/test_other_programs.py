@@ -1,4 +1,4 @@
-"""Programs that go stale for want of a guard. Each of these has to move to the file it belongs to once it holds."""
+"""What changes between calls, so that another program is needed: hooks, tables, constants that a call replaces."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import torch
 from torch import nn
 
 from tests.unit.state.stories import BATCH, XS, Static, Two, X, state, story, train
-
-pytestmark = pytest.mark.xfail(reason="the program of an earlier call is used although what it read has changed")
 
 
 @story(programs=8)
@@ -177,6 +175,7 @@ def test_enum_state(static: Static) -> Any:
     return ([m(x) for x in XS], m.ph.name)
 
 
+@pytest.mark.xfail(strict=True, reason="a descriptor of the user's that writes to its object is not followed")
 @story(programs=8)
 def test_init_subclass_weird(static: Static) -> Any:
 

@@ -1,0 +1,280 @@
+"""Changes of what containers hold: Python's own, those of the standard library, numpy's arrays, iterators."""
+
+from __future__ import annotations
+
+import array
+import collections
+import itertools
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.unit.soundness.following import Box, Change, X, deleting, follows, nothing, setting, storing, total
+from tests.unit.trace.agreement import refusal
+
+
+class Key:
+    """A key that is compared by identity."""
+
+
+# ---- sets and dictionaries
+def test_a_set_of_objects() -> None:
+    key = Key()
+    keys = {key}
+    follows(lambda x: x * 2 if key in keys else x, keys.clear, partial(keys.add, key))
+
+
+def test_a_set_of_types() -> None:
+    kinds = {int, nn.Linear}
+    follows(lambda x: x * 2 if nn.Linear in kinds else x, partial(kinds.discard, nn.Linear))
+
+
+def test_keys_that_are_objects() -> None:
+    key = Key()
+    table = {key: 1}
+    follows(lambda x: x * table[key], storing(table, key, 5), table.clear)
+
+
+def test_keys_that_are_types() -> None:
+    table: dict[Any, int] = {int: 1, "s": 2}
+    follows(lambda x: x * table[int], storing(table, int, 5))
+
+
+def test_the_values_of_a_dictionary_that_grows() -> None:
+    table = {"a": torch.ones(3)}
+
+    def function(x: Tensor) -> Tensor:
+        for value in table.values():
+            x = x + value
+        return x
+
+    follows(function, storing(table, "b", torch.ones(3) * 2), partial(table.pop, "a"))
+
+
+def test_the_order_of_a_dictionary() -> None:
+    table = {"a": 2, "b": 3}
+
+    def function(x: Tensor) -> Tensor:
+        for value in table.values():
+            x = x * value + 1
+        return x
+
+    follows(function, lambda: table.update(a=table.pop("a")))
+
+
+def test_views_of_a_dictionary() -> None:
+    table = {"a": 1}
+    values = table.values()
+    follows(lambda x: x * sum(values), storing(table, "a", 5), storing(table, "b", 5))
+
+
+def test_a_mapping_proxy() -> None:
+    table = {"a": 1}
+    proxy = types.MappingProxyType(table)
+    follows(lambda x: x * proxy["a"], storing(table, "a", 5))
+
+
+@pytest.mark.parametrize("container", [list(range(5000)), {i: i for i in range(5000)}], ids=["list", "dict"])
+def test_large_containers(container: Any) -> None:
+    follows(lambda x: x * container[4500], storing(container, 4500, 5))
+
+
+# ---- the standard library's
+def test_a_chain_map() -> None:
+    first, second = {"k": 1}, {"j": 2}
+    chain = collections.ChainMap(first, second)
+    follows(
+        lambda x: x * chain["j"],
+        storing(second, "j", 5),
+        storing(first, "j", 7),
+        partial(chain.maps.insert, 0, {"j": 9}),
+        partial(chain.maps.pop, 0),
+    )
+
+
+def test_a_layer_of_a_chain_map() -> None:
+    defaults = {"rate": 2.0}
+    layers = Box(settings=collections.ChainMap(defaults))
+
+    def push(**values: float) -> Change:
+        return lambda: setting(layers, settings=layers.settings.new_child(values))()
+
+    follows(
+        lambda x: x * layers.settings["rate"] + layers.settings.get("bias", 0.0),
+        push(rate=3.0),
+        push(bias=1.0),
+        lambda: setting(layers, settings=layers.settings.parents.parents)(),
+        storing(defaults, "rate", 7.0),
+    )
+
+
+def test_an_ordered_dictionary() -> None:
+    table = collections.OrderedDict(a=1, b=2)
+
+    def function(x: Tensor) -> Tensor:
+        for value in table.values():
+            x = x * value + 1
+        return x
+
+    follows(function, storing(table, "a", 6), partial(table.move_to_end, "a"))
+
+
+def test_a_default_dictionary() -> None:
+    table: collections.defaultdict[str, int] = collections.defaultdict(int, z=3)
+    follows(lambda x: x * table["z"], storing(table, "z", 7))
+
+
+def test_a_counter() -> None:
+    counter = collections.Counter("aab")
+    follows(lambda x: x * counter["a"] + counter["z"], partial(counter.update, "aaa"), partial(counter.update, "z"))
+
+
+def test_a_deque() -> None:
+    items = collections.deque([1, 2], maxlen=5)
+    follows(
+        lambda x: x * items[0] + len(items), partial(items.appendleft, 7), partial(items.append, 8), items.rotate
+    )
+
+
+@pytest.mark.parametrize("items", [bytearray(b"ab"), array.array("i", [1, 2])], ids=["bytearray", "array"])
+def test_arrays_of_numbers(items: Any) -> None:
+    follows(lambda x: x * items[0], storing(items, 0, 5))
+
+
+# ---- classes derived from containers
+def test_an_attribute_of_a_text() -> None:
+    class Text(str):
+        rate: int
+
+    text = Text("a")
+    text.rate = 2
+    follows(lambda x: x * text.rate, setting(text, rate=5))
+
+
+def test_a_list_with_attributes() -> None:
+    class Items(list[int]):
+        rate = 2
+
+    items = Items([1])
+    follows(lambda x: x * items.rate * items[0], setting(items, rate=5), storing(items, 0, 9), setting(Items, rate=7))
+
+
+def test_a_dictionary_with_attributes() -> None:
+    class Table(dict[str, int]):
+        def __getattr__(self, name: str) -> int:
+            return self[name]
+
+    table = Table(k=2)
+    follows(lambda x: x * table.k, storing(table, "k", 5))
+
+
+def test_a_user_dictionary() -> None:
+    table: collections.UserDict[str, int] = collections.UserDict(k=2)
+    follows(lambda x: x * table["k"], storing(table, "k", 5), partial(table.data.update, k=7))
+
+
+# ---- numpy
+def test_an_element_of_an_array() -> None:
+    numbers = np.array([1.0, 2.0, 3.0])
+    follows(lambda x: x * float(numbers[0]), storing(numbers, 0, 5.0))
+
+
+def test_an_array_as_a_tensor() -> None:
+    numbers = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    follows(lambda x: x * torch.from_numpy(numbers), storing(numbers, 0, 5.0))
+
+
+def test_an_array_in_a_list() -> None:
+    numbers = [np.array([1.0, 2.0, 3.0])]
+    follows(
+        lambda x: x * float(numbers[0].sum()), storing(numbers[0], 0, 5.0), storing(numbers, 0, np.array([9.0]))
+    )
+
+
+def test_an_array_of_an_object() -> None:
+    holder = Box(numbers=np.array([1.0, 2.0, 3.0]))
+    follows(
+        lambda x: x * float(holder.numbers.sum()),
+        storing(holder.numbers, 0, 5.0),
+        setting(holder, numbers=np.array([9.0])),
+    )
+
+
+# ---- registries
+def test_a_registry_of_functions() -> None:
+    registry: dict[str, Callable[[Tensor], Tensor]] = {}
+
+    def register(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        registry[function.__name__] = function
+        return function
+
+    @register
+    def double(x: Tensor) -> Tensor:
+        return x * 2
+
+    @register
+    def negate(x: Tensor) -> Tensor:
+        return -x
+
+    chosen = ["double"]
+
+    def function(x: Tensor) -> Tensor:
+        for name in chosen:
+            x = registry[name](x)
+        return x
+
+    follows(
+        function,
+        partial(chosen.append, "negate"),
+        storing(registry, "double", negate),
+        partial(registry.pop, "negate"),
+    )
+
+
+def test_a_table_of_settings_for_each_type() -> None:
+    settings: dict[type, Box] = {nn.ReLU: Box(gain=2.0), nn.Tanh: Box(gain=3.0)}
+    activation = Box(made=nn.ReLU())
+    follows(
+        lambda x: activation.made(x) * settings[type(activation.made)].gain,
+        setting(settings[nn.ReLU], gain=5.0),
+        setting(activation, made=nn.Tanh()),
+        deleting(settings[nn.Tanh], "gain"),
+    )
+
+
+# ---- iterators from outside
+def counting() -> Iterator[int]:
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: iter([1, 2, 3]), counting, itertools.count], ids=["list", "generator", "count"]
+)
+def test_an_iterator_from_outside_is_refused(make: Callable[[], Iterator[int]]) -> None:
+    held = [make()]
+
+    def function(x: Tensor) -> Tensor:
+        return x * next(held[0])
+
+    error = refusal(function, X)
+    assert error.reason.code == "SG305"
+    assert "an iterator from outside the function is advanced" in str(error)
+
+
+def test_an_iterator_made_inside_starts_anew() -> None:
+    items = [1, 2, 3]
+    follows(lambda x: x * next(iter(items)), nothing, storing(items, 0, 5))
+
+
+def test_a_sum_of_what_a_container_holds() -> None:
+    items = [1.0, 2.0]
+    follows(lambda x: x * total(items), storing(items, 0, 5.0), partial(items.append, 1.0))

@@ -1,0 +1,1 @@
+"""A package whose submodules are imported late."""
