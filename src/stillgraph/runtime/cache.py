@@ -120,6 +120,25 @@ class ProgramCache:
         if warn:  # outside the lock: this reads the user's objects
             warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 
+    def explain_miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Why no program fits a call, in one sentence; None where one does."""
+        structure = call_structure(args, kwargs)
+        if any(call.check(args, kwargs) is not None for call in self._table.get(structure, ())):
+            return None
+        return self._difference(self._recent_first(), structure, args, kwargs)
+
+    @staticmethod
+    def _difference(
+        calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> str:
+        """In what a call differs from the most similar one that was captured."""
+        if not calls:
+            return "nothing has been captured yet"
+        similar = [call for call in calls if call.structure == structure]
+        reasons = [list(failures(call.program.guards, args, kwargs, call.program.inputs)) for call in similar]
+        differ = "its number of arguments, or their names, differ from those of the calls so far"
+        return min((found for found in reasons if found), key=len, default=[differ])[0]
+
     @property
     def programs(self) -> tuple[Program, ...]:
         """The programs, the most recently used first."""
@@ -153,10 +172,8 @@ class ProgramCache:
     def _what_keeps_changing(
         self, calls: list[CapturedCall], new: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> str:
-        similar = [call for call in calls if call.structure == new.structure]
-        reasons = [list(failures(call.program.guards, args, kwargs)) for call in similar]
-        closest = min((found for found in reasons if found), key=len, default=["it is called in ever new ways"])
         return (
             f"{self.name} already has {self.size} programs and needs one more, so the least recently used is dropped: "
-            f"{closest[0]}. Where that keeps changing, every call is captured anew: pass a tensor, or raise cache_size."
+            f"{self._difference(calls, new.structure, args, kwargs)}. Where that keeps changing, every call is "
+            "captured anew: pass a tensor, or raise cache_size."
         )

@@ -70,6 +70,9 @@ class FunctionWriter:
         match source:
             case Argument(key=key):
                 return self.local(source, f"args[{key}]" if isinstance(key, int) else f"kwargs[{key!r}]")
+            case Attribute(base=base, name="__dict__"):
+                owner = self.read(base)
+                return self.local(("__dict__", owner), f"{owner}.__dict__")
             case Attribute(base=base, name=name):
                 owner = self.read(base)
                 return self.local(source, f"{owner}.{name}" if is_name(name) else f"getattr({owner}, {name!r})")

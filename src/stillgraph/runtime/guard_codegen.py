@@ -389,7 +389,8 @@ def _is_hook_table(source: Source) -> bool:
 
 def _is_module_table(source: Source) -> bool:
     """Whether torch keeps a module's children there, and sees to it that their names are strings."""
-    return isinstance(source, Slot) and source.table == "__dict__" and source.name == "_modules"
+    tables = ("_modules", "_parameters", "_buffers")
+    return isinstance(source, Slot) and source.table == "__dict__" and source.name in tables
 
 
 _CPU = torch.device("cpu")

@@ -36,7 +36,7 @@ class StaticFunction(Generic[P, R]):
     captures = Captures()
 
     #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
-    takes_call: frozenset[str] = frozenset({"get_program", "explain"})
+    takes_call: frozenset[str] = frozenset({"get_program", "explain", "explain_miss"})
 
     def __init__(
         self,
@@ -195,6 +195,17 @@ class StaticFunction(Generic[P, R]):
         """The program for a call, captured if need be, without running it."""
         call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
         return call.program
+
+    def explain_miss(self, /, *args: P.args, **kwargs: P.kwargs) -> str | None:
+        """Say why a call would be captured anew.
+
+        Args:
+            args, kwargs: of the call. Nothing is captured or run; attributes are read, as each call reads them.
+
+        Returns:
+            One sentence on the fact that differs from the most similar captured call; None where a program fits.
+        """
+        return self._cache.explain_miss(args, kwargs)
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -83,24 +83,21 @@ def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
 
 @weakly_cached
 def names_in_torch(kind: Any) -> frozenset[str]:
-    """The attributes that the methods which torch gave a module's class mention, those of every module aside."""
+    """The attributes that torch's own code reads of one of its modules, or of a class derived from one, in use."""
     names: set[str] = set()
-    for base in kind.__mro__:
-        if base in (torch.nn.Module, object) or not base.__module__.startswith("torch."):
-            continue
-        if base.__module__.startswith(_LEFT_TO_THE_RUN):
-            names |= _READ_OF_WRAPPERS
-            continue
-        for member in vars(base).values():
-            function = getattr(member, "__func__", member)
-            if isinstance(function, FunctionType) and function.__name__ not in _NOT_RUN:
-                names.update(names_of(function.__code__).attributes)
+    queue = [*_USES]
+    while queue:
+        method = next((vars(b)[queue[-1]] for b in kind.__mro__ if queue[-1] in vars(b) and _is_layer(b)), None)
+        queue.pop()
+        if isinstance(method, FunctionType):
+            new = names_of(method.__code__).attributes - names
+            names |= new
+            queue += new
     return frozenset(names)
 
 
-# Wrappers of torch.distributed's do their work in the run; of what they keep, a capture reads how they were made.
-_LEFT_TO_THE_RUN = ("torch.nn.parallel.", "torch.distributed.")
-_READ_OF_WRAPPERS = frozenset(
-    {"module", "device_ids", "device_type", "find_unused_parameters", "static_graph", "mixed_precision"}
-)
-_NOT_RUN = ("__init__", "extra_repr", "__repr__")
+def _is_layer(kind: type) -> bool:
+    return kind is not torch.nn.Module and kind.__module__.startswith("torch.")
+
+
+_USES = ("forward", "__iter__", "__len__", "__getitem__", "__contains__", "keys", "values", "items")

@@ -153,7 +153,8 @@ def _is_method(base: type, name: str) -> bool:
 
 def class_attributes(kind: type) -> list[str]:
     """The attributes that objects have of their class, but for those that every object or module has."""
-    return list(dict.fromkeys(name for base in users_classes(kind) for name in vars(base)))
+    names = dict.fromkeys(name for base in users_classes(kind) for name in vars(base))
+    return [name for name in names if not (name.startswith("__") and name.endswith("__"))]
 
 
 def file_of(owner: type | ModuleType) -> str:

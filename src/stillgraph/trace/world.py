@@ -8,6 +8,7 @@ import copy
 import enum
 import functools
 import gc
+import operator
 import os
 import types
 import weakref
@@ -109,6 +110,7 @@ class WorldGuards:
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
+    listed: bool = False  # whether the code goes through what modules hold
 
     def collect(self) -> list[Guard]:
         """All guards, each once."""
@@ -156,15 +158,16 @@ class WorldGuards:
             scopes[function.__code__] = (function.__globals__, function)
         by_itself = {getattr(callback, "__code__", None) for callback in gc.callbacks}
         for code, namespace in self.reads.codes.items():
-            if code in by_itself or is_ours(code.co_filename) or is_below_torch(code.co_filename):
+            file = _file_of(code, namespace)
+            if code in by_itself or is_ours(file) or is_below_torch(file):
                 continue
-            if is_standard_library(code.co_filename) and namespace is not vars(os):  # whose environment is the user's
+            if is_standard_library(file) and namespace is not vars(os):  # whose environment is the user's
                 names |= Names(attributes=names_of(code).attributes)
             else:
                 scopes.setdefault(code, (namespace, None))
-        for code in scopes:
-            names |= names_of(code)
-        self.names = names
+        own = functools.reduce(operator.or_, map(names_of, scopes), Names())
+        self.listed = not _LISTING.isdisjoint(own.attributes)
+        self.names = names | own
         return scopes
 
     def _was_read(self, source: Source) -> bool:
@@ -267,8 +270,7 @@ class WorldGuards:
         for hooks in _HOOKS:
             table = Slot(source, "__dict__", hooks)
             self._add(KeysGuard(table, (*getattr(module, hooks),)) if getattr(module, hooks) else LengthGuard(table, 0))
-        listed = not _LISTING.isdisjoint(self.names.attributes)
-        for table_name in _TABLES if listed else ():
+        for table_name in _TABLES if self.listed else ():
             self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
             self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
@@ -289,13 +291,16 @@ class WorldGuards:
         state = getattr(value, "__dict__", None)
         if isinstance(state, dict) or slots(type(value)):
             self._add(TypeGuard(source, type(value)))
-        whole = id(value) in self.reads.whole or "__dict__" in self.names.attributes
+        asked = id(value) in self.reads.whole or "__dict__" in self.names.attributes
+        whole = asked or not _looks_up_plainly(type(value))
         if isinstance(state, dict):
             if whole:
                 self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))
             for name, item in state.items():
-                if whole or self._reads(value, name):
-                    self._attribute(value, source, name, item)
+                key = ("attribute", id(value), name)
+                if (whole or self._reads(value, name)) and key not in self.inputs:
+                    plain = _is_compared_plainly(item)
+                    self._value(Slot(source, "__dict__", name) if plain else Attribute(source, name), item, key)
             self._shadowed(value, source, set())
         for name in slots(type(value)):
             if self._reads(value, name) and hasattr(value, name):
@@ -326,7 +331,7 @@ class WorldGuards:
         lacking = dict.fromkeys(name for name in names if not _has(value, name))
         if not lacking:
             return
-        if not _looks_up_plainly(type(value)):
+        if not isinstance(getattr(value, "__dict__", None), dict):
             for name in lacking:
                 self.guards[NoAttributeGuard, source, name] = NoAttributeGuard(source, name)
             return
@@ -420,6 +425,18 @@ _LISTING = frozenset(  # what goes through all of a module's tensors or submodul
 )
 _TABLES = ("_parameters", "_buffers", "_modules")
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
+
+
+def _file_of(code: CodeType, namespace: dict[str, Any]) -> str:
+    """Where code is from; what the standard library has generated (a dataclass's ``__init__``) is from its module."""
+    if not code.co_filename.startswith("<string>"):
+        return code.co_filename
+    return str(namespace.get("__file__", collections.__file__))
+
+
+def _is_compared_plainly(value: Any) -> bool:
+    """Whether a guard on an attribute's value says all: reading it past the class is quicker, and as good."""
+    return type(value) in _PLAIN or isinstance(value, (torch.dtype, torch.device))
 
 
 def _is_plain(items: Iterable[Any]) -> bool:
