@@ -215,11 +215,12 @@ def test_an_error_that_is_kept_does_not_keep_the_capture() -> None:
         x = x * 2
         raise ValueError("always")
 
+    others = sessions()  # what other tests have left in kept errors of theirs
     static = sg.to_static(function, backend="eager")
     with pytest.raises(ValueError, match="always") as caught:
         static(torch.ones(3))
     assert caught.value.__context__ is None
-    assert sessions() == set()
+    assert sessions() <= others
 
 
 # ---- what is remembered of code and classes
