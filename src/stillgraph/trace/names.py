@@ -97,7 +97,9 @@ def names_in_torch(kind: Any) -> frozenset[str]:
 
 
 def _is_layer(kind: type) -> bool:
-    return kind is not torch.nn.Module and kind.__module__.startswith("torch.")
+    """Whether a class is torch's, with a ``forward`` that runs in a capture: that of a parallel module is a step."""
+    module = kind.__module__
+    return kind is not torch.nn.Module and module.startswith("torch.") and not module.startswith("torch.nn.parallel")
 
 
 _USES = ("forward", "__iter__", "__len__", "__getitem__", "__contains__", "keys", "values", "items")
