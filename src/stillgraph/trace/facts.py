@@ -1,8 +1,7 @@
-"""Guards on the Python world: what the captured code could have read besides its arguments."""
+"""Guards on torch's modes and on symbolic sizes; those on Python's world are `trace.world`'s."""
 
 from __future__ import annotations
 
-import collections
 import dis
 import itertools
 from types import CodeType, FunctionType
@@ -19,10 +18,6 @@ from stillgraph.program.guards import (
 )
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.recorder import Recorder
-
-_PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
-_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
-_LONGEST = 4096  # of the containers whose contents are guarded one by one
 
 
 def mode_guard() -> ModeGuard:

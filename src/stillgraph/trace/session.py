@@ -166,7 +166,7 @@ class Session(Recorder):
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
-        self._taken_locks: list[Any] = []
+        self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
         self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
         self._splitting = 0  # how many unjoined values are being used in the arms around

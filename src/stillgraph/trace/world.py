@@ -455,7 +455,8 @@ def _found_in(kind: type, name: str) -> type:
 
 
 def _has(value: Any, name: str) -> bool:
+    """Whether an object has an attribute; a getter of the user's that raises anything is there."""
     try:
         return hasattr(value, name)
-    except Exception:
+    except Exception:  # of any kind, for it is the user's code
         return True
