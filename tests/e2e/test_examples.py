@@ -19,7 +19,15 @@ def test_example_does_what_it_says(path: Path, tmp_path: Path, monkeypatch: pyte
     main(**{"steps": 2} if "steps" in inspect.signature(main).parameters else {})
 
 
+# A model, its data, its training loop and eager's beside it: these take more than one idea does.
+_WHOLE_RUNS = {"adaptive_computation", "bert_pretraining", "early_stopping", "gradient_accumulation"} | {
+    "mixture_of_experts",
+    "train_ddp",
+}
+
+
 def test_examples_are_short() -> None:
-    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in _EXAMPLES}
+    lengths = {path.stem: len(path.read_text(encoding="utf-8").splitlines()) for path in _EXAMPLES}
     assert lengths
-    assert max(lengths.values()) < 110, lengths
+    for name, length in lengths.items():
+        assert length < (100 if name in _WHOLE_RUNS else 60), name

@@ -39,7 +39,8 @@ def story(programs: int) -> Callable[[Callable[[Static], Any]], Callable[[], Non
             assert not any(is_fake(tensor) for tensor in tensors_in(actual))
             assert_same(expected, actual)
             held = [each.forward if isinstance(each, nn.Module) else each for each in made]
-            assert sum(each.cache_info().programs for each in held) <= programs
+            captured = sum(each.cache_info().programs for each in held)
+            assert min(programs, 1) <= captured <= programs  # what is never captured runs as plain PyTorch
 
         test.__doc__ = tell.__doc__
         return test
