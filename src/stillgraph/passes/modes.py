@@ -8,11 +8,11 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from stillgraph.passes.purity import name_of
 from stillgraph.passes.regions import COND, WHILE, all_regions, copied
 from stillgraph.passes.values import value_of
 from stillgraph.program.context import Context
 from stillgraph.program.program import Program
+from stillgraph.program.writes import name_of
 
 _GRAD_ONLY = frozenset({"requires_grad_", "retain_grad"})
 

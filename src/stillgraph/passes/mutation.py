@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.passes.purity import name_of, written_arguments
 from stillgraph.passes.regions import Branch, Loop, call, control_of, copied, placeholders, replace_uses
 from stillgraph.passes.values import Fakes, storage_of
 from stillgraph.program.program import Program
+from stillgraph.program.writes import name_of, written_arguments
 
 
 def lift_mutation(program: Program) -> Program:

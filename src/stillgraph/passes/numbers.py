@@ -14,12 +14,12 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.passes import indexing
 from stillgraph.passes.number_operations import lower_number
 from stillgraph.passes.promotion import FROM_NUMBER, PROMOTING, TRUTHS, as_operand, joined
-from stillgraph.passes.purity import name_of, written_arguments
 from stillgraph.passes.regions import COND, WHILE, all_regions, attribute, is_result, outputs, placeholders
 from stillgraph.passes.values import Fakes, dtype_of, is_number, kind_of, storage_of, value_of
 from stillgraph.program import operations
 from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
+from stillgraph.program.writes import name_of, written_arguments
 
 
 def lower_numbers(program: Program) -> Program:

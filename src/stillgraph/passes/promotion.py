@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from stillgraph.passes.purity import name_of
 from stillgraph.passes.values import Fakes, kind_of, value_of
 from stillgraph.program.graphs import arguments
+from stillgraph.program.writes import name_of
 
 _BOTH = frozenset({0, 1, "other", "input"})
 _ARITHMETIC = (

@@ -23,7 +23,10 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
 from stillgraph.program.conclusions import without_lasting_conclusions
+from stillgraph.program.graphs import regions
 from stillgraph.program.guards import TensorGuard
+from stillgraph.program.writes import written_arguments
+from stillgraph.runtime.overlap import overlap
 
 Region = Callable[..., Sequence[Any]]
 Backend = Callable[[fx.GraphModule, list[Any]], Region]
@@ -166,7 +169,8 @@ class _Region:
     gradient, its strides, plain numbers (of symbolic ones Inductor takes integers and floats but no truth values), and
     whatever it found convenient to assume of symbolic sizes (that one is not 1, say). Inputs of another kind are
     compiled for anew, up to a limit; where an assumption does not apply the region runs as it stands. Parameters are
-    guarded by the program, and are not looked at here.
+    guarded by the program, and are not looked at here. A region that writes in place is compiled for tensors that have
+    no memory in common, and runs as it stands on others.
     """
 
     def __init__(self, compiler: Callable[..., Any], graph_module: fx.GraphModule, example_inputs: list[Any]) -> None:
@@ -182,12 +186,15 @@ class _Region:
             elif not isinstance(value, (torch.SymInt, torch.SymFloat)):
                 self._numbers.append(index)
         self._variants: tuple[_Variant, ...] = ()
+        self._writes = any(written_arguments(n) for module in regions(graph_module) for n in module.graph.nodes)
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
+        grad = torch.is_grad_enabled()  # a reentrant checkpoint runs one region without gradients, then with
+        if self._writes and overlap(inputs, gradients=grad):
+            return self._as_it_stands(*inputs)
         tensors = [inputs[index] for index in self._tensors]
         # repr tells 1, 1.0, True, -0.0 and NaN apart
         numbers = tuple([repr(inputs[index]) for index in self._numbers])
-        grad = torch.is_grad_enabled()  # a reentrant checkpoint runs one region without gradients, then with
         for variant in self._variants:
             if variant.numbers == numbers and variant.grad is grad and variant.fits(*tensors):
                 break

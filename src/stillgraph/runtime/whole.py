@@ -12,10 +12,11 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.passes import pipeline
-from stillgraph.program.graphs import arguments, writes_in_place
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
+from stillgraph.program.writes import writes_in_place
 
 LOGGER = logging.getLogger("stillgraph.runtime")
 Run = Callable[..., Sequence[Any]]

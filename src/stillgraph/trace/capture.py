@@ -16,7 +16,7 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, Internal
 from stillgraph.core.location import Location
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.context import current_context, restore
-from stillgraph.program.graphs import regions, writes_in_place
+from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -36,6 +36,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Input, Program
 from stillgraph.program.types import NumberType
+from stillgraph.program.writes import writes_in_place
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
