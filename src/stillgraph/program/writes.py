@@ -33,6 +33,7 @@ _IN_PLACE_OPERATORS = frozenset(
 )
 _RUNNING_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
 OWN = frozenset(value for value in vars(operations).values() if callable(value))
+_NAMED_ALIKE = frozenset({operator.and_, operator.or_, operator.not_, operator.is_})
 _WRITES_ANYTHING = frozenset({"outside", "backward"})
 
 
@@ -57,7 +58,7 @@ def writes_in_place(module: fx.GraphModule) -> bool:
 
 def _targets(node: fx.Node) -> list[Any]:
     """What an operation writes to, going by its name and by how it is called."""
-    if node.op not in ("call_function", "call_method") or node.target in OWN:
+    if node.op not in ("call_function", "call_method") or node.target in OWN or node.target in _NAMED_ALIKE:
         return []
     name = name_of(node)
     written: list[Any] = []
