@@ -12,31 +12,23 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
-import enum
 import math
-import numbers
 import operator
-import weakref
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
     AliasGuard,
-    Attribute,
     BytesGuard,
-    Called,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
-    Item,
     KeysGuard,
     LengthGuard,
     MembersGuard,
@@ -52,184 +44,14 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import TensorCheck, any_autocast, function_mode_depth
+from stillgraph.runtime.comparing import BY_IDENTITY, Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import FunctionWriter
+from stillgraph.runtime.guard_order import Reading, in_checking_order
+from stillgraph.runtime.weak import WeakIdentityGuard, WeakObject, ids_while_alive, weakened
 
 Check = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Any, ...] | None"]
 
 
-# ---- identity without ownership
-_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
-
-
-@dataclass(frozen=True, eq=False)
-class WeakObject:
-    """Stands for an object without keeping it alive.
-
-    Some types (lists, dicts, tuples) take no weak references; those objects are told by address and type.
-    """
-
-    reference: weakref.ref[Any] | None
-    address: int
-    type: type
-
-    def matches(self, value: Any) -> bool:
-        """Whether a value is the object; False once the object is gone."""
-        if self.reference is not None:
-            return value is not None and self.reference() is value
-        return id(value) == self.address and type(value) is self.type
-
-
-@dataclass(frozen=True, eq=False)
-class WeakIdentityGuard(IdentityGuard):
-    """An `IdentityGuard` whose ``expected`` is a `WeakObject`."""
-
-    def __str__(self) -> str:
-        return f"{self.source} is the same {self.expected.type.__name__}"
-
-
-def weakened(guard: Guard) -> Guard:
-    """The same guard, without a reference that keeps a user's object alive.
-
-    Args:
-        guard: any guard; only an `IdentityGuard` is changed.
-
-    Returns:
-        A `WeakIdentityGuard`, or the guard itself.
-    """
-    if not isinstance(guard, IdentityGuard) or isinstance(guard, WeakIdentityGuard):
-        return guard
-    expected = guard.expected
-    if isinstance(expected, _HELD_TYPES):
-        return guard
-    try:
-        reference = weakref.ref(expected)
-    except TypeError:
-        reference = None
-    return WeakIdentityGuard(guard.source, WeakObject(reference, id(expected), type(expected)))
-
-
-# ---- equality as guards mean it
-_BY_IDENTITY = (type, enum.Enum, torch.dtype, torch.layout, torch.memory_format, bool, type(None), type(Ellipsis))
-
-
-def strict_key(value: Any) -> Any:
-    """A value equal for two constants exactly when no program could tell them apart.
-
-    Plain ``==`` is too weak (``1 == True == 1.0``, ``0.0 == -0.0``) and too strong (NaN is not NaN).
-    """
-    kind = type(value)
-    if isinstance(value, _BY_IDENTITY):
-        return kind, id(value)
-    if isinstance(value, (tuple, list)):
-        return kind, tuple(strict_key(item) for item in value)
-    if isinstance(value, (set, frozenset)):
-        return kind, frozenset(strict_key(item) for item in value)
-    if isinstance(value, dict):
-        return kind, tuple((strict_key(key), strict_key(item)) for key, item in value.items())
-    if isinstance(value, (slice, range)):
-        return kind, strict_key((value.start, value.stop, value.step))
-    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Rational):
-        return kind, float(value.real).hex(), float(value.imag).hex()
-    return kind, value
-
-
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """A container of numbers and texts, to be compared at C's speed with what it holds later."""
-
-    value: Any
-    kinds: Any
-    exact: Any  # the strict key, where ``==`` and the types do not tell everything
-
-    @classmethod
-    def of(cls, value: Any) -> Contents:
-        """The contents of a container as they are now; it is copied."""
-        zero = any(type(item) in (float, complex) and not item for item in _items(value))
-        copied = value if isinstance(value, tuple) else copy.copy(value)
-        return cls(copied, _kinds(value), strict_key(value) if zero else None)
-
-    def are_in(self, value: Any) -> bool:
-        """Whether a container holds just that."""
-        if type(value) is not type(self.value) or value != self.value or _kinds(value) != self.kinds:
-            return False
-        return self.exact is None or bool(strict_key(value) == self.exact)
-
-
-def _items(container: Any) -> Iterable[Any]:
-    return (*container, *container.values()) if isinstance(container, dict) else container
-
-
-def _kinds(container: Any) -> Any:
-    if isinstance(container, (set, frozenset)):
-        return {(type(item), item) for item in container}
-    if isinstance(container, dict):
-        return [*map(type, container.values())], [*container], [*map(type, container)]
-    return [*map(type, container)]
-
-
-def same_reading(value: Any, expected: Any) -> bool:
-    """Whether a setting is as it was: the same object, or an equal constant."""
-    return value is expected or bool(strict_key(value) == strict_key(expected))
-
-
-# ---- order
-def in_checking_order(guards: Sequence[Guard]) -> list[Guard]:
-    """Guards as they are checked: those of the arguments, then objects from the outside inwards, the cheap ones first.
-
-    A guard comes after those of the objects its source goes through. Objects are visited depth first, so that what was
-    read of one is still at hand for the next. Tensors inside objects are many and are checked together at the end.
-    """
-    return sorted(guards, key=_Order().rank)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Stands among the guards for a source that is only read: an input, or a tensor that is checked at the end."""
-
-    source: Source
-
-
-@dataclass(frozen=True)
-class _Order:
-    """Ranks guards; numbers sources as they are first seen."""
-
-    _paths: dict[Source, tuple[int, ...]] = field(default_factory=dict)
-
-    def rank(self, guard: Guard | _Reading) -> tuple[int, tuple[int, ...], int]:
-        """The stage (arguments, objects, several objects, tensors, sizes), the place within it, the cost."""
-        match guard:
-            case ModeGuard() | ReadingGuard():
-                return 0, (), 5
-            case SizeGuard(sizes=sizes):
-                return (0, (), 7) if all(_is_outermost(source) for _, source, _ in sizes) else (4, (), 0)
-            case TensorGuard(source=source):
-                return (0, (), 6) if _is_outermost(source) else (3, (), 0)
-            case AliasGuard(left=left, right=right):
-                return (0, (), 1) if _is_outermost(left) and _is_outermost(right) else (2, (), 0)
-        cost = _COSTS.get(type(guard), 1)
-        return (0, (), cost) if _is_outermost(guard.source) else (1, self._path(guard.source), cost)
-
-    def _path(self, source: Source) -> tuple[int, ...]:
-        try:
-            path = self._paths.get(source)
-        except TypeError:  # an Item whose key cannot be hashed
-            return (*self._path(source.base), _LAST) if isinstance(source, _INNER) else (_LAST,)
-        if path is None:
-            outer = self._path(source.base) if isinstance(source, _INNER) else ()
-            path = self._paths[source] = (*outer, len(self._paths))
-        return path
-
-
-_COSTS: dict[type, int] = {TypeGuard: 0, LengthGuard: 2, KeysGuard: 3, _Reading: 4}
-_INNER = (Attribute, Item, Slot, Called)
-_LAST = 1 << 30
-
-
-def _is_outermost(source: Source) -> bool:
-    return not isinstance(source, _INNER)
-
-
-# ---- fast
 def compile_guards(program_inputs: Sequence[Input], guards: Sequence[Guard]) -> Check:
     """Compile the guards of a program and the reading of its inputs to one function.
 
@@ -246,9 +68,9 @@ def compile_guards(program_inputs: Sequence[Input], guards: Sequence[Guard]) -> 
     """
     writer = FunctionWriter()
     pending: list[TensorGuard] = []
-    readings = [_Reading(item.source) for item in (*program_inputs, *guards) if isinstance(item, (Input, TensorGuard))]
-    for guard in sorted([*guards, *readings], key=_Order().rank):
-        if isinstance(guard, _Reading):
+    readings = [Reading(item.source) for item in (*program_inputs, *guards) if isinstance(item, (Input, TensorGuard))]
+    for guard in in_checking_order([*guards, *readings]):
+        if isinstance(guard, Reading):
             writer.read(guard.source)
             continue
         if isinstance(guard, TensorGuard):
@@ -327,7 +149,7 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
 
 
 def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:
-    if isinstance(expected, _BY_IDENTITY):
+    if isinstance(expected, BY_IDENTITY):
         return f"{value} is not {writer.constant(expected)}"
     kind = type(expected)
     if kind in (int, str, bytes):
@@ -354,25 +176,12 @@ def _identity_miss(value: str, guard: IdentityGuard, writer: FunctionWriter) -> 
 
 
 def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: FunctionWriter) -> str:
-    if len(members) == 1:
-        ((name, member),) = members
-        return f"{value}[{name!r}] is not {writer.constant(member)}"
-    # Comparing ids at once takes a third of the time; the members stay alive, for the namespace has them here.
+    """Comparing ids at once takes a third of the time of comparing the objects; with the first that dies they go."""
+    found = "*map(id, {0}({1}))" if len(members) > 1 else "id({0}({1}))"
     names = writer.constant(operator.itemgetter(*(name for name, _ in members)))
-    expected = tuple(member for _, member in members)
-    ids = writer.constant(_Ids(map(id, expected), expected))
-    return f"(*map(id, {names}({value})),) != {ids}"
-
-
-class _Ids(tuple[int, ...]):
-    """The ids of objects, which are kept alive."""
-
-    held: tuple[Any, ...]
-
-    def __new__(cls, ids: Iterable[int], held: tuple[Any, ...]) -> Self:
-        made = super().__new__(cls, ids)
-        made.held = held
-        return made
+    ids, alive = ids_while_alive([member for _, member in members])
+    writer.constant(alive)
+    return f"[{found.format(names, value)}] != {writer.constant(ids)}"
 
 
 def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:

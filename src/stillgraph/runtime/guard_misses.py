@@ -34,15 +34,10 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import tensor_holds
+from stillgraph.runtime.comparing import Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_codegen import (
-    Contents,
-    WeakIdentityGuard,
-    in_checking_order,
-    same_reading,
-    strict_key,
-    weakened,
-)
+from stillgraph.runtime.guard_order import in_checking_order
+from stillgraph.runtime.weak import WeakIdentityGuard, is_member, weakened
 
 
 def explain_miss(
@@ -111,7 +106,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{source} should hold {_shown(expected)}, but holds {_shown(value)}"
         case MembersGuard(source=source, members=members):
             space = read(source)
-            changed = [name for name, member in members if space[name] is not member]
+            changed = [name for name, member in members if not is_member(space[name], member)]
             return f"{source}[{changed[0]!r}] should be what it was, but was replaced" if changed else None
         case MissingGuard(source=source, names=names):
             made = [name for name in names if name in read(source)]

@@ -15,9 +15,10 @@ from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
 from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_codegen import compile_guards, weakened
+from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
 R = TypeVar("R")

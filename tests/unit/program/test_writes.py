@@ -12,7 +12,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.program.graphs import regions
-from stillgraph.program.writes import written_arguments, writes_in_place
+from stillgraph.program.writes import writes_in_place, written_arguments
 
 X = torch.arange(6.0) + 1
 

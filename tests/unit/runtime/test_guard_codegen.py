@@ -43,9 +43,12 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
+from stillgraph.runtime.comparing import strict_key
 from stillgraph.runtime.function_writer import read_source
-from stillgraph.runtime.guard_codegen import compile_guards, in_checking_order, strict_key, weakened
+from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
+from stillgraph.runtime.guard_order import in_checking_order
+from stillgraph.runtime.weak import weakened
 from tests.unit.runtime.programs import X, inputs_at, mode_guard, tensor_guard
 
 
@@ -299,6 +302,28 @@ def test_an_object_is_not_kept_alive_and_once_gone_nothing_matches_it(make: Any)
     assert check((None,), {}) is None
     assert check((make(),), {}) is None
     assert explain_miss(guards, (None,), {}) is not None
+
+
+@pytest.mark.parametrize("names", [("first",), ("first", "second")])
+def test_members_are_not_kept_alive_and_once_one_is_gone_nothing_matches(names: tuple[str, ...]) -> None:
+    space: dict[str, Any] = {name: (lambda: None) for name in names}
+    guards = [weakened(MembersGuard(X, tuple(space.items())))]
+    check = compile_guards((), guards)
+    assert check((space,), {}) == ()
+    assert explain_miss(guards, (space,), {}) is None
+    gone = [weakref.ref(member) for member in space.values()]
+    space["first"] = lambda: None  # which may be where the old one was
+    gc.collect()
+    assert [reference() is None for reference in gone] == [name == "first" for name in names]
+    assert check((space,), {}) is None
+    assert explain_miss(guards, (space,), {}) == "args[0]['first'] should be what it was, but was replaced"
+
+
+def test_members_that_take_no_weak_reference() -> None:
+    space: dict[str, Any] = {"first": property(len), "second": len}
+    check = compile_guards((), [weakened(MembersGuard(X, tuple(space.items())))])
+    assert check((space,), {}) == ()
+    assert check((space | {"first": property(len)},), {}) is None
 
 
 def test_a_list_is_not_kept_alive() -> None:

@@ -1,0 +1,93 @@
+"""Identity without ownership: what a guard compares with `is` is not kept alive by it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stillgraph.program.guards import Guard, IdentityGuard, MembersGuard
+
+_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
+
+
+@dataclass(frozen=True, eq=False)
+class WeakObject:
+    """Stands for an object without keeping it alive.
+
+    Some types (lists, dicts, tuples) take no weak references; those objects are told by address and type.
+    """
+
+    reference: weakref.ref[Any] | None
+    address: int
+    type: type
+
+    def matches(self, value: Any) -> bool:
+        """Whether a value is the object; False once the object is gone."""
+        if self.reference is not None:
+            return value is not None and self.reference() is value
+        return id(value) == self.address and type(value) is self.type
+
+
+@dataclass(frozen=True, eq=False)
+class WeakIdentityGuard(IdentityGuard):
+    """An `IdentityGuard` whose ``expected`` is a `WeakObject`."""
+
+    def __str__(self) -> str:
+        return f"{self.source} is the same {self.expected.type.__name__}"
+
+
+def weakened(guard: Guard) -> Guard:
+    """The same guard, without a reference that keeps a user's object alive.
+
+    Args:
+        guard: any guard; only an `IdentityGuard` and a `MembersGuard` are changed.
+
+    Returns:
+        A `WeakIdentityGuard`, a `MembersGuard` of `WeakObject` (and of what takes no weak reference: descriptors and
+        the like), or the guard itself.
+    """
+    if isinstance(guard, MembersGuard):
+        return MembersGuard(guard.source, tuple((name, _weak_member(member)) for name, member in guard.members))
+    if not isinstance(guard, IdentityGuard) or isinstance(guard, WeakIdentityGuard):
+        return guard
+    expected = guard.expected
+    if isinstance(expected, _HELD_TYPES):
+        return guard
+    return WeakIdentityGuard(guard.source, WeakObject(_reference(expected), id(expected), type(expected)))
+
+
+def is_member(value: Any, member: Any) -> bool:
+    """Whether a value is what a `MembersGuard`, weakened or not, has for it."""
+    return member.matches(value) if isinstance(member, WeakObject) else value is member
+
+
+def ids_while_alive(members: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    """The ids of what a `MembersGuard` has; the list is emptied as soon as one of the objects is gone.
+
+    Returns:
+        The ids, and what has to be kept for as long as they are in use.
+    """
+    members = [_weak_member(member) for member in members]
+    ids = [member.address if isinstance(member, WeakObject) else id(member) for member in members]
+    kept: list[Any] = []
+    for member in members:
+        weak = member.reference if isinstance(member, WeakObject) else None
+        target = weak() if weak is not None else None
+        if weak is not None and target is None:
+            ids.clear()
+        kept.append(member if target is None else weakref.ref(target, lambda _: ids.clear()))
+    return ids, kept
+
+
+def _weak_member(member: Any) -> Any:
+    reference = None if isinstance(member, WeakObject) else _reference(member)
+    return member if reference is None else WeakObject(reference, id(member), type(member))
+
+
+def _reference(value: Any) -> weakref.ref[Any] | None:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
