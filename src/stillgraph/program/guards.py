@@ -113,7 +113,18 @@ class Called:
         return f"{self.base}()"
 
 
-Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called
+@dataclass(frozen=True)
+class Element:
+    """The element of a set, or the key of a mapping, that iterating over it gives at a position."""
+
+    base: Source
+    position: int
+
+    def __str__(self) -> str:
+        return f"list({self.base})[{self.position}]"
+
+
+Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element
 
 
 # ---- what must hold of it

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)  # what torch itself keeps in a module's ``__dict__``
 
 

@@ -16,6 +16,7 @@ from stillgraph.program.guards import (
     Attribute,
     Called,
     Cell,
+    Element,
     Global,
     Held,
     Item,
@@ -89,6 +90,8 @@ class FunctionWriter:
                 return self.constant(value)
             case Called(base=base):
                 return self.local(source, f"{self.read(base)}()")
+            case Element(base=base, position=position):
+                return self.local(source, f"[*{self.read(base)}][{position}]")
 
     def _table(self, base: Source, table: str) -> str:
         owner = self.read(base)
@@ -173,3 +176,5 @@ def read_source(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             return value
         case Called(base=base):
             return read_source(base, args, kwargs)()
+        case Element(base=base, position=position):
+            return [*read_source(base, args, kwargs)][position]

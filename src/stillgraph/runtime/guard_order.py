@@ -10,6 +10,7 @@ from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
     Called,
+    Element,
     Guard,
     Item,
     KeysGuard,
@@ -75,7 +76,7 @@ class _Order:
 
 
 _COSTS: dict[type, int] = {TypeGuard: 0, LengthGuard: 2, KeysGuard: 3, Reading: 4}
-_INNER = (Attribute, Item, Slot, Called)
+_INNER = (Attribute, Item, Slot, Called, Element)
 _LAST = 1 << 30
 
 

@@ -32,6 +32,7 @@ from stillgraph.program.guards import (
     ModeGuard,
     Slot,
     Source,
+    TensorGuard,
 )
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Input, Program
@@ -40,7 +41,7 @@ from stillgraph.program.writes import writes_in_place
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
-from stillgraph.trace.inputs import Dims, Inputs
+from stillgraph.trace.inputs import Dims, Inputs, tensor_guard
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
@@ -428,7 +429,18 @@ class _Attempt:
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
-        return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written).collect()
+        tensors = self.session.fakes.keys()
+        compares = any(map(compares_objects, self.functions))
+        world = WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written, tensors, compares)
+        return [*self._tensors_looked_at(), *world.collect()]
+
+    def _tensors_looked_at(self) -> Iterator[Guard]:
+        """Guards on the metadata of tensors that are no inputs: of some only the shape was asked for, or the dtype."""
+        guarded = {guard.source for guard in self.inputs.guards if isinstance(guard, TensorGuard)}
+        for tensor, _ in list(self.session.fakes.values()):
+            source = self.finder.find(tensor)
+            if source is not None and source not in guarded:
+                yield tensor_guard(tensor, source, (False,) * tensor.dim())
 
     def _lists_read(self, used: list[Input]) -> list[Guard]:
         """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""

@@ -18,6 +18,7 @@ from stillgraph.program.guards import (
     BytesGuard,
     Called,
     ConstantGuard,
+    Element,
     Guard,
     Held,
     IdentityGuard,
@@ -34,7 +35,8 @@ from stillgraph.program.types import ListType
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
-from stillgraph.trace.lists import Element, Spread, StagedList, types
+from stillgraph.trace.lists import Element as ListElement
+from stillgraph.trace.lists import Spread, StagedList, types
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake
@@ -185,7 +187,7 @@ class Inputs:
         self._add(Input(self._name(source), "state", source, recorder.to_fake(number)), number)
         return number
 
-    def list_of(self, element: Element, source: Source) -> Spread:
+    def list_of(self, element: ListElement, source: Source) -> Spread:
         """What stands for all elements of a list that the call makes longer."""
         self.guards.append(TypeGuard(source, list))
         columns = tuple(StagedList(ListType(type_)) for type_ in types(element))
@@ -223,7 +225,7 @@ def source_name(source: Source, finder: Finder) -> str:
         return source.name if base == "self" else f"{base}_{source.name}"
     if isinstance(source, Item):
         return f"{source_name(source.base, finder)}_{source.key}"
-    if isinstance(source, Called):
+    if isinstance(source, (Called, Element)):
         return source_name(source.base, finder)
     return source.name
 

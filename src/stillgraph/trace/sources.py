@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -25,7 +25,9 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.guards import Argument, Attribute, Called, Cell, Global, Held, Item, Slot, Source
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Argument, Attribute, Called, Cell, Element, Global, Held, Item, Slot, Source
+from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
 from stillgraph.trace.frames import is_standard_library, is_torch
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import (
@@ -37,7 +39,7 @@ from stillgraph.trace.namespaces import (
     variable,
 )
 
-_LIMIT = 200_000
+_LIMIT = 3_000_000
 _ATOMS = (
     int,
     float,
@@ -58,7 +60,10 @@ _ATOMS = (
 
 
 class Finder:
-    """Walks what the call can reach, breadth first and only as far as it has to.
+    """Walks what the call can reach, breadth first.
+
+    What is found later than it could first have been written would be taken for what was there before the capture. So a
+    function that the capture comes upon is walked from to the end before it runs.
 
     Args:
         args: the call's positional arguments, the receiver of a method first.
@@ -71,22 +76,24 @@ class Finder:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
+        self._copies: set[int] = set()  # what stands in `_found` for something else
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
-        for position, value in enumerate(args):
-            self._push(value, Argument(position))
-        for name, value in kwargs.items():
-            self._push(value, Argument(name))
+        self.roots: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
+        self.roots += [(value, Argument(name)) for name, value in kwargs.items()]
+        for value, source in self.roots:
+            self._push(value, source)
 
     def add_function(self, function: FunctionType) -> None:
-        """Let the walk begin also at what a function's globals, closure and defaults name."""
+        """Walk also what a function's globals, closure and defaults name; to be called before it runs."""
         if id(function.__code__) in self._functions and not function.__closure__:
             return
         self._functions.add(id(function.__code__))
-        self._push(function, Held(function.__name__, function))
+        self._push_root(function, Held(function.__name__, function))
         self.add_code(function.__code__, function.__globals__, function)
+        self.complete()
 
     def add_code(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None = None) -> None:
         """Let the walk begin also at what code names of its globals, and of the modules it names."""
@@ -104,8 +111,7 @@ class Finder:
         """The shortest path to an object, or None if the call did not reach it before the capture."""
         if id(value) in self._made:
             return self._made[id(value)][1]
-        while id(value) not in self._found and self._queue and len(self._found) < _LIMIT:
-            self._walk(*self._queue.popleft())
+        self.complete()
         entry = self._found.get(id(value))
         return None if entry is None else entry[1]
 
@@ -122,11 +128,12 @@ class Finder:
 
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
-        self._push(target, Held(type(target).__name__, target))
+        self._push_root(target, Held(type(target).__name__, target))
 
     def alias(self, value: Any, source: Source) -> None:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
+        self._copies.add(id(value))
 
     def stand_in(self, value: Any, source: Source) -> None:
         """Let ``value``, which the capture has made, stand for a tuple that was there before."""
@@ -158,6 +165,8 @@ class Finder:
                 return cell.cell_contents
             case Called(base=base):
                 return self.value_at(base)()
+            case Element(base=base, position=position):
+                return [*self.value_at(base)][position]
         raise KeyError(source)
 
     def cell_source(self, cell: Any) -> Source | None:
@@ -165,16 +174,28 @@ class Finder:
         return self._cells.get(id(cell))
 
     def complete(self) -> None:
-        """Walk to the end: what is found afterwards was there before anything was written."""
-        while self._queue and len(self._found) < _LIMIT:
+        """Walk to the end: what has been found was there before anything was written.
+
+        Raises:
+            CaptureError: there are too many objects to go through.
+        """
+        while self._queue:
+            if len(self._found) > _LIMIT:
+                what = f"the call reaches more than {_LIMIT:,} objects"
+                hint = "Keep large tables of Python objects in a tensor, or behind a function marked not_to_static."
+                raise refuse("SG305", what, hint=hint)
             self._walk(*self._queue.popleft())
 
     def everything(self) -> Iterator[tuple[Any, Source]]:
         """All objects reached so far, with their paths."""
-        return iter(list(self._found.values()))
+        return iter([found for key, found in self._found.items() if key not in self._copies])
+
+    def _push_root(self, value: Any, source: Source) -> None:
+        self.roots.append((value, source))
+        self._push(value, source)
 
     def _push(self, value: Any, source: Source) -> None:
-        if isinstance(value, _ATOMS) or type(value) is str or _is_machinery(type(value)):
+        if isinstance(value, _ATOMS) or type(value) is str or is_machinery(type(value)):
             return
         if isinstance(value, type):
             source = Held(value.__qualname__, value)
@@ -203,8 +224,8 @@ class Finder:
             self._walk_module(value, source)
         elif isinstance(value, FunctionType):
             self._walk_function(value, source)
-        elif type(value) in _STEPS:
-            for name in _STEPS[type(value)]:
+        elif type(value) in STEPS:
+            for name in STEPS[type(value)]:
                 self._push(getattr(value, name), Attribute(source, name))
         elif isinstance(value, weakref.ref):
             self._push(value(), Called(source))
@@ -214,11 +235,19 @@ class Finder:
 
     def _walk_elements(self, value: Any, source: Source) -> None:
         if isinstance(value, (dict, MappingProxyType)):
+            self._walk_members(value, source)
             for key, item in list(value.items()):
                 self._push(item, Item(source, key))
+        elif isinstance(value, (set, frozenset)):
+            self._walk_members(value, source)
         elif isinstance(value, (list, tuple, collections.deque)):
             for index, item in enumerate(value):
                 self._push(item, Item(source, index))
+
+    def _walk_members(self, members: Iterable[Any], source: Source) -> None:
+        for position, member in enumerate(members):
+            if type(member) is not str:  # most keys are; saves making their paths
+                self._push(member, Element(source, position))
 
     def _walk_function(self, function: FunctionType, source: Source) -> None:
         self._push_cells(function)
@@ -236,14 +265,14 @@ class Finder:
                     self._push(member, Item(class_space(base), name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:
-        for table in ("_parameters", "_buffers", "_modules"):
+        for table in MODULE_TABLES:
             for name, item in module.__dict__.get(table, {}).items():
                 if item is not None:
                     self._push(item, Slot(source, table, name))
         if type(module) in _WRAPPERS:
             return
         for name, item in module.__dict__.items():
-            if name not in _MODULE_INTERNALS:
+            if name not in MODULE_INTERNALS or (name in HOOK_TABLES and item):
                 self._push(item, Slot(source, "__dict__", name))
 
     def _walk_instance(self, value: Any, source: Source) -> None:
@@ -262,9 +291,11 @@ def slots(kind: type) -> list[str]:
     return [name for name in named if isinstance(inspect.getattr_static(kind, name, None), MemberDescriptorType)]
 
 
-def _is_machinery(kind: type) -> bool:
+def is_machinery(kind: type) -> bool:
     """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
     module = f"{kind.__module__}."
+    if issubclass(kind, tuple):
+        return False
     if not module.startswith(("torch.", "stillgraph.", "logging.")) or issubclass(kind, _STATE_OF_TORCH):
         return False
     return not module.startswith(("torch.optim.", "torch.utils.data.", "torch.distributions.", "stillgraph.demo."))
@@ -274,7 +305,7 @@ _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
 _Environ = type(os.environ)
-_STEPS: dict[type, tuple[str, ...]] = {
+STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),
     MethodType: ("__self__", "__func__"),
@@ -283,7 +314,6 @@ _STEPS: dict[type, tuple[str, ...]] = {
     property: ("fget",),
     **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), ("mapping",)),
 }
-_MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)
 
 # What these note about the module they wrap is no way to it: they keep lists of its parameters, which grow stale.
 _WRAPPERS = (torch.nn.parallel.DistributedDataParallel,)

@@ -13,6 +13,7 @@ import os
 import types
 import weakref
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -27,6 +28,7 @@ from stillgraph.program.guards import (
     Cell,
     ConstantGuard,
     ContentsGuard,
+    Element,
     FunctionGuard,
     Guard,
     Held,
@@ -42,6 +44,7 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
+from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
@@ -59,11 +62,14 @@ from stillgraph.trace.namespaces import (
     users_classes,
     variable,
 )
-from stillgraph.trace.sources import Finder, slots
+from stillgraph.trace.sources import STEPS, Finder, is_machinery, slots
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 _PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
+_IMMUTABLE = (tuple, frozenset)
+_SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
+_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType)
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
 
 
@@ -97,6 +103,8 @@ class WorldGuards:
         relied: places whose old value is part of the program's effects.
         promoted: where numbers and lists are that are inputs of the program.
         written: keys of the places that the program writes.
+        tensors: ids of the tensors whose metadata is guarded.
+        compares: whether the code asks whether two objects are one.
     """
 
     finder: Finder
@@ -105,12 +113,17 @@ class WorldGuards:
     relied: set[tuple[int, str]]
     promoted: frozenset[Source]
     written: set[Any]
+    tensors: AbstractSet[int]
+    compares: bool
     guards: dict[Any, Guard] = field(default_factory=dict)
     members: dict[Source, dict[str, Any]] = field(default_factory=dict)
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
     listed: bool = False  # whether the code goes through what modules hold
+    _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
+    _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
+    _compared: list[tuple[torch.Tensor, Source]] = field(default_factory=list)
 
     def collect(self) -> list[Guard]:
         """All guards, each once."""
@@ -125,30 +138,37 @@ class WorldGuards:
             self.asked.setdefault(id(target), {})[name] = None
             if isinstance(target, types.ModuleType) and not _has(target, name):
                 self.missing.setdefault(namespace_of(vars(target)), {})[name] = None
+        self.names |= self._module_names(self.finder.everything())
+        for value, source in self.finder.roots:
+            self._reach(value, source)
         for code, (namespace, function) in scopes.items():
             self._variables(code, namespace, function)
             if function is not None:
                 self._cells(function)
-        found = list(self.finder.everything())
-        in_torch = (names_in_torch(cast(Any, type(value))) for value, _ in found if isinstance(value, torch.nn.Module))
-        self.names |= Names(attributes=frozenset().union(*in_torch))
-        for value, source in found:
-            self._found(value, source)
-        self._same_objects()
         self._global_hooks()
+        self._walk()
+        for value, source in self.finder.everything():
+            if isinstance(value, type):
+                self._class(value)
+            elif id(value) not in self._reached and self._may_be_read(value, source):
+                self._reach(value, source)
+        self._walk()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
 
-    def _same_objects(self) -> None:
-        """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
-        for value, source in self.finder.again:
-            first = self.finder.find(value)
-            if not isinstance(value, torch.Tensor) and first not in (None, source) and self._was_read(source):
-                assert first is not None
-                self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
+    def _module_names(self, found: Iterable[tuple[Any, Source]]) -> Names:
+        """What torch's own layers read of themselves."""
+        in_torch = (names_in_torch(cast(Any, type(value))) for value, _ in found if isinstance(value, torch.nn.Module))
+        return Names(attributes=frozenset().union(*in_torch))
+
+    def _may_be_read(self, value: Any, source: Source) -> bool:
+        """Whether code may have come to an object by ways that are not followed: torch's own code, a computed name."""
+        if isinstance(value, (torch.nn.Module, FunctionType)):
+            return True
+        return self._was_read(source) or id(value) in self.asked or id(value) in self.reads.whole
 
     def _scopes(self) -> dict[CodeType, tuple[dict[str, Any], FunctionType | None]]:
         """The user's and libraries' code that ran, with its globals, and where it was rewritten its function."""
@@ -172,7 +192,7 @@ class WorldGuards:
 
     def _was_read(self, source: Source) -> bool:
         """Whether every step of a path is named in the code."""
-        while isinstance(source, (Attribute, Slot, Item, Called)):
+        while isinstance(source, (Attribute, Slot, Item, Called, Element)):
             name = source.name if isinstance(source, (Slot, Attribute)) else None
             if isinstance(source, Item) and isinstance(source.base, Attribute) and source.base.name == "__dict__":
                 name = source.key if not source.key.startswith("__") else None  # of a class
@@ -184,21 +204,55 @@ class WorldGuards:
     def _is_named(self, name: str) -> bool:
         return name in self.names.attributes or name in _IMPLICIT
 
-    def _found(self, value: Any, source: Source) -> None:
-        if isinstance(value, torch.nn.Module):
-            self._module(value, source)
-        elif isinstance(value, FunctionType):
-            self._function(value, source)
-        elif isinstance(value, type):
-            self._class(value)
-        elif isinstance(value, torch.Tensor):
-            for name, item in value.__dict__.items():
-                if self._reads(value, name):
-                    self._attribute(value, source, name, item)
-        elif self._was_read(source) or id(value) in self.asked or id(value) in self.reads.whole:
-            self._contents(value, source)
-            if not isinstance(value, (*_WITHOUT_STATE, types.ModuleType)):
-                self._instance(value, source)
+    # ---- the walk
+    def _walk(self) -> None:
+        while self._queue:
+            value, source = self._queue.popleft()
+            if isinstance(value, torch.nn.Module):
+                self._module(value, source)
+            elif isinstance(value, FunctionType):
+                self._function(value, source)
+            elif isinstance(value, torch.Tensor):
+                for name, item in value.__dict__.items():
+                    if self._reads(value, name):
+                        self._attribute(value, source, name, item)
+            elif not is_machinery(type(value)):
+                self._object(value, source)
+
+    def _object(self, value: Any, source: Source) -> None:
+        for name in STEPS.get(type(value), ()):
+            self._reach(getattr(value, name), Attribute(source, name))
+        if isinstance(value, weakref.ref):
+            self._reach(value(), Called(source))
+        self._contents(value, source)
+        if not isinstance(value, (*_WITHOUT_STATE, *STEPS, types.ModuleType)):
+            self._instance(value, source)
+
+    def _reach(self, value: Any, source: Source) -> None:
+        """An object that the code comes to; where it comes by several ways, they have to lead to one object."""
+        if type(value) in _PLAIN or isinstance(value, _WITHOUT_PARTS):
+            return
+        if isinstance(value, _IMMUTABLE):  # Python shares constant ones as it likes
+            self._object(value, source)
+            return
+        known = self._reached.get(id(value))
+        first = known[1] if known is not None else self.finder.find(value)
+        if known is None:
+            self._reached[id(value)] = value, source
+            self._queue.append((value, source))
+        if first in (None, source) or isinstance(value, torch.Tensor):
+            return
+        if known is None or isinstance(value, _SHARED):
+            assert first is not None
+            self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
+
+    def _tensor(self, tensor: torch.Tensor, source: Source, key: Any) -> None:
+        if id(tensor) not in self.tensors or self.finder.find(tensor) != source:
+            self._add(TypeGuard(source, type(tensor)))
+        if self.compares and key not in self.written:
+            for other, seen in self._compared:
+                self.guards[AliasGuard, seen, source] = AliasGuard(seen, source, same=other is tensor)
+            self._compared.append((tensor, source))
 
     # ---- functions
     def _variables(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None) -> None:
@@ -230,7 +284,13 @@ class WorldGuards:
     def _global_hooks(self) -> None:
         for name, table in global_hooks().items():
             source = Held(name, table)
-            self._add(KeysGuard(source, (*table,)) if table else LengthGuard(source, 0))
+            self._hooks(table, source)
+
+    def _hooks(self, table: dict[Any, Any], source: Source) -> None:
+        """Hooks of a module, or of all."""
+        self._add(KeysGuard(source, (*table,)) if table else LengthGuard(source, 0))
+        for key, hook in table.items():
+            self._value(Item(source, key), hook)
 
     def _cells(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -244,6 +304,9 @@ class WorldGuards:
         has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
         self._add(FunctionGuard(source, code, *has))
         self._cells(function)
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self._value(Attribute(source, name), getattr(function, name))
         for name, item in function.__dict__.items():
             if self._reads(function, name):
                 self._attribute(function, source, name, item)
@@ -267,10 +330,9 @@ class WorldGuards:
     def _module(self, module: torch.nn.Module, source: Source) -> None:
         self._add(TypeGuard(source, type(module)))
         self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
-        for hooks in _HOOKS:
-            table = Slot(source, "__dict__", hooks)
-            self._add(KeysGuard(table, (*getattr(module, hooks),)) if getattr(module, hooks) else LengthGuard(table, 0))
-        for table_name in _TABLES if self.listed else ():
+        for hooks in HOOK_TABLES:
+            self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
+        for table_name in MODULE_TABLES if self.listed else ():
             self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
             self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
@@ -279,12 +341,18 @@ class WorldGuards:
             read = name in self.names.attributes or name in in_torch or (id(module), name) in self.relied
             if read and name not in _ALWAYS_READ and ("attribute", id(module), name) not in self.inputs:
                 self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
-        for table_name in ("_parameters", "_buffers"):
+        for table_name in MODULE_TABLES:
             for name, value in module.__dict__[table_name].items():
-                if value is None and (name in self.names.attributes or name in in_torch):
-                    self._add(ConstantGuard(Slot(source, table_name, name), None))
+                self._entry(module, Slot(source, table_name, name), value, name in self.names.attributes | in_torch)
         self._shadowed(module, source, {"forward", *in_torch})
         self._asked(module, source)
+
+    def _entry(self, module: torch.nn.Module, source: Slot, value: Any, named: bool) -> None:
+        """What a module has registered under a name; submodules may also be come to by names that are computed."""
+        if isinstance(value, torch.nn.Module):
+            self._reach(value, source)
+        elif named:
+            self._value(source, value, ("attribute", id(module), source.name))
 
     # ---- objects
     def _instance(self, value: Any, source: Source) -> None:
@@ -335,7 +403,7 @@ class WorldGuards:
             for name in lacking:
                 self.guards[NoAttributeGuard, source, name] = NoAttributeGuard(source, name)
             return
-        tables = _TABLES if isinstance(value, torch.nn.Module) else ()
+        tables = MODULE_TABLES if isinstance(value, torch.nn.Module) else ()
         own: list[Source] = [Attribute(source, "__dict__"), *(Slot(source, "__dict__", table) for table in tables)]
         for space in (*own, *map(class_space, users_classes(type(value)))):
             self.missing.setdefault(space, {}).update(lacking)
@@ -349,54 +417,77 @@ class WorldGuards:
 
     # ---- containers
     def _contents(self, value: Any, source: Source) -> None:
-        if source in self.promoted:
+        """What a container holds; nothing for anything else."""
+        place = self.finder.find(value) or source
+        if place in self.promoted:
             return
         if isinstance(value, (dict, types.MappingProxyType)):
-            if self._is_compared(value, source) and _is_plain((*value, *value.values())):
-                self._add(ContentsGuard(source, value.copy()))
-                return
-            self._add(KeysGuard(source, tuple(value)))
-            self._elements(source, value.items())
-            if isinstance(value, collections.defaultdict):
-                self._value(Attribute(source, "default_factory"), value.default_factory)
+            self._mapping(value, source, place)
         elif isinstance(value, (set, frozenset)):
             if _is_plain(value):
                 self._add(ContentsGuard(source, copy.copy(value)))
-            else:
-                self._add(KeysGuard(source, tuple(value)))
+                return
+            self._add(TypeGuard(source, type(value)))
+            self._add(KeysGuard(source, tuple(value)))
+            self._members(value, source)
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):
-            if self._is_compared(value, source) and _is_plain(value):
+            if self._is_compared(value, source, place) and _is_plain(value):
                 self._add(ContentsGuard(source, value if isinstance(value, tuple) else copy.copy(value)))
                 return
+            self._add(TypeGuard(source, type(value)))
             self._add(LengthGuard(source, len(value)))
-            self._elements(source, enumerate(value))
+            self._elements(source, place, enumerate(value))
 
-    def _is_compared(self, value: Any, source: Source) -> bool:
+    def _mapping(self, value: Any, source: Source, place: Source) -> None:
+        if self._is_compared(value, source, place) and _is_plain((*value, *value.values())):
+            self._add(ContentsGuard(source, value.copy()))
+            return
+        self._add(TypeGuard(source, type(value)))
+        self._add(KeysGuard(source, tuple(value)))
+        self._members(value, source)
+        self._elements(source, place, value.items())
+        if isinstance(value, collections.defaultdict):
+            self._value(Attribute(source, "default_factory"), value.default_factory)
+
+    def _members(self, members: Iterable[Any], source: Source) -> None:
+        """The elements of a set, or the keys of a mapping: they are known to be the same."""
+        for position, member in enumerate(members):
+            self._reach(member, Element(source, position))
+
+    def _is_compared(self, value: Any, source: Source, place: Source) -> bool:
         """Whether a container is compared as a whole: it is long, and nothing in it is an input of the program."""
-        return len(value) > _FEW and not any(isinstance(p, Item) and p.base == source for p in self.promoted)
+        defaults = isinstance(source, Attribute) and source.name == "__defaults__"
+        long = len(value) > _FEW or (defaults and len(value) > 0)
+        return long and not any(isinstance(p, Item) and p.base == place for p in self.promoted)
 
-    def _elements(self, source: Source, items: Iterable[tuple[Any, Any]]) -> None:
+    def _elements(self, source: Source, place: Source, items: Iterable[tuple[Any, Any]]) -> None:
         for key, item in items:
-            self._value(Item(source, key), item)
+            if Item(place, key) not in self.promoted:
+                self._value(Item(source, key), item)
 
     def _member(self, space: Source, source: Source, name: str, value: Any, key: Any = None) -> None:
         """What a name of a namespace stands for."""
         if is_kept(value):
             self.members.setdefault(space, {})[name] = value
+            self._reach(value, source)
         else:
             self._value(source, value, key)
 
     def _value(self, source: Source, value: Any, key: Any = None) -> None:
+        """What the code reads at a source: it is guarded there, and gone through."""
         if isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum):
             self._add(ConstantGuard(source, value))
-        elif isinstance(value, (*_CONTAINERS, torch.Tensor, torch.nn.Module)):
-            return
+        elif isinstance(value, torch.Tensor):
+            self._tensor(value, source, key)
+        elif isinstance(value, (*_CONTAINERS, torch.nn.Module)):
+            pass  # guarded as it is gone through
         elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
             self._add(IdentityGuard(source, value))
             if is_array(value):
                 self._add(BytesGuard(source, value.tobytes()))
+        self._reach(value, source)
 
     def _add(self, guard: Any) -> None:
         self.guards.setdefault((type(guard), guard.source), guard)
@@ -417,13 +508,11 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
         "__dict__",
     }
 )
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_ALWAYS_READ = frozenset({"training", *_HOOKS, "_parameters", "_buffers", "_modules"})
+_ALWAYS_READ = frozenset({"training", *HOOK_TABLES, *MODULE_TABLES})
 _LISTING = frozenset(  # what goes through all of a module's tensors or submodules
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
-    | {"named_modules", "state_dict", "apply"}
+    | {"named_modules", "state_dict", "apply", *MODULE_TABLES}
 )
-_TABLES = ("_parameters", "_buffers", "_modules")
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
