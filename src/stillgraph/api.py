@@ -9,6 +9,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
@@ -19,7 +20,7 @@ from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.operators.calls import call, has_meaning
 from stillgraph.operators.table import OPERATORS
-from stillgraph.program.guards import Argument, Source
+from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.explain import Explanation, explain
@@ -94,6 +95,8 @@ class Static(StaticFunction[Any, Any]):
     ) -> None:
         self._spec = input_spec
         self._options = options
+        self._changing: set[Source] = set()  # where numbers are that differ from call to call
+        self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
         self._made_with = (original, input_spec, backend, options, cache_size)
         super().__init__(
             original,
@@ -116,7 +119,13 @@ class Static(StaticFunction[Any, Any]):
         return Static, self._made_with
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        return capture_call(self.original, args, kwargs, self._spec, self._options)
+        """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
+        self._changing |= self._cache.changed_numbers(args, kwargs)
+        changing = self._changing - self._constant
+        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing)
+        self._changing |= {item.source for item in program.inputs if item.kind == "state"}
+        self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
+        return program
 
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call: its program, what is staged where, and how long a capture takes."""
@@ -154,12 +163,14 @@ def capture_call(
     spec: Specs | None,
     options: Options,
     name: str | None = None,
+    changing: AbstractSet[Source] = frozenset(),
 ) -> Program:
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
     LOGGER.info("capture %s", getattr(function, "__qualname__", function))
     with StaticFunction.captures.capture():
-        return capture(function, args, kwargs, FRONT_END, _symbolic_dims(spec, function, args), options, name, call)
+        dims = _symbolic_dims(spec, function, args)
+        return capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:

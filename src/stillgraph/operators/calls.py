@@ -8,7 +8,6 @@ import contextlib
 import contextvars
 import dis
 import functools
-import inspect
 import io
 import queue
 import random
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import entries, lists, randomness
 from stillgraph.operators.functions import OTHERS
@@ -130,7 +130,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     behind = getattr(type(function), "__stillgraph_behind__", None)
     if behind is not None:
         return call(behind(function), *args, **kwargs)
-    method = inspect.getattr_static(type(function), "__call__", None)
+    method = class_member(type(function), "__call__")
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
     _refuse_hidden_state(function)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Global, Item, Source
@@ -56,7 +56,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, ModuleType):
         set_global(vars(target), name, value)
         return
-    own: Any = inspect.getattr_static(type(target), "__setattr__", None)
+    own: Any = class_member(type(target), "__setattr__")
     if isinstance(own, FunctionType) and not is_torch(own.__code__.co_filename) and not is_generated(own):
         from stillgraph.operators.calls import call
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from stillgraph.program.guards import ConstantGuard, Source
 from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import Check
-from stillgraph.runtime.guard_misses import failures
+from stillgraph.runtime.guard_misses import failing, failures
 from stillgraph.runtime.results import Finish, compile_result
 
 Structure = Any  # an int, or a tuple of an int and names
@@ -126,6 +127,17 @@ class ProgramCache:
         if any(call.check(args, kwargs) is not None for call in self._table.get(structure, ())):
             return None
         return self._difference(self._recent_first(), structure, args, kwargs)
+
+    def changed_numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[Source]:
+        """Where the numbers are that alone keep some program from fitting a call."""
+        structure = call_structure(args, kwargs)
+        changed: set[Source] = set()
+        for call in self._table.get(structure, ()):
+            guards = [guard for guard, _ in failing(call.program.guards, args, kwargs)]
+            numbers = [g.source for g in guards if isinstance(g, ConstantGuard) and type(g.value) in (int, float)]
+            if len(numbers) == len(guards):
+                changed.update(numbers)
+        return frozenset(changed)
 
     @staticmethod
     def _difference(

@@ -62,6 +62,18 @@ def failures(
     guards: Sequence[Guard], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Sequence[Input] = ()
 ) -> Iterator[str]:
     """One sentence on each guard that does not hold, in the order of checking (see `explain_miss`)."""
+    yield from (sentence for _, sentence in failing(guards, args, kwargs))
+    for item in inputs:
+        try:
+            read_source(item.source, args, kwargs)
+        except Exception as error:
+            yield f"{item.source} should be there, but reading it raised {type(error).__name__}: {error}"
+
+
+def failing(
+    guards: Sequence[Guard], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[Guard, str]]:
+    """Each guard that does not hold, with a sentence on it."""
 
     def read(source: Source) -> Any:
         return read_source(source, args, kwargs)
@@ -72,12 +84,7 @@ def failures(
         except Exception as error:
             sentence = f"{guard}, but reading it raised {type(error).__name__}: {error}"
         if sentence is not None:
-            yield sentence
-    for item in inputs:
-        try:
-            read(item.source)
-        except Exception as error:
-            yield f"{item.source} should be there, but reading it raised {type(error).__name__}: {error}"
+            yield guard, sentence
 
 
 def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:

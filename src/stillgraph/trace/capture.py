@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -87,6 +88,7 @@ def capture(
     options: Options,
     name: str | None,
     call: Callable[..., Any],
+    changing: AbstractSet[Source] = frozenset(),
 ) -> Program:
     """Capture ``function(*args, **kwargs)``.
 
@@ -98,12 +100,14 @@ def capture(
         options: the user's.
         name: of the program; the function's by default.
         call: the operator that calls anything but a plain function.
+        changing: where numbers are that differ from call to call: inputs of the program, unless it depends on them in
+            other ways than by value.
 
     Raises:
         CaptureError: the function cannot become one program.
         Exception: what the function itself raises whatever its tensors hold.
     """
-    knowledge = Knowledge()
+    knowledge = Knowledge(promote=set(changing), changing=set(changing))
     for _ in range(_MAX_ATTEMPTS):
         try:
             return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
@@ -139,6 +143,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.recursive.add(restart.what)
     elif restart.kind == "not_tail":
         knowledge.not_tail.add(restart.what)
+    elif restart.kind == "constant":
+        knowledge.promote -= restart.what
     elif restart.kind == "aliases":
         knowledge.aliases_matter = True
     else:
@@ -328,16 +334,29 @@ class _Attempt:
 
     def _promote(self) -> None:
         for source in sorted(self.knowledge.promote, key=str):
+            if source in self.knowledge.changing and not self._is_number(source):
+                continue
             if not isinstance(source, Item):
                 self.state_keys.add(self._place(source).key)
             self._put(source, self.inputs.state(self._at(source), source))
             self.promoted.add(source)
+            if source in self.knowledge.changing:
+                self.session.changing[self.inputs.nodes[-1].name] = source
 
         for source, element in self.knowledge.lists.items():
             grown: list[Any] = self.finder.value_at(source)
             spread = self.inputs.list_of(element, source)
             self.session.grown[id(grown)] = spread
             self.journal.write(ContentsPlace(grown), [spread])
+
+    def _is_number(self, source: Source) -> bool:
+        """Whether there is a number at a source in this call too, where another can be put in its place."""
+        try:
+            if isinstance(source, Item) and type(self._container(source.base)) not in (list, dict, tuple):
+                return False
+            return isinstance(source, (Global, Attribute, Slot, Item)) and type(self._at(source)) in (int, float)
+        except Exception:  # of any kind: reading an attribute may run the user's code
+            return False
 
     def _place(self, source: Source) -> Place:
         """The place of a number that is read and written."""

@@ -67,13 +67,16 @@ class Knowledge:
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
-
+    changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
 
     def keep_constant(self) -> bool:
-        """Let what made the capture fail be constant again, the lists first, then the numbers; whether there was any.
+        """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
 
         Something structural depends on it: an index into a list of modules, say.
         """
+        if self.promote & self.changing:
+            self.promote -= self.changing
+            return True
         made = set(self.lists) or self.promote
         self.keep |= made
         found = bool(made)
@@ -155,6 +158,7 @@ class Session(Recorder):
         self.schedules = False  # whether the program steps a learning rate scheduler
         self.knowledge = knowledge
         self.options = options
+        self.changing: dict[str, Source] = {}  # by input: where numbers are that only differ between calls
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
         self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called
@@ -483,10 +487,24 @@ class Session(Recorder):
             decided = self._decide_size(value, what)
             if decided is not None:
                 return decided
+        if isinstance(value, StagedNumber):
+            self._ask_for_constants(value)
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
         raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+
+    def _ask_for_constants(self, number: StagedNumber) -> None:
+        """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""
+        behind, queue = set[str](), [self.region.node_of(number)]
+        while queue:
+            node = queue.pop()
+            if node.name not in behind:
+                behind.add(node.name)
+                queue += node.all_input_nodes
+        sources = {source for name, source in self.changing.items() if name in behind}
+        if sources:
+            raise Restart("constant", sources)
 
     def _decide_size(self, value: Any, what: str) -> Any:
         """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""

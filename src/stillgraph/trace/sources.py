@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import inspect
 import os
 import sys
 import weakref
@@ -26,6 +25,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.program.guards import Argument, Attribute, Called, Cell, Element, Global, Held, Item, Slot, Source
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
 from stillgraph.trace.frames import is_standard_library, is_torch
@@ -288,7 +288,7 @@ def slots(kind: type) -> list[str]:
     """The attributes that objects of a class keep outside their dictionary (``__slots__``)."""
     members = ((name, member) for base in users_classes(kind) for name, member in vars(base).items())
     named = [name for name, member in members if isinstance(member, MemberDescriptorType)]
-    return [name for name in named if isinstance(inspect.getattr_static(kind, name, None), MemberDescriptorType)]
+    return [name for name in named if isinstance(class_member(kind, name), MemberDescriptorType)]
 
 
 def is_machinery(kind: type) -> bool:

@@ -18,6 +18,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
+        self._own: set[CodeType] = set()  # of this package
         self._watching = False
 
     @contextlib.contextmanager
@@ -48,5 +49,48 @@ class Witness:
             sys.setprofile(self._note)
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code not in self.codes:
-            self.codes[frame.f_code] = frame.f_globals
+        code = frame.f_code
+        if event != "call" or code in self.codes or code in self._own:
+            return
+        if _is_own(str(frame.f_globals.get("__name__"))):
+            self._own.add(code)
+        elif _is_for_user(frame):
+            self.codes[code] = frame.f_globals
+
+
+def _is_for_user(frame: FrameType) -> bool:
+    """Whether it is not the standard library at the service of this package, or of torch.
+
+    What the operators call, they call in the user's place; what they ask of abstract classes is their own affair. So is
+    an import that happens on the way, for it happens once in a process.
+    """
+    callers = _callers(frame)
+    if _IMPORTING in callers or callers[0] in _ABSTRACT:
+        return False
+    caller = next((each for each in callers if _package(each) not in sys.stdlib_module_names), "")
+    if caller is callers[0] or caller.startswith(_IN_USERS_PLACE):
+        return True
+    return not _is_own(caller) and _package(caller) != "torch"
+
+
+def _is_own(module: str) -> bool:
+    return _package(module) == "stillgraph" and not module.startswith(_DEMO)
+
+
+def _callers(frame: FrameType | None) -> list[str]:
+    """The modules of a frame and of those below it."""
+    modules: list[str] = []
+    while frame is not None:
+        modules.append(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back
+    return modules
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+_IMPORTING = "importlib._bootstrap"
+_DEMO = "stillgraph.demo."
+_IN_USERS_PLACE = "stillgraph.operators."
+_ABSTRACT = frozenset({"abc", "_collections_abc"})

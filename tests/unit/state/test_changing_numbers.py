@@ -1,0 +1,138 @@
+"""Numbers that differ from call to call become inputs of the program, where it does not depend on them otherwise."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from tests.cases.compare import assert_same
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+class Settings(nn.Module):
+    """Reads numbers that its user sets between the calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate, self.step, self.layer = 1.0, 0, 0
+        self.table = {"scale": 2.0, "name": "a"}
+        self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
+
+
+class Tempered(Settings):
+    def forward(self, x: Tensor) -> tuple[Tensor, float]:
+        return x / self.rate, self.rate
+
+
+class Scheduled(Settings):
+    def forward(self, x: Tensor) -> tuple[Tensor, int]:
+        return (x * 2, self.step) if self.step > 5 else (x + self.step, -1)
+
+
+class FromTable(Settings):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.table["scale"]
+
+
+class Indexed(Settings):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers[self.layer](x) / self.rate  # type: ignore[no-any-return]
+
+
+class Looped(Settings):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.step):
+            x = x * 1.5
+        return x
+
+
+@pytest.mark.parametrize(
+    ("make", "programs"), [(Tempered, 2), (Scheduled, 3), (FromTable, 2), (Indexed, 5), (Looped, 3)]
+)
+def test_numbers_that_are_set_between_calls(make: Callable[[], Settings], programs: int) -> None:
+    torch.manual_seed(0)
+    ours = make()
+    eager = copy.deepcopy(ours)
+    static = sg.to_static(ours, backend="eager")
+    for call in range(12):
+        for model in (eager, ours):
+            model.rate, model.step, model.layer = 1 / (call + 1), call, call % 3
+            model.table["scale"] = call / 7
+        assert_same(eager(X), static(X))
+    assert static.forward.cache_info().misses <= programs
+
+
+def test_counters_of_which_a_call_reads_one() -> None:
+    class Counters(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.trained, self.evaluated = 0, 0
+            self.use = {"a": 0, "b": 0}
+
+        def forward(self, x: Tensor, task: str) -> Tensor:
+            if self.training:
+                self.trained += 1
+            else:
+                self.evaluated += 1
+            self.use[task] += 1
+            return x * 2
+
+    eager, ours = Counters(), Counters()
+    static = sg.to_static(ours, backend="eager")
+    for call in range(24):
+        for model in (eager, static):
+            model.train(call % 2 == 0)(X, "ab"[call % 3 % 2])
+    assert {**vars(ours), "forward": 0} == {**vars(eager), "forward": 0}
+    assert static.forward.cache_info().misses <= 10
+
+
+RATE: Any = 1.0
+
+
+def test_a_global_that_changes_its_type() -> None:
+    global RATE
+
+    def function(x: Tensor) -> tuple[Tensor, Any]:
+        return x * RATE, RATE
+
+    static = sg.to_static(function, backend="eager")
+    for value in [1.0, 2.0, 3.0, 4, 5, 6.0, True, False, 7, 8.5, float("nan"), -0.0, float("inf")]:
+        RATE = value
+        assert_same(function(X), static(X))
+    assert static.cache_info().programs <= 6
+
+
+def test_a_trainer_that_steps_a_scheduler_and_counts() -> None:
+    class Trainer:
+        count = 0
+
+        def __init__(self) -> None:
+            torch.manual_seed(0)
+            self.model = nn.Linear(2, 1)
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+            self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 4)
+
+        def step(self, x: Tensor) -> Tensor:
+            self.optimizer.zero_grad()
+            loss = self.model(x).square().sum()
+            loss.backward()
+            self.optimizer.step()
+            self.scheduler.step()
+            self.count += 1
+            return loss.detach()
+
+    eager, ours = Trainer(), Trainer()
+    static = sg.to_static(ours.step, backend="eager")
+    for step in range(12):
+        x = torch.ones(1, 2) * step
+        assert_same(eager.step(x), static(x))
+    assert ours.count == 12
+    assert eager.scheduler.state_dict() == ours.scheduler.state_dict()
+    assert static.cache_info().misses <= 2
