@@ -37,6 +37,7 @@ from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Input, Program
 from stillgraph.program.types import NumberType
 from stillgraph.program.writes import writes_in_place
+from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
@@ -181,6 +182,7 @@ class _Attempt:
             options,
         )
         self.inputs.recorder = self.session
+        self.session.witness.reaching = audits.before_reaching
 
     @property
     def journal(self) -> Journal:

@@ -113,6 +113,8 @@ def _version(condition: Any) -> int | None:
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
+_NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
+
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
 
@@ -163,6 +165,9 @@ class Session(Recorder):
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
+        self.acted = False  # whether the program has done something outside by now that the code could read there
+        self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
+        self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
@@ -362,7 +367,7 @@ class Session(Recorder):
 
     def _is_watched(self, kind: type[BaseException] | None, certain: bool) -> bool:
         """Whether a context manager would see an exception that the user raises."""
-        own = certain or (kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError)))
+        own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
         return bool(self.watching) and own
 
     def made(self, iterator: Any) -> None:
