@@ -48,6 +48,7 @@ _OUTSIDE = "Do it outside the static function, with what the function returns."
 # ---- steps
 def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any], part: Part) -> Any:
     """Record a step; gives its node."""
+    capture.before_act()
     given = tuple(part(capture, value) for value in args)
     keywords = {name: part(capture, value) for name, value in kwargs.items()}
     return capture.emit("call_function", act, (step, given, keywords), {})
@@ -89,6 +90,13 @@ def _of_writer(result: Result) -> Act:
         return staged(capture, function, args, kwargs)
 
     return written
+
+
+def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    """A function with a cache that does something outside: the program calls it, and its cache decides whether."""
+    capture.before_raise(None)
+    _emit(capture, Calling(function), args, kwargs, shown)
+    return Outcome(_name(function))
 
 
 def _waits(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

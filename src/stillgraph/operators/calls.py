@@ -126,7 +126,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
-        return call(function.__wrapped__, *args, **kwargs)  # nothing of a capture may stay in the user's cache
+        return _call_cached(capture, function, args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if isinstance(function, torch.nn.Module):
@@ -141,6 +141,17 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         return call_function(capture, method, (function, *args), kwargs)
     _refuse_hidden_state(function)
     return function(*args, **kwargs)
+
+
+def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
+    if function in capture.knowledge.cached:
+        return acts.call_cached(capture, function, args, kwargs)
+    capture.cached_calls.append(function)
+    try:
+        return call(function.__wrapped__, *args, **kwargs)
+    finally:
+        capture.cached_calls.pop()
 
 
 def _is_staged(value: Any) -> bool:

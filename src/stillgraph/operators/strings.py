@@ -102,5 +102,8 @@ def print_(*values: Any, **options: Any) -> None:
         return
     if not may_print_to(capture, options.get("file")):
         hint = "Print to a file that is open before the call, or outside the static function."
-        raise refuse("SG305", "print writes to a file that the function makes", location=here(), hint=hint)
+        kind = type(options["file"]).__name__
+        message = f"print writes to a {kind} that is not a file or stream from before the call"
+        raise refuse("SG305", message, location=here(), hint=hint)
+    capture.before_act()
     capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -137,6 +137,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.tries = True
     elif restart.kind == "recursive":
         knowledge.recursive.add(restart.what)
+    elif restart.kind == "cached":
+        knowledge.cached.add(restart.what)
     elif restart.kind == "not_tail":
         knowledge.not_tail.add(restart.what)
     elif restart.kind == "aliases":

@@ -63,6 +63,7 @@ class Knowledge:
     aliases_matter: bool = False  # which arguments are one and the same object
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
+    cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
@@ -166,6 +167,7 @@ class Session(Recorder):
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
         self.acted = False  # whether the program has done something outside by now that the code could read there
+        self.cached_calls: list[Any] = []  # functions with a cache that are being called
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
@@ -403,6 +405,11 @@ class Session(Recorder):
         known = self._made.get(id(iterator))
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
+
+    def before_act(self) -> None:
+        """To be called before a step that does something outside: in a function with a cache, the cache decides."""
+        if self.cached_calls:
+            raise Restart("cached", self.cached_calls[0])
 
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""

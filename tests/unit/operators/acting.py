@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import logging
@@ -156,6 +157,17 @@ def logs_for_its_caller(x: Tensor) -> Tensor:
     if x.sum() < 0:
         said("negative")
     said("always")
+    return x
+
+
+@functools.lru_cache
+def said_once(message: str) -> None:
+    LOG.warning(message)
+
+
+def logs_once(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        said_once("negative")
     return x
 
 

@@ -56,6 +56,7 @@ def world(folder: Path) -> dict[str, Any]:
 
 def prepare(folder: Path) -> None:
     (folder / "tree").mkdir(parents=True)
+    acting.said_once.cache_clear()
     (folder / "kept").write_text("kept")
     acting.FOLDER = folder
     acting.STREAM.seek(0)
@@ -98,6 +99,7 @@ FUNCTIONS = [
     acting.logs,
     acting.logs_for_its_caller,
     acting.logs_what_it_changes,
+    acting.logs_once,
     acting.warns,
     acting.warns_for_its_caller,
     acting.warns_for_the_outermost,
@@ -115,7 +117,7 @@ def name(function: Any) -> str:
 def test_as_in_eager(
     function: Any, tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = (P, P, N, P) if function is not acting.copies else (P, P, N)
+    calls = (P, P, N, P, N) if function is not acting.copies else (P, P, N)
     (tmp_path / "either").mkdir()
     folder = tmp_path / "either" / "world"
     prepare(folder)
@@ -241,6 +243,7 @@ def test_a_program_keeps_no_stream() -> None:
 def test_what_is_told_is_left_out_of_files(tmp_path: Path) -> None:
     sg.save(acting.Holder(), tmp_path / "told.pt2", args=(P,))
     assert torch.equal(sg.load(tmp_path / "told.pt2")(N), N)
-    with pytest.raises(sg.ExportError) as raised:
-        sg.save(acting.makes_folders, tmp_path / "made.pt2", args=(P,))
-    assert raised.value.reason.code == "SG402"
+    for function in (acting.makes_folders, acting.saves_the_best, acting.writes_to_streams):
+        with pytest.raises(sg.ExportError) as raised:
+            sg.save(function, tmp_path / "made.pt2", args=(P,))
+        assert raised.value.reason.code == "SG402"
