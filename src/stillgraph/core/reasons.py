@@ -154,7 +154,7 @@ _ALL = (
     Reason(
         "SG307",
         "the capture fails",
-        "The capture raises an error that eager PyTorch does not raise for the same call.",
+        "The capture raises an error that eager PyTorch does not raise for the same call, which it makes in its place.",
         "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
     ),
     Reason(

@@ -22,7 +22,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators import entries, lists, randomness
+from stillgraph.operators import acts, entries, lists, randomness
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -31,6 +31,7 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
@@ -87,15 +88,20 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
         raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
     meaning = _meaning(function)
-    if _wants_plain_arguments(function, meaning):
+    reaches_out = acts.act_of(function) is not None
+    if reaches_out or _wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
+    given = acts.carry_out(capture, function, args, kwargs)
+    if given is not acts.NOT_AN_ACT:
+        return given
     if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
         return call_numpy(function, args, kwargs)
     result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     if isinstance(result, Iterator):
         capture.made(result)
+    acts.note_stream(capture, result)
     return result
 
 
@@ -120,7 +126,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
-        return call(function.__wrapped__, *args, **kwargs)  # nothing of a capture may stay in the user's cache
+        return _call_cached(capture, function, args, kwargs)
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if isinstance(function, torch.nn.Module):
@@ -135,6 +141,17 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         return call_function(capture, method, (function, *args), kwargs)
     _refuse_hidden_state(function)
     return function(*args, **kwargs)
+
+
+def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
+    if function in capture.knowledge.cached:
+        return acts.call_cached(capture, function, args, kwargs)
+    capture.cached_calls.append(function)
+    try:
+        return call(function.__wrapped__, *args, **kwargs)
+    finally:
+        capture.cached_calls.pop()
 
 
 def _is_staged(value: Any) -> bool:
@@ -162,7 +179,7 @@ def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old
 
 def has_meaning(function: Any) -> bool:
     """Whether a callable of Python's or torch's is more than called."""
-    return _meaning(function) is not None
+    return _meaning(function) is not None or acts.act_of(function) is not None
 
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
@@ -309,7 +326,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
         if chosen is not None:
             return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
-        args = (parts,)
+        return joined(receiver, parts)
+    if isinstance(receiver, str) and method.__name__ == "format":
+        return fill(receiver, args, kwargs)
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None

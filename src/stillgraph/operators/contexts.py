@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType, TracebackType
 from typing import Any
@@ -34,6 +35,8 @@ def context(manager: Any) -> Any:
         return _Noted(manager, capture, "swallowing")
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
+    if isinstance(manager, warnings.catch_warnings):
+        return _Noted(manager, capture, "catching_warnings")
     if isinstance(manager, saved_tensors_hooks):
         return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):

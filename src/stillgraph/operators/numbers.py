@@ -17,7 +17,7 @@ from stillgraph.operators import lists, sequences
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.generators import Produced, enumerated
-from stillgraph.operators.strings import print_
+from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught, CaughtPart
@@ -389,22 +389,6 @@ def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
     return base**exponent if not modulo else pow(base, exponent, *modulo)
 
 
-def str_(value: Any = "", *rest: Any) -> Any:
-    """``str``: the text of a staged value can be printed, not computed with."""
-    from stillgraph.trace.text import StagedText
-
-    if _staged(value) or isinstance(value, Caught):
-        return StagedText("{}", (value,))
-    return str(value, *rest)
-
-
-def format_value(value: Any, spec: str = "") -> Any:
-    """``format``."""
-    from stillgraph.trace.text import StagedText
-
-    return StagedText("{:" + spec + "}", (value,)) if _staged(value) else format(value, spec)
-
-
 _WHOLE_MATH = frozenset({math.gcd, math.lcm, math.isqrt, math.comb, math.perm, math.factorial})
 
 
@@ -443,9 +427,10 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     issubclass: issubclass_,
     type: type_,
     print: print_,
-    pow: pow_,
     str: str_,
-    format: format_value,
+    repr: repr_,
+    format: format_,
+    pow: pow_,
     operator.truth: bool_,
     **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
 }

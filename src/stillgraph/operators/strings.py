@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.acts import may_print_to
+from stillgraph.operators.handed_out import shown
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
+from stillgraph.program.operations import percent as run_percent
 from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.arms import text_node
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import session
 from stillgraph.trace.staging import branch
-from stillgraph.trace.text import StagedText
+from stillgraph.trace.text import StagedText, escaped
 
 
 def text(template: str, *values: Any) -> Any:
@@ -28,6 +30,42 @@ def text(template: str, *values: Any) -> Any:
     if session() is not None and any(is_staged(value) for value in values):
         return StagedText(template, values)
     return template.format(*values)
+
+
+def percent(template: Any, values: Any) -> Any:
+    """``template % values``."""
+    if session() is not None and isinstance(template, str) and is_staged(values):
+        return StagedText(template, (values,), run_percent)
+    return template % values
+
+
+def str_(*args: Any, **kwargs: Any) -> Any:
+    """``str(value)``."""
+    staged = len(args) == 1 and not kwargs and is_staged(args[0])
+    return StagedText("{!s}", args) if staged else str(*args, **kwargs)
+
+
+def repr_(value: Any) -> Any:
+    """``repr(value)``."""
+    return StagedText("{!r}", (value,)) if is_staged(value) else repr(value)
+
+
+def format_(value: Any, spec: Any = "") -> Any:
+    """``format(value, spec)``."""
+    return StagedText("{:{}}", (value, spec)) if is_staged((value, spec)) else format(value, spec)
+
+
+def fill(template: str, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+    """``template.format(*args, **names)``."""
+    staged = is_staged(args) or is_staged(names)
+    return StagedText(template, args, names=names) if staged else template.format(*args, **names)
+
+
+def joined(separator: str, parts: list[Any]) -> Any:
+    """``separator.join(parts)``."""
+    if not any(isinstance(part, StagedText) for part in parts):
+        return separator.join(parts)
+    return StagedText(escaped(separator).join("{}" for _ in parts), tuple(parts))
 
 
 def is_staged(value: Any) -> bool:
@@ -62,12 +100,10 @@ def print_(*values: Any, **options: Any) -> None:
     if capture is None:
         print(*values, **options)
         return
-    if options.get("file") not in (None, sys.stdout, sys.stderr):
-        raise refuse("SG305", "print writes to a file of its own", location=here())
-    capture.emit("call_function", run_print, (None, [_shown(capture, v) for v in values], options), {})
-
-
-def _shown(capture: Session, value: Any) -> Any:
-    if isinstance(value, torch.Size) and is_staged(value):
-        return capture.emit("call_function", torch.Size, (tuple(value),), {})
-    return value.materialise(capture) if isinstance(value, StagedText) else value
+    if not may_print_to(capture, options.get("file")):
+        hint = "Print to a file that is open before the call, or outside the static function."
+        kind = type(options["file"]).__name__
+        message = f"print writes to a {kind} that is not a file or stream from before the call"
+        raise refuse("SG305", message, location=here(), hint=hint)
+    capture.before_act()
+    capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -27,7 +27,7 @@ from stillgraph.operators.stores import (
     set_item,
     unpack,
 )
-from stillgraph.operators.strings import assert_, text
+from stillgraph.operators.strings import assert_, percent, text
 from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
@@ -65,6 +65,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "unpack": unpack,
         "matched": matched,
         "text": text,
+        "percent": percent,
         "list_of": list_of,
         "set_of": set_of,
         "dict_of": dict_of,

@@ -170,6 +170,9 @@ class _Region:
         elif node.target is operations.invoke:
             name = getattr(arguments(node)[0], "__qualname__", str(arguments(node)[0]))
             raise refuse("SG402", f"the program calls {name} anew at every run", location=node.meta.get("location"))
+        elif node.target is operations.act:
+            what = f"the program does something outside itself: {value_of(arguments(node)[0])!r}"
+            raise refuse("SG402", what, location=node.meta.get("location"))
         elif node.target is operations.outside:
             raise refuse("SG402", "torch.distributed takes part in the program", location=node.meta.get("location"))
         elif is_number(node.meta.get("val")):

@@ -1,14 +1,19 @@
-"""Printing: a saved program has nowhere to print to."""
+"""Printing, logging and warning: a saved program has nobody to tell."""
 
 from __future__ import annotations
 
+from torch import fx
+
 from stillgraph.passes.regions import all_regions, copied
-from stillgraph.program.operations import print_
+from stillgraph.passes.values import value_of
+from stillgraph.program.acts import Logging, Warning_
+from stillgraph.program.graphs import arguments
+from stillgraph.program.operations import act, print_
 from stillgraph.program.program import Program
 
 
 def drop_printing(program: Program) -> Program:
-    """Drop every ``print``.
+    """Drop every ``print``, what is logged, and warnings.
 
     ::
 
@@ -16,11 +21,16 @@ def drop_printing(program: Program) -> Program:
     """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
-        for node in module.graph.find_nodes(op="call_function", target=print_):
+        for node in filter(_tells, list(module.graph.nodes)):
             module.graph.erase_node(node)
     return fresh
 
 
 def prints(program: Program) -> bool:
-    """Whether a program prints."""
-    return any(m.graph.find_nodes(op="call_function", target=print_) for m in all_regions(program.graph))
+    """Whether a program prints, logs or warns."""
+    return any(_tells(node) for module in all_regions(program.graph) for node in module.graph.nodes)
+
+
+def _tells(node: fx.Node) -> bool:
+    told = node.target is act and isinstance(value_of(arguments(node)[0]), (Logging, Warning_))
+    return told or node.target is print_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Sequence
 from types import CellType, FunctionType
 from typing import Any, NoReturn
@@ -95,9 +96,9 @@ def print_(template: str | None, values: list[Any], options: dict[str, Any]) -> 
         print(template.format(*values), **options)
 
 
-def format_(template: str, *values: Any) -> str:
+def format_(template: str, *values: Any, **names: Any) -> str:
     """An f-string whose values only the run knows."""
-    return template.format(*values)
+    return template.format(*values, **names)
 
 
 Left = tuple[int, list[Any]]
@@ -208,6 +209,29 @@ def bound(value: Any) -> Any:
 def is_integer(number: Any) -> bool:
     """``number.is_integer()``."""
     return bool(float(number).is_integer())
+
+
+def percent(template: str, values: Any) -> str:
+    """``template % values``, of values that only the run knows."""
+    text: str = template % values
+    return text
+
+
+def made(kind: Any, items: tuple[Any, ...]) -> Any:
+    """``kind(*items)``: a named tuple of what only the run knows."""
+    return kind(*items)
+
+
+def ordered(kind: type[OrderedDict[Any, Any]], items: list[tuple[Any, Any]], state: dict[str, Any]) -> Any:
+    """An ordered dict with these items and attributes: what ``state_dict()`` gives has its versions in one."""
+    result = kind(items)
+    vars(result).update(state)
+    return result
+
+
+def act(step: Any, args: Any, kwargs: Any) -> Any:
+    """Let Python do something to the world outside: a step of `program.acts`'s."""
+    return step(*args, **kwargs)
 
 
 def invoke(function: Any, args: Any, kwargs: Any) -> Any:
@@ -374,6 +398,6 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
-    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside}
+    {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside, act}
     | _GENERATORS
 )

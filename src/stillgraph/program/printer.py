@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.operations import build_list, checkpointed, outside, recurse, recursion, try_
+from stillgraph.program.operations import act, build_list, checkpointed, outside, recurse, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -215,6 +215,10 @@ def _expression(node: fx.Node) -> str:
         return _list_display(node)
     if node.target is outside:
         return f"{_value(arguments(node)[0])!r}: {', '.join(map(_argument, arguments(node)[1]))}"
+    if node.target is act:
+        step, given, named = arguments(node)
+        shown = [*map(_argument, given), *(f"{k}={_argument(v)}" for k, v in named.items())]
+        return f"{_value(step)!r}({', '.join(shown)})"
     keywords = [f"{k}={_argument(v)}" for k, v in node.kwargs.items()]
     if node.op == "call_method":
         return f"{args[0]}.{node.target}({', '.join(args[1:] + keywords)})"

@@ -3,13 +3,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refuse
+import torch
+
+from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
+from stillgraph.core.location import Location
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
@@ -104,7 +110,10 @@ class StaticFunction(Generic[P, R]):
             self._cache.hits -= 1  # what was found was read while another thread captured
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all."""
+        """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all.
+
+        Where plain PyTorch raises nothing, the call has been made: what it gave is given, and the failure told.
+        """
         try:
             call, inputs = self._captured(args, kwargs)
         except InitialisingCall:
@@ -116,12 +125,17 @@ class StaticFunction(Generic[P, R]):
         else:
             return cast(R, self._run(call, inputs, args, kwargs))
         try:  # outside the handler: what this raises must not hold on to the capture as its context
-            self._function(*args, **kwargs)
-            kind = type(failure).__name__
-            message = f"the capture of {self._name} raises {kind}: {failure}, but eager PyTorch does not"
-            raise refuse("SG307", message) from failure
+            result = self._function(*args, **kwargs)
+            self._tell_of(failure)
+            return result
         finally:
             del failure
+
+    def _tell_of(self, failure: Exception) -> None:
+        """Warn that a call which could not be captured has been made in plain PyTorch."""
+        message = f"the capture of {self._name} raises {type(failure).__name__}: {failure}, but eager PyTorch does not"
+        told = f"{refusal('SG307', message, location=_line_of(failure))}\n  The call was made in plain PyTorch."
+        warnings.warn(told, RuntimeWarning, stacklevel=4)
 
     def _run(self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -247,6 +261,15 @@ class StaticFunction(Generic[P, R]):
         return self
 
 
+def _line_of(error: Exception) -> Location | None:
+    """The innermost line of the user's that an exception went through."""
+    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(_NOT_THE_USERS)]
+    if not lines or lines[-1].lineno is None:
+        return None
+    return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
+
+
+_NOT_THE_USERS = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), str(Path(os.__file__).parent))
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 
 

@@ -39,6 +39,7 @@ from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Input, Program
 from stillgraph.program.types import NumberType
 from stillgraph.program.writes import writes_in_place
+from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
@@ -141,6 +142,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.tries = True
     elif restart.kind == "recursive":
         knowledge.recursive.add(restart.what)
+    elif restart.kind == "cached":
+        knowledge.cached.add(restart.what)
     elif restart.kind == "not_tail":
         knowledge.not_tail.add(restart.what)
     elif restart.kind == "constant":
@@ -188,6 +191,7 @@ class _Attempt:
             options,
         )
         self.inputs.recorder = self.session
+        self.session.witness.reaching = audits.before_reaching
 
     @property
     def journal(self) -> Journal:

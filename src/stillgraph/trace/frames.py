@@ -11,6 +11,7 @@ from types import CodeType, FrameType, FunctionType
 import torch
 
 from stillgraph.core.location import Location
+from stillgraph.program.acts import Place
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -90,6 +91,32 @@ def user_frame() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def places_here() -> tuple[Place, ...]:
+    """The lines of the captured functions that are being called, the innermost first; a function has one frame here
+    for each block that is being run."""
+    places: list[Place] = []
+    frame: FrameType | None = sys._getframe(1)
+    inside: FrameType | None = None
+    while frame is not None and frame.f_code.co_qualname != _BEGINNING:
+        code = frame.f_code
+        if not is_ours(code.co_filename):
+            inside = inside or frame
+            if frame.f_back is None or not _runs_a_block(frame.f_back.f_code):
+                places.append(Place(code.co_filename, inside.f_lineno, code.co_name, frame.f_globals))
+                inside = None
+        frame = frame.f_back
+    return tuple(places)
+
+
+_BEGINNING = "_Attempt.run"  # of a capture
+_CALLING = ("call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
+
+
+def _runs_a_block(code: CodeType) -> bool:
+    """Whether what a code object calls is a block of a function, and not a function of the user's."""
+    return is_ours(code.co_filename) and code.co_name not in _CALLING
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:

@@ -63,6 +63,7 @@ class Knowledge:
     aliases_matter: bool = False  # which arguments are one and the same object
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
+    cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
@@ -116,6 +117,8 @@ def _version(condition: Any) -> int | None:
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
+_NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
+
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
 
@@ -167,6 +170,10 @@ class Session(Recorder):
         self.failures: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
+        self.acted = False  # whether the program has done something outside by now that the code could read there
+        self.cached_calls: list[Any] = []  # functions with a cache that are being called
+        self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
+        self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
@@ -366,7 +373,7 @@ class Session(Recorder):
 
     def _is_watched(self, kind: type[BaseException] | None, certain: bool) -> bool:
         """Whether a context manager would see an exception that the user raises."""
-        own = certain or (kind is not None and not issubclass(kind, (ArithmeticError, LookupError, RuntimeError)))
+        own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
         return bool(self.watching) and own
 
     def made(self, iterator: Any) -> None:
@@ -402,6 +409,11 @@ class Session(Recorder):
         known = self._made.get(id(iterator))
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
+
+    def before_act(self) -> None:
+        """To be called before a step that does something outside: in a function with a cache, the cache decides."""
+        if self.cached_calls:
+            raise Restart("cached", self.cached_calls[0])
 
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""

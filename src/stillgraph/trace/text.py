@@ -2,29 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import format_
 from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import Staged
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
 
-class StagedText:
-    """An f-string to be filled in at run time: it can be printed, and be the message of an exception."""
+class StagedText(Staged):
+    """A text to be filled in at run time: it can be printed, logged, and be the message of an exception.
 
-    def __init__(self, template: str, values: tuple[Any, ...]) -> None:
-        self.template = template
-        self.values = values
+    Args:
+        template: what is filled in.
+        values: what it is filled with.
+        fill: makes the text of them: `operations.format_` or `operations.percent`.
+        names: values that the template calls by name.
+    """
+
+    __slots__ = ("_fill", "_names", "_template", "_values")
+
+    def __init__(
+        self,
+        template: str,
+        values: tuple[Any, ...],
+        fill: Callable[..., str] = format_,
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._template = template
+        self._values = values
+        self._fill = fill
+        self._names = dict(names or {})
 
     def materialise(self, recorder: Recorder) -> Any:
         """The node that makes the text."""
-        return recorder.emit("call_function", format_, (self.template, *self.values), {})
+        values = tuple(_filled(recorder, value) for value in self._values)
+        names = {name: _filled(recorder, value) for name, value in self._names.items()}
+        return recorder.emit("call_function", self._fill, (self._template, *values), names)
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG302", "the text of an f-string with staged values is used", location=here())
 
-    __str__ = __len__ = __add__ = __radd__ = __eq__ = __contains__ = __format__ = _refuse
+    def __add__(self, other: Any) -> Any:
+        return StagedText("{}{}", (self, other)) if isinstance(other, (str, StagedText)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return StagedText("{}{}", (other, self)) if isinstance(other, str) else NotImplemented
+
+    __str__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
     __hash__ = _refuse
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in a template."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _filled(recorder: Recorder, value: Any) -> Any:
+    """A value, texts in it being made first."""
+    if isinstance(value, StagedText):
+        return value.materialise(recorder)
+    return tuple(_filled(recorder, each) for each in value) if type(value) is tuple else value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -14,12 +15,20 @@ class Witness:
 
     Attributes:
         codes: by code object, the globals of a function that has it.
+        reaching: told before a function that may change what is outside the program is called, and by which frame.
     """
+
+    reaching: Callable[[FrameType], None] | None = None
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
         self._own: set[CodeType] = set()  # of this package
         self._watching = False
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether code of the user's is being run, and nothing of torch's on its account."""
+        return self._watching
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -49,8 +58,13 @@ class Witness:
             sys.setprofile(self._note)
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
-        code = frame.f_code
-        if event != "call" or code in self.codes or code in self._own:
+        if event == "call":
+            self._note_code(frame.f_code, frame)
+        elif event == "c_call" and self.reaching is not None and argument in _REACHING:
+            self.reaching(frame)
+
+    def _note_code(self, code: CodeType, frame: FrameType) -> None:
+        if code in self.codes or code in self._own:
             return
         if _is_own(str(frame.f_globals.get("__name__"))):
             self._own.add(code)
@@ -94,3 +108,18 @@ _IMPORTING = "importlib._bootstrap"
 _DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."
 _ABSTRACT = frozenset({"abc", "_collections_abc"})
+_REACHING = frozenset(
+    {
+        *(open, sys.audit),
+        *(
+            getattr(os, name)
+            for name in (
+                *("open", "remove", "unlink", "rename", "replace", "mkdir", "rmdir", "chmod", "chown", "truncate"),
+                *("utime", "symlink", "link", "chdir", "putenv", "unsetenv", "kill", "killpg", "system", "execv"),
+                *("execve", "fork", "forkpty", "posix_spawn", "posix_spawnp"),
+            )
+            if hasattr(os, name)
+        ),
+    }
+)
+"""Functions of Python's, written in C, that change what is outside; torch's and numpy's own are not among them."""

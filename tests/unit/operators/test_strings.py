@@ -1,5 +1,7 @@
+# ruff: noqa: UP031  (what users write)
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import pytest
@@ -115,3 +117,24 @@ def test_texts_of_constants_can() -> None:
         return f"{x.dim()}-{x.dtype}" + "!", str(torch.float32)
 
     agree(constant, P)
+
+
+def fills_in(x: Tensor) -> None:
+    k = x.sum().item()
+    print("%d of %5.2f, %s%%" % (1, k, x[0]))
+    print("%(sum).1f" % {"sum": k}, "%s" % k)
+    print(f"{k:.2f} {k!r}", str(k), repr(k), format(k, ".3f"), str(x[0]), str([k, 1]))
+    print("sum " + str(k) + "!", ", ".join(f"{v.item():.1f}" for v in x), "{}".join(["a", str(k)]))
+    print([f"{k}", {"a": f"{k:.1f}"}], f"{f'{k}'} {x.dim()}")
+
+
+def shows_what_it_had(x: Tensor) -> None:
+    seen, names = {1}, collections.OrderedDict(a=x.sum())
+    print(seen, names, collections.namedtuple("Pair", "a b")(1, x.sum()))
+    seen.add(2)
+    print(seen)
+
+
+@pytest.mark.parametrize("function", [fills_in, shows_what_it_had])
+def test_texts_that_are_printed(function: Any) -> None:
+    agree(function, *CALLS)

@@ -15,7 +15,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from stillgraph.core.diagnostics import CaptureError
 from stillgraph.program.effects import SetAttribute
 from stillgraph.program.guards import (
     Argument,
@@ -114,7 +113,7 @@ def test_what_the_capture_raises_the_original_must_raise_and_nothing_is_kept() -
     with pytest.raises(LookupError, match="the user's own"):
         function(x)
     assert function.programs == ()
-    with pytest.raises(CaptureError, match="seen during capture, but eager PyTorch does not"):
+    with pytest.warns(RuntimeWarning, match="seen during capture, but eager PyTorch does not"):
         static(double, capture)(x)
     del x
     gc.collect()
@@ -449,3 +448,39 @@ def test_functions_are_pickled_by_name() -> None:
         module.decorated = decorated  # type: ignore[attr-defined]
         patch.setitem(sys.modules, __name__, module)
         assert pickle.loads(pickle.dumps(decorated)) is decorated
+
+
+# ---- a capture that fails where eager does not
+def test_a_call_whose_capture_fails_is_made_once_and_tells_so() -> None:
+    calls: list[torch.Tensor] = []
+
+    def original(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return x * 2
+
+    def capture(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        raise ZeroDivisionError("inside")
+
+    function = static(original, capture)
+    x = torch.ones(2)
+    with pytest.warns(RuntimeWarning, match=r"(?s)ZeroDivisionError: inside.*reason SG307.*in plain PyTorch") as told:
+        assert torch.equal(function(x), x * 2)
+    assert len(calls) == 1
+    assert told[0].filename == __file__
+
+
+def test_a_call_that_raises_in_eager_too_raises_that_and_has_its_effects() -> None:
+    calls: list[torch.Tensor] = []
+
+    def original(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        raise KeyError("own")
+
+    def capture(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        raise ZeroDivisionError("inside")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyError, match="own"):
+            static(original, capture)(torch.ones(2))
+    assert len(calls) == 1

@@ -182,6 +182,7 @@ OPERATORS: dict[str, object] = {
     "item": operator.getitem, "set_item": set_item, "del_item": del_item,
     "set_attr": setattr, "del_attr": delattr, "attr": getattr,
     "inplace": lambda symbol, a, b: IN_PLACE[symbol](a, b),
+    "percent": lambda template, values: template % values,
     "text": lambda template, *values: template.format(*values),
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "unpack": unpack, "matched": lambda subject, by_class: subject,

@@ -1,4 +1,4 @@
-"""f-strings: `f"{a} of {b!r:>{w}}"` becomes `text("{} of {!r:>{}}", a, b, w)`.
+"""f-strings: `f"{a} of {b!r:>{w}}"` becomes `text("{} of {!r:>{}}", a, b, w)`, and `"%d" % a` `percent("%d", a)`.
 
 An f-string formats each value before it evaluates the next, `str.format` evaluates all of them first. Where that could
 be noticed, because a later value is computed by a call, an earlier one is formatted by a `text` of its own.
@@ -88,4 +88,13 @@ def _is_harmless(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id in _HARMLESS
 
 
-STEP = Step("strings", {ast.JoinedStr: joined})
+def filled(node: ast.BinOp, to: Rewriter) -> ast.expr:
+    """`"%d of %d" % (a, b)`: no other `%` has a text on its left, or a display on its right."""
+    by_text = isinstance(node.left, ast.JoinedStr) or (
+        isinstance(node.left, ast.Constant) and isinstance(node.left.value, str))
+    if not isinstance(node.op, ast.Mod) or not (by_text or isinstance(node.right, ast.Tuple | ast.Dict)):
+        return to.children(node)
+    return to.op("percent", [to.expr(node.left), to.expr(node.right)], node)
+
+
+STEP = Step("strings", {ast.JoinedStr: joined, ast.BinOp: filled})

@@ -1,0 +1,353 @@
+"""What user code does to the world outside: it logs, warns, writes to streams and files.
+
+None of it is done during a capture. It becomes a step of the program (`program.acts`), carried out in order by each
+call that comes by it, with the values of that call; or it is refused before anything is done. One table says which.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import os
+import pathlib
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any, NoReturn
+
+import numpy
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.handed_out import shown, stored
+from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
+from stillgraph.program.operations import act
+from stillgraph.trace.containers import holds_staged
+from stillgraph.trace.frames import here, places_here
+from stillgraph.trace.outcome import Outcome
+from stillgraph.trace.session import Session
+
+Act = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
+Part = Callable[[Session, Any], Any]
+Result = Callable[[Session, Any, str], Any]
+
+_OUTSIDE = "Do it outside the static function, with what the function returns."
+
+
+# ---- steps
+def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any], part: Part) -> Any:
+    """Record a step; gives its node."""
+    capture.before_act()
+    given = tuple(part(capture, value) for value in args)
+    keywords = {name: part(capture, value) for name, value in kwargs.items()}
+    return capture.emit("call_function", act, (step, given, keywords), {})
+
+
+def _nothing(capture: Session, node: Any, what: str) -> None:
+    return None
+
+
+def _number(capture: Session, node: Any, what: str) -> Any:
+    return capture.fresh_result(int, node)
+
+
+def _anything(capture: Session, node: Any, what: str) -> Outcome:
+    return Outcome(what)
+
+
+def _changes_files(result: Result) -> Act:
+    """A function that changes what is on a disk or runs something; the code may go on to read that."""
+
+    def staged(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        capture.before_raise(None)
+        node = _emit(capture, Calling(function), args, kwargs, stored)
+        capture.acted = True
+        return result(capture, node, _name(function))
+
+    return staged
+
+
+def _of_writer(result: Result) -> Act:
+    """A method of an object that writes to a file it knows; the object has to be there at every call."""
+    staged = _changes_files(result)
+
+    def written(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        writer = getattr(function, "__self__", None)
+        if writer is None or not capture.is_outer(writer):
+            message = f"{_name(function)}, of a writer that is made inside the function, is called"
+            raise refuse("SG305", message, location=here(), hint="Make the writer outside the function.")
+        return staged(capture, function, args, kwargs)
+
+    return written
+
+
+def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    """A function with a cache that does something outside: the program calls it, and its cache decides whether."""
+    capture.before_raise(None)
+    _emit(capture, Calling(function), args, kwargs, shown)
+    return Outcome(_name(function))
+
+
+def _waits(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    _emit(capture, Calling(function), args, kwargs, stored)
+
+
+def _logs(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``logger.info(…)``: the logger's level and its handlers at the time of the call decide."""
+    if kwargs.get("exc_info") or kwargs.get("stack_info") or function.__name__ == "exception":
+        hint = "Log the exception itself: logger.error('…: %s', error)."
+        raise refuse("SG305", "what is logged shows the stack of the call", location=here(), hint=hint)
+    _emit(capture, Logging(function, places_here()), args, kwargs, shown)
+
+
+def _configures(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What decides which records are shown, and where."""
+    _emit(capture, Calling(function), args, kwargs, shown)
+
+
+def _filters(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What decides which warnings are shown; inside ``catch_warnings`` it is of the capture."""
+    return NOT_AN_ACT if capture.catching_warnings else _configures(capture, function, args, kwargs)
+
+
+def _asks(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a logger answers is guarded."""
+    value = function(*args, **kwargs)
+    capture.reads.settings.append((function, (*args, *kwargs.values()), value))
+    return value
+
+
+def _warns(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``warnings.warn``; inside ``catch_warnings`` it is of the capture, as the filters are that it meets."""
+    if capture.catching_warnings:
+        if capture.in_arm:
+            message = "a warning is given in a branch or loop inside warnings.catch_warnings()"
+            raise refuse("SG305", message, location=here(), hint="Leave out catch_warnings(), or warn behind it.")
+        function(*args, **kwargs)
+        return
+    category = next((each for each in (*args, *kwargs.values()) if isinstance(each, type)), UserWarning)
+    capture.before_raise(category if issubclass(category, Warning) else UserWarning)
+    _emit(capture, Warning_(places_here()), args, kwargs, shown)
+
+
+def _refused(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+    what = f"{_name(function)} changes what is outside the program"
+    raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
+
+
+def _opens(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``open``: for writing it is refused, before it empties the file."""
+    given = args[1:] if function in (open, io.open) or isinstance(function, FunctionType) else args
+    mode = kwargs.get("mode", given[0] if given else "r")
+    if isinstance(mode, str) and not set(mode) & set("wax+"):
+        return NOT_AN_ACT
+    hint = "Write with Path.write_text, torch.save or logging, which become steps of the program, or outside."
+    raise refuse("SG305", "a file is opened for writing", location=here(), hint=hint)
+
+
+NOT_AN_ACT = object()
+"""What an `Act` gives for a call that is none: it goes the way of any other."""
+
+
+def _name(function: Any) -> str:
+    module = getattr(function, "__module__", None)
+    name = str(getattr(function, "__qualname__", function))
+    shown_module = {"posix": "os", "nt": "os", "_warnings": "warnings"}.get(str(module), module)
+    return name if module in (None, "builtins", "pathlib") else f"{shown_module}.{name}"
+
+
+# ---- streams
+_WRITES: dict[str, Result] = {
+    "write": _number,
+    "writelines": _nothing,
+    "truncate": _number,
+    "flush": _nothing,
+    "close": _nothing,
+}
+_ASKS = frozenset({"isatty", "fileno", "readable", "writable", "seekable", "__enter__", "__exit__"})
+
+
+def _standard_stream(receiver: Any) -> str | None:
+    return next((name for name in ("stdout", "stderr") if getattr(sys, name) is receiver), None)
+
+
+def _of_stream(capture: Session, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a stream: one that writes becomes a step, if the stream is one that each call finds."""
+    receiver, name = method.__self__, method.__name__
+    standard = _standard_stream(receiver)
+    if name not in _WRITES:
+        if capture.acted and name not in _ASKS and id(receiver) not in capture.own_streams:
+            _refuse_reading(f"{type(receiver).__name__}.{name}")
+        return NOT_AN_ACT
+    if standard is None and not capture.is_outer(receiver):
+        return _of_own_stream(capture, method, args)
+    capture.before_raise(None)
+    step = Method(weakref.ref(receiver), name) if standard is None else StandardStream(standard, name)
+    node = _emit(capture, step, args, kwargs, stored)
+    capture.acted = capture.acted or standard is None
+    return _WRITES[name](capture, node, f"{type(receiver).__name__}.{name}")
+
+
+def _of_own_stream(capture: Session, method: Any, args: tuple[Any, ...]) -> Any:
+    kind = type(method.__self__).__name__
+    if id(method.__self__) not in capture.own_streams and method.__name__ not in ("close", "flush"):
+        message = f"a {kind} is written to that the function gets from elsewhere"
+        raise refuse("SG305", message, location=here(), hint="Hand the stream in, or write to it outside.")
+    if any(map(holds_staged, args)):
+        raise refuse("SG302", f"a {kind} is filled with what only the run knows", location=here())
+    return NOT_AN_ACT
+
+
+def note_stream(capture: Session, result: Any) -> None:
+    """Told what a call gives: streams in memory that the function makes are its own affair."""
+    if isinstance(result, (io.StringIO, io.BytesIO)):
+        capture.own_streams[id(result)] = result
+
+
+def may_print_to(capture: Session, file: Any) -> bool:
+    """Whether the program can print to a stream: one of Python's, or of a file that was there before the call."""
+    standard = file is None or _standard_stream(file) is not None
+    return standard or (isinstance(file, io.IOBase) and capture.is_outer(file))
+
+
+def _refuse_reading(what: str) -> NoReturn:
+    message = f"{what} reads what the program writes when it runs"
+    raise refuse("SG305", message, location=here(), hint="Read it outside the static function, after the call.")
+
+
+# ---- the table
+def _named(module: Any, *names: str) -> list[Any]:
+    """Those of a module's functions that there are on this system."""
+    return [getattr(module, name) for name in names if hasattr(module, name)]
+
+
+def _all(act_: Act, functions: Iterable[Any]) -> dict[Any, Act]:
+    return dict.fromkeys(functions, act_)
+
+
+_LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log")
+_PATH = pathlib.Path
+_FILES = (
+    *("remove", "unlink", "rename", "renames", "replace", "mkdir", "makedirs", "rmdir", "removedirs"),
+    *("symlink", "link", "chmod", "chown", "utime", "truncate", "ftruncate", "fsync", "mkfifo"),
+)
+ACTS: dict[Any, Act] = {
+    **_all(_changes_files(_nothing), _named(os, *_FILES)),
+    **_all(_changes_files(_number), _named(os, "system", "write")),
+    **_all(_changes_files(_nothing), [shutil.rmtree, shutil.chown, shutil.copymode, shutil.copystat]),
+    **_all(
+        _changes_files(_anything),
+        [shutil.copy, shutil.copy2, shutil.copyfile, shutil.copytree, shutil.move, shutil.make_archive],
+    ),
+    **_all(_changes_files(_anything), [subprocess.run, subprocess.check_call, subprocess.call]),
+    **_all(
+        _changes_files(_nothing),
+        _named(_PATH, "unlink", "mkdir", "rmdir", "touch", "chmod", "symlink_to", "hardlink_to"),
+    ),
+    **_all(_changes_files(_number), [_PATH.write_text, _PATH.write_bytes]),
+    **_all(_changes_files(_anything), [_PATH.rename, _PATH.replace]),
+    **_all(_changes_files(_nothing), [torch.save, pickle.dump, json.dump]),
+    **_all(_changes_files(_nothing), [numpy.save, numpy.savez, numpy.savez_compressed, numpy.savetxt]),
+    **_all(_of_writer(_number), [csv.DictWriter.writerow, csv.DictWriter.writeheader]),
+    csv.DictWriter.writerows: _of_writer(_nothing),
+    time.sleep: _waits,
+    **_all(_logs, [getattr(logging, name) for name in _LEVELS]),
+    **_all(_configures, [logging.basicConfig, logging.disable, logging.captureWarnings]),
+    warnings.warn: _warns,
+    **_all(_filters, [warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings]),
+    **_all(_opens, [open, io.open, _PATH.open]),
+    **_all(_refused, _named(os, "open", "popen", "kill", "killpg", "putenv", "unsetenv", "chdir", "umask", "fork")),
+    **_all(_refused, _named(os, *(f"exec{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")))),
+    **_all(_refused, _named(os, *(f"spawn{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")))),
+    **_all(_refused, _named(signal, "signal", "alarm", "setitimer", "raise_signal", "pthread_kill")),
+    **_all(_refused, [subprocess.Popen, subprocess.check_output, subprocess.getoutput, subprocess.getstatusoutput]),
+    **_all(_refused, [threading.Thread.start, socket.socket, socket.create_connection]),
+}
+"""What is done with each function and method that reaches outside."""
+
+_READING = (
+    *_named(os, "stat", "lstat", "listdir", "scandir", "access", "walk", "readlink"),
+    *_named(os.path, "exists", "lexists", "isfile", "isdir", "islink", "getsize", "getmtime", "samefile"),
+    *_named(_PATH, "exists", "is_file", "is_dir", "stat", "iterdir", "glob", "rglob", "read_text", "read_bytes"),
+    *(open, io.open, _PATH.open, torch.load, numpy.load, pickle.load, json.load),
+)
+"""What reads what a step before it may have changed: the capture would read it too early."""
+
+_LIBRARIES: dict[tuple[str, str], Act] = {
+    ("tqdm.std", "tqdm.write"): _changes_files(_nothing),
+}
+_OF_LOGGERS: dict[str, Act] = {
+    **_all(_logs, _LEVELS),
+    **_all(_configures, ("setLevel", "addHandler", "removeHandler", "addFilter", "removeFilter")),
+    **_all(_asks, ("isEnabledFor", "getEffectiveLevel", "hasHandlers")),
+}
+_SUMMARIES = ("torch.utils.tensorboard.writer", "SummaryWriter.")
+
+
+def act_of(function: Any) -> Act | None:
+    """How a call of a function reaches outside, if it does."""
+    inner = getattr(function, "__func__", function)
+    found = _look_up(inner)
+    if found is not None or not isinstance(function, (FunctionType, MethodType, BuiltinMethodType)):
+        return found
+    return _of_receiver(function, function.__self__) if hasattr(function, "__self__") else _of_library(inner)
+
+
+def _look_up(function: Any) -> Act | None:
+    try:
+        return ACTS.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+def _of_receiver(function: Any, receiver: Any) -> Act | None:
+    name = getattr(function, "__name__", "")
+    if isinstance(receiver, (logging.Logger, logging.LoggerAdapter)):
+        return _logs if name.endswith("_once") else _OF_LOGGERS.get(name)
+    if isinstance(receiver, io.IOBase) or (receiver is not None and _standard_stream(receiver) is not None):
+        return _of_stream
+    if isinstance(receiver, socket.socket):
+        return _refused
+    if isinstance(receiver, _CSV_WRITER):
+        return _of_writer(_number)
+    return _of_library(getattr(function, "__func__", function))
+
+
+_CSV_WRITER = type(csv.writer(io.StringIO()))
+
+
+def _of_library(function: Any) -> Act | None:
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if module == _SUMMARIES[0] and name.startswith(_SUMMARIES[1]) and name != "SummaryWriter.__init__":
+        return _changes_files(_nothing)
+    return _LIBRARIES.get((str(module), name))
+
+
+def carry_out(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call that reaches outside, as a step of the program.
+
+    Returns:
+        What the call gives, or `NOT_AN_ACT`: it is to be made like any other.
+
+    Raises:
+        CaptureError: it cannot be a step; nothing has been done.
+    """
+    inner = getattr(function, "__func__", function)
+    if capture.acted and any(inner is each for each in _READING):
+        _refuse_reading(_name(inner))
+    found = act_of(function)
+    return NOT_AN_ACT if found is None else found(capture, function, args, kwargs)
+
+
+__all__ = ["NOT_AN_ACT", "act_of", "carry_out", "may_print_to", "note_stream"]

@@ -1,0 +1,123 @@
+"""What the run hands to Python's own functions that show or store it: as it is when they are called.
+
+The capture's containers and objects change after the call that is recorded, and are put back at its end. So containers
+are made anew by the program, or copied, and an object that the call has changed is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import io
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import made, ordered
+from stillgraph.trace.arrays import StagedArray, is_array
+from stillgraph.trace.containers import holds_staged
+from stillgraph.trace.entries import container_of
+from stillgraph.trace.frames import here
+from stillgraph.trace.lists import StagedList, has_spread
+from stillgraph.trace.numbers import Staged
+from stillgraph.trace.outcome import Outcome
+from stillgraph.trace.session import Session
+from stillgraph.trace.text import StagedText
+
+Part = Callable[[Session, Any], Any]
+
+_KEYS = (str, int, float, bool, type(None))
+_UNCHANGING = (
+    *(*_KEYS, complex, bytes, type, enum.Enum, ModuleType, FunctionType, BuiltinMethodType),
+    *(os.PathLike, torch.dtype, torch.device, range, type(...)),
+)
+_HINT = "Hand over the values themselves: numbers, text, tensors, or lists, tuples and dicts of them."
+
+
+def shown(capture: Session, value: Any) -> Any:
+    """What is to be printed or logged, as an argument of a node."""
+    known = _known(capture, value, shown)
+    if known is not None:
+        return known[0]
+    if isinstance(value, BaseException):
+        return _without_frames(value)
+    if isinstance(value, MethodType):
+        shown(capture, value.__self__)
+        return value
+    if type(value).__module__.startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value):
+        message = f"a {type(value).__name__} that holds what only the run knows is turned into text"
+        raise refuse("SG302", message, location=here(), hint=_HINT)
+    if _is_changed(capture, value):
+        message = f"a {type(value).__name__} that the call has changed is turned into text"
+        raise refuse("SG305", message, location=here(), hint=_HINT)
+    return value
+
+
+def stored(capture: Session, value: Any) -> Any:
+    """What is to be written to a file, as an argument of a node: nothing that Python itself would look into."""
+    known = _known(capture, value, stored)
+    if known is not None:
+        return known[0]
+    if isinstance(value, io.IOBase) and capture.is_outer(value):
+        return value
+    raise refuse("SG305", f"a {type(value).__name__} is written to a file", location=here(), hint=_HINT)
+
+
+def _known(capture: Session, value: Any, part: Part) -> tuple[Any] | None:
+    """A value of a kind that is handed out whatever it is for, in a tuple of one."""
+    if isinstance(value, StagedText):
+        return (value.materialise(capture),)
+    if isinstance(value, torch.Size):
+        return (capture.emit("call_function", torch.Size, (tuple(value),), {}),)
+    if isinstance(value, (torch.Tensor, Staged, StagedArray, StagedList, *_UNCHANGING)):
+        return (value,)
+    if isinstance(value, (tuple, list, dict)):
+        return (_container(capture, value, part),)
+    if isinstance(value, (set, frozenset, bytearray)) or is_array(value):
+        return (_copied(value),)
+    return None
+
+
+def _container(capture: Session, value: Any, part: Part) -> Any:
+    if container_of(value) is not None or (isinstance(value, (tuple, list)) and has_spread(value)):
+        return value  # a list of unknown length becomes a node of its own, other such things are refused
+    if type(value) in (list, tuple):
+        return type(value)(part(capture, each) for each in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = tuple(part(capture, each) for each in value)
+        return capture.emit("call_function", made, (type(value), items), {})
+    plain = isinstance(value, dict) and all(isinstance(key, _KEYS) for key in value)
+    if plain and type(value) is dict:
+        return {key: part(capture, each) for key, each in value.items()}
+    if plain and type(value) is OrderedDict:
+        pairs = [(key, part(capture, each)) for key, each in value.items()]
+        state = {name: _copied(each) for name, each in vars(value).items()}
+        return capture.emit("call_function", ordered, (OrderedDict, pairs, state), {})
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    """A container in which nothing is staged, as it is now."""
+    if holds_staged(value):
+        message = f"a {type(value).__name__} that holds what only the run knows is handed out"
+        raise refuse("SG302", message, location=here(), hint=_HINT)
+    return copy.copy(value)
+
+
+def _is_changed(capture: Session, value: Any) -> bool:
+    changed = capture.journal.written(0)
+    return any(isinstance(key, tuple) and len(key) > 1 and key[1] == id(value) for key in changed)
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """A copy: the exception itself would hold the frames of the capture."""
+    try:
+        return copy.copy(error).with_traceback(None)
+    except Exception:  # its constructor takes other arguments than the exception has
+        message = f"a {type(error).__name__} that cannot be copied is turned into text"
+        raise refuse("SG302", message, location=here()) from None

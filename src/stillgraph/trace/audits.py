@@ -1,0 +1,84 @@
+"""What code that is not rewritten does to the world outside while a capture runs it: refused, before it is done.
+
+Rewritten code has operators for such calls. Libraries, Python's own modules and functions that are left as they are
+have none, so Python itself is asked to tell: it announces to its audit hooks what it is about to do. A hook stays for
+as long as the process lives and costs a little wherever Python announces something, so there is none before code that
+a capture runs has called what might change something.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here, is_ours, is_standard_library, is_torch
+from stillgraph.trace.recorder import Recorder, current
+
+_CHANGES = frozenset(
+    {
+        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.truncate", "os.utime"),
+        *("os.symlink", "os.link", "os.chdir", "os.putenv", "os.unsetenv", "os.kill", "os.killpg", "os.system"),
+        *("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "subprocess.Popen"),
+        *("shutil.rmtree", "shutil.move", "shutil.make_archive", "shutil.unpack_archive", "shutil.chown"),
+        *("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "sqlite3.connect", "urllib.Request"),
+        *("signal.pthread_kill", "webbrowser.open"),
+    }
+)
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ON_THEIR_OWN = ("logging", "importlib", "platform.py", "ctypes", "weakref.py", "multiprocessing")
+_SAVING = os.path.join("torch", "serialization.py")
+_READING_SOURCE = os.path.join("stillgraph", "source") + os.sep
+_HINT = "Make the call in the static function itself, or outside of it."
+
+
+def before_reaching(frame: FrameType) -> None:
+    """Told by the witness that a frame is about to call what may change something."""
+    recorder = current()
+    if recorder is not None and _is_users(recorder, frame):
+        _listen()
+
+
+@functools.cache
+def _listen() -> None:
+    """Listen from now on; Python has no way to stop that, so between captures the hook gives up at once."""
+    sys.addaudithook(_before)
+
+
+def _before(event: str, args: tuple[Any, ...]) -> None:
+    if event not in _CHANGES and event != "open":
+        return
+    recorder = current()
+    if recorder is None or not recorder.witness.is_watching or (event == "open" and not _is_for_writing(args)):
+        return
+    if _is_users(recorder, sys._getframe(1)):
+        what = f"{event}({args[0]!r})" if args else event
+        message = f"{what}, which changes what is outside the program, is called by code that is not rewritten"
+        raise refuse("SG305", message, location=here(), hint=_HINT)
+
+
+def _is_for_writing(args: tuple[Any, ...]) -> bool:
+    path, _, flags = args
+    return path != os.devnull and isinstance(flags, int) and bool(flags & _WRITING)
+
+
+def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
+    """Whether something is done on behalf of rewritten code, and not by Python, torch or us on our own account."""
+    while frame is not None and not recorder.is_rewritten(frame.f_code):
+        if _is_machinery(frame.f_code):
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def _is_machinery(code: CodeType) -> bool:
+    file = code.co_filename
+    if is_standard_library(file):
+        parts = file.replace("<frozen ", os.sep).replace(".", os.sep).split(os.sep)
+        return any(each.removesuffix(".py") in parts for each in _ON_THEIR_OWN)
+    if is_ours(file):
+        return _READING_SOURCE in file
+    return code.co_name == "__del__" or (is_torch(file) and not file.endswith(_SAVING))

@@ -1,0 +1,31 @@
+"""What a call gives that only the run makes, and of which the capture knows nothing."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+
+_HINT = "Make the call outside the static function, and hand in what it gives."
+
+
+class Outcome:
+    """It may be dropped, and nothing else: whatever asks for it is refused."""
+
+    def __init__(self, what: str) -> None:
+        self.__dict__["what"] = what
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        message = f"what {self.__dict__['what']} gives is used, which only the run knows"
+        raise refuse("SG305", message, location=here(), hint=_HINT)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith(("__", "stillgraph_")):
+            raise AttributeError(name)
+        self._refuse()
+
+    __setattr__ = __delattr__ = __call__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __enter__ = __exit__ = __str__ = __repr__ = __format__ = __eq__ = __fspath__ = __add__ = __radd__ = _refuse
+    __truediv__ = __rtruediv__ = _refuse
+    __hash__ = _refuse
