@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import inspect
 import os
@@ -181,7 +182,7 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
-        elif isinstance(value, _ALIASED):
+        elif isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
             self.again.append((value, source))
 
     def _push_cells(self, function: FunctionType) -> None:

@@ -44,6 +44,9 @@ class Tracer(Recorder):
         """The value itself: nothing is faked."""
         return value
 
+    def from_before(self, tensor: torch.Tensor) -> None:
+        """No tensor is told from those that are made on the way."""
+
     def fake_of(self, real: torch.Tensor) -> torch.Tensor:
         """The tensor itself."""
         return real

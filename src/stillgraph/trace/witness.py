@@ -8,16 +8,22 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
+from stillgraph.trace.frames import is_torch
+
 
 class Witness:
     """Collects the code objects that run in this thread, with the namespaces they run in.
 
     Attributes:
         codes: by code object, the globals of a function that has it.
+        hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
     """
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
+        self.hashed: list[torch.Tensor] = []
         self._watching = False
 
     @contextlib.contextmanager
@@ -48,5 +54,13 @@ class Witness:
             sys.setprofile(self._note)
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code not in self.codes:
+        if event != "call":
+            return
+        if frame.f_code is _HASH:
+            if frame.f_back is not None and not is_torch(frame.f_back.f_code.co_filename):
+                self.hashed.append(frame.f_locals["self"])
+        elif frame.f_code not in self.codes:
             self.codes[frame.f_code] = frame.f_globals
+
+
+_HASH = torch.Tensor.__hash__.__code__

@@ -42,6 +42,7 @@ from stillgraph.program.guards import (
     Source,
     TypeGuard,
 )
+from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
@@ -146,7 +147,7 @@ class WorldGuards:
         """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
         for value, source in self.finder.again:
             first = self.finder.find(value)
-            if not isinstance(value, torch.Tensor) and first not in (None, source) and self._was_read(source):
+            if not isinstance(value, torch.Tensor) and first not in (None, source) and self.was_read(source):
                 assert first is not None
                 self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
 
@@ -158,7 +159,7 @@ class WorldGuards:
             scopes[function.__code__] = (function.__globals__, function)
         by_itself = {getattr(callback, "__code__", None) for callback in gc.callbacks}
         for code, namespace in self.reads.codes.items():
-            file = _file_of(code, namespace)
+            file = code_file(code, namespace)
             if code in by_itself or is_ours(file) or is_below_torch(file):
                 continue
             if is_standard_library(file) and namespace is not vars(os):  # whose environment is the user's
@@ -170,7 +171,7 @@ class WorldGuards:
         self.names = names | own
         return scopes
 
-    def _was_read(self, source: Source) -> bool:
+    def was_read(self, source: Source) -> bool:
         """Whether every step of a path is named in the code."""
         while isinstance(source, (Attribute, Slot, Item, Called)):
             name = source.name if isinstance(source, (Slot, Attribute)) else None
@@ -185,6 +186,8 @@ class WorldGuards:
         return name in self.names.attributes or name in _IMPLICIT
 
     def _found(self, value: Any, source: Source) -> None:
+        if is_value(value):  # guarded as a whole, whatever it keeps to itself
+            return
         if isinstance(value, torch.nn.Module):
             self._module(value, source)
         elif isinstance(value, FunctionType):
@@ -195,7 +198,9 @@ class WorldGuards:
             for name, item in value.__dict__.items():
                 if self._reads(value, name):
                     self._attribute(value, source, name, item)
-        elif self._was_read(source) or id(value) in self.asked or id(value) in self.reads.whole:
+            if id(value) in self.asked:
+                self._asked(value, source)
+        elif self.was_read(source) or id(value) in self.asked or id(value) in self.reads.whole:
             self._contents(value, source)
             if not isinstance(value, (*_WITHOUT_STATE, types.ModuleType)):
                 self._instance(value, source)
@@ -427,7 +432,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
-def _file_of(code: CodeType, namespace: dict[str, Any]) -> str:
+def code_file(code: CodeType, namespace: dict[str, Any]) -> str:
     """Where code is from; what the standard library has generated (a dataclass's ``__init__``) is from its module."""
     if not code.co_filename.startswith("<string>"):
         return code.co_filename
