@@ -117,8 +117,10 @@ def _id(value: Any) -> int:
     if isinstance(value, Staged) or is_fake(value):
         raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
     capture = session()
-    if capture is not None and isinstance(value, torch.Tensor):
-        capture.witness.hashed.append(value)
+    if capture is not None:
+        capture.compared = True
+        if isinstance(value, torch.Tensor):
+            capture.witness.hashed.append(value)
     return id(value)
 
 

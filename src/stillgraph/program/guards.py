@@ -164,6 +164,11 @@ class TypeGuard:
 
 
 @dataclass(frozen=True)
+class ObjectGuard(TypeGuard):
+    """As `TypeGuard`, for an object of which the other guards say all that the code reads: any like it will do."""
+
+
+@dataclass(frozen=True)
 class ConstantGuard:
     """Same type and equal value (identity for ``None``, truth values, enum members and types; NaN equals NaN)."""
 

@@ -51,6 +51,7 @@ from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
+from stillgraph.trace.told import Told, constants
 from stillgraph.trace.world import Reads, WorldGuards, code_file
 
 _MAX_ATTEMPTS = 64
@@ -418,10 +419,14 @@ class _Attempt:
         graph.recompile()
         lists = self._lists_read([i for i, _ in used])
         world = self._world()
+        of_world = world.collect()
+        told = self._told([*constants(graph), template, effects, self.session.failures])
+        objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         guards: list[Guard] = [
             modes,
             *self.inputs.guards,
-            *world.collect(),
+            *objects,
+            *of_world,
             *self._apart(world),
             *self.inputs.facts(),
             *self.inputs.identities(),
@@ -440,6 +445,11 @@ class _Attempt:
             tuple(self.session.failures),
             tuple(self.session.splits),
         )
+
+    def _told(self, kept: list[Any]) -> Told:
+        compared = self.session.compared or any(map(compares_objects, self._codes()))
+        ids = self.session.witness.hashed
+        return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
 
     def _wrapper_guards(self) -> Iterator[Guard]:
         """That the modules are the same whose wrappers take part in the program.

@@ -18,7 +18,6 @@ from stillgraph.program.guards import (
     ApartGuard,
     Argument,
     Attribute,
-    BytesGuard,
     Called,
     ConstantGuard,
     FactGuard,
@@ -36,7 +35,6 @@ from stillgraph.program.guards import (
 from stillgraph.program.program import Input
 from stillgraph.program.types import ListType
 from stillgraph.program.values import is_value
-from stillgraph.trace.arrays import is_array
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Element, Spread, StagedList, types
@@ -59,6 +57,7 @@ class Inputs:
     inputs: list[Input] = field(default_factory=list)
     nodes: list[fx.Node] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
+    objects: list[tuple[Any, Source]] = field(default_factory=list)  # guarded by `trace.told`
     symbols: dict[str, tuple[Source, int]] = field(default_factory=dict)
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
@@ -90,14 +89,12 @@ class Inputs:
         return changeable or (self.aliases_matter and isinstance(value, tuple))
 
     def _leaf(self, value: Any, source: Source) -> None:
-        if _is_constant(value):
+        if is_constant(value):
             self.guards.append(ConstantGuard(source, value))
-        elif type(value) in (set, frozenset) and all(map(_is_constant, value)):
+        elif type(value) in (set, frozenset) and all(map(is_constant, value)):
             self.guards += [TypeGuard(source, type(value)), KeysGuard(source, tuple(value))]  # in the order it has
         else:
-            self.guards.append(IdentityGuard(source, value))
-            if is_array(value):
-                self.guards.append(BytesGuard(source, value.tobytes()))
+            self.objects.append((value, source))
 
     def _guard_structure(self, value: Any, source: Source) -> None:
         self.guards.append(TypeGuard(source, type(value)))
@@ -317,9 +314,10 @@ MUTABLE = (list, dict, set, deque)
 _CONSTANTS = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, range, torch.Size)
 
 
-def _is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:
+    """Whether a value is compared with ``==``."""
     if isinstance(value, slice):
-        return all(map(_is_constant, (value.start, value.stop, value.step)))
+        return all(map(is_constant, (value.start, value.stop, value.step)))
     return isinstance(value, _CONSTANTS) or is_value(value)
 
 

@@ -72,6 +72,7 @@ class Finder:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
+        self.twice: set[int] = set()  # the ids of what was found by several paths
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
@@ -182,7 +183,10 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
-        elif isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
+            return
+        if not isinstance(source, Held) and self._found[id(value)][1] != source:
+            self.twice.add(id(value))
+        if isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
             self.again.append((value, source))
 
     def _push_cells(self, function: FunctionType) -> None:

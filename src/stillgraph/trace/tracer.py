@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.guards import Argument
+from stillgraph.program.guards import Argument, IdentityGuard
 from stillgraph.program.program import Program
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.inputs import Inputs
@@ -82,7 +82,8 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
         )
         for i in inputs.inputs
     )
-    return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards))
+    objects = [IdentityGuard(source, value) for value, source in inputs.objects]
+    return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards, *objects))
 
 
 def _location(function: Any) -> Location:
