@@ -581,7 +581,10 @@ def test_the_methods_of_several_objects_have_one_program() -> None:
         (lambda x, a: x * a.shape[0], lambda: np.arange(4.0), lambda: np.arange(4.0).reshape(2, 2)),
         (lambda x, a: x * a.itemsize, lambda: np.zeros(4), lambda: np.zeros(4, np.int64)),
     ],
-    ids=str,
+    ids=[
+        *("number", "tensor or none", "function", "closure", "method", "partial", "keyword", "partial of a tensor"),
+        *("array", "shape", "dtype"),
+    ],
 )
 def test_unlike_objects_are_told_apart(function: Any, first: Any, second: Any) -> None:
     static = sg.to_static(function, backend="eager")
