@@ -8,7 +8,17 @@ from typing import Any
 import torch
 
 from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal, SetSlot
-from stillgraph.program.guards import Argument, Attribute, Global, IdentityGuard, Item, Slot, Source, TensorGuard
+from stillgraph.program.guards import (
+    Argument,
+    Attribute,
+    Global,
+    IdentityGuard,
+    Item,
+    ObjectGuard,
+    Slot,
+    Source,
+    TensorGuard,
+)
 from stillgraph.program.program import Input, Program
 from stillgraph.runtime.function_writer import read_source
 
@@ -63,7 +73,8 @@ def _brought(given: Input) -> Brought:
 
 def objects_of(program: Program) -> set[Source]:
     """The arguments that are modules or other objects."""
-    return {guard.source for guard in program.guards if isinstance(guard, IdentityGuard)}
+    tensors = {guard.source for guard in program.guards if isinstance(guard, TensorGuard)}
+    return {guard.source for guard in program.guards if isinstance(guard, (IdentityGuard, ObjectGuard))} - tensors
 
 
 def is_argument(source: Source, objects: set[Source]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import random
 import sys
@@ -14,6 +15,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import checkpointing, lists, optimizers
+from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
@@ -114,7 +116,24 @@ def _id(value: Any) -> int:
     """``id``: of what is made in the run, only the run knows it."""
     if isinstance(value, Staged) or is_fake(value):
         raise refuse("SG301", "the id of a value is asked for that only the run knows", location=here())
+    capture = session()
+    if capture is not None:
+        capture.compared = True
+        if isinstance(value, torch.Tensor):
+            capture.witness.hashed.append(value)
     return id(value)
+
+
+def _is(left: Any, right: Any) -> Any:
+    """``operator.is_``."""
+    capture = session()
+    assert capture is not None
+    capture.compared = True
+    return is_(left, right)
+
+
+def _is_not(left: Any, right: Any) -> Any:
+    return not_(_is(left, right))
 
 
 def _train(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
@@ -205,6 +224,8 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     },
     next: _next,
     id: _id,
+    operator.is_: _is,
+    operator.is_not: _is_not,
     **optimizers.MEANINGS,
     **checkpointing.MEANINGS,
     torch.nn.Module.train: _train,

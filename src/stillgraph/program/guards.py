@@ -130,7 +130,11 @@ Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | El
 # ---- what must hold of it
 @dataclass(frozen=True)
 class TensorGuard:
-    """A tensor's metadata. ``None`` as a dimension means any size; ``strides`` is None where layout does not matter."""
+    """A tensor's metadata.
+
+    ``None`` as a dimension means any size; ``strides`` is None where a `FactGuard` on the layout stands beside it.
+    ``lazy`` says whether its elements are yet to be conjugated, and to be negated.
+    """
 
     source: Source
     type: type
@@ -139,11 +143,24 @@ class TensorGuard:
     shape: tuple[int | None, ...]
     strides: tuple[int, ...] | None
     requires_grad: bool
+    lazy: tuple[bool, bool] = (False, False)
 
     def __str__(self) -> str:
         dims = ", ".join("?" if d is None else str(d) for d in self.shape)
         grad = ", requires grad" if self.requires_grad else ""
         return f"{self.source} is {str(self.dtype).removeprefix('torch.')}[{dims}] on {self.device}{grad}"
+
+
+@dataclass(frozen=True)
+class FactGuard:
+    """What the code asked of a tensor besides its metadata: ``name`` is one of `program.facts.FACTS`."""
+
+    source: Source
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.source} is {self.value}"
 
 
 @dataclass(frozen=True)
@@ -155,6 +172,11 @@ class TypeGuard:
 
     def __str__(self) -> str:
         return f"{self.source} is a {self.type.__qualname__}"
+
+
+@dataclass(frozen=True)
+class ObjectGuard(TypeGuard):
+    """As `TypeGuard`, for an object of which the other guards say all that the code reads: any like it will do."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +331,16 @@ class AliasGuard:
 
 
 @dataclass(frozen=True)
+class ApartGuard:
+    """What is found at some sources is another object at each."""
+
+    sources: tuple[Source, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.sources))} are different objects"
+
+
+@dataclass(frozen=True)
 class SizeGuard:
     """A condition on symbolic sizes that the capture relied on.
 
@@ -340,6 +372,7 @@ class ModeGuard:
 
 Guard = (
     TensorGuard
+    | FactGuard
     | TypeGuard
     | ConstantGuard
     | IdentityGuard
@@ -354,6 +387,7 @@ Guard = (
     | ElementsGuard
     | KeysGuard
     | AliasGuard
+    | ApartGuard
     | SizeGuard
     | ModeGuard
 )

@@ -75,6 +75,7 @@ def tensor_holds(guard: TensorGuard, value: Any) -> bool:
         and len(value.shape) == len(guard.shape)
         and all(known is None or known == size for known, size in zip(guard.shape, value.shape, strict=True))
         and (guard.strides is None or value.stride() == guard.strides)
+        and (value.is_conj(), value.is_neg()) == guard.lazy
     )
 
 

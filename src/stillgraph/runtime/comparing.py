@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.program.values import is_value, value_key
+
 BY_IDENTITY = (type, enum.Enum, torch.dtype, torch.layout, torch.memory_format, bool, type(None), type(Ellipsis))
 
 
@@ -22,6 +24,8 @@ def strict_key(value: Any) -> Any:
     kind = type(value)
     if isinstance(value, BY_IDENTITY):
         return kind, id(value)
+    if is_value(value):
+        return kind, value_key(value)
     if isinstance(value, (tuple, list)):
         return kind, tuple(strict_key(item) for item in value)
     if isinstance(value, (set, frozenset)):

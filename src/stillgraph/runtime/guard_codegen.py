@@ -20,12 +20,15 @@ from typing import Any
 import torch
 
 from stillgraph.program.context import current_context
+from stillgraph.program.facts import FACTS
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     BytesGuard,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    FactGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -137,6 +140,11 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             return _keys_miss(value, keys, writer)
         case AliasGuard(left=left, right=right, same=same):
             return f"{writer.read(left)} {'is not' if same else 'is'} {writer.read(right)}"
+        case ApartGuard(sources=sources):
+            ids = ", ".join([f"id({writer.read(source)})" for source in sources])
+            return f"len({{{ids}}}) != {len(sources)}"
+        case FactGuard(source=source, name=name, value=expected):
+            return f"{writer.constant(FACTS[name])}({writer.read(source)}) != {writer.literal(expected)}"
         case SizeGuard(expression=expression):
             sizes = {
                 name: writer.local((SizeGuard, source, dim), f"{writer.read(source)}.size({dim})")
@@ -170,9 +178,8 @@ def _identity_miss(value: str, guard: IdentityGuard, writer: FunctionWriter) -> 
     if not isinstance(guard, WeakIdentityGuard):
         return f"{value} is not {writer.constant(guard.expected)}"
     weak: WeakObject = guard.expected
-    if weak.reference is not None:  # a dead reference gives None, which must not match a value that is None
-        return f"{value} is None or {writer.constant(weak.reference)}() is not {value}"
-    return f"id({value}) != {weak.address} or type({value}) is not {writer.constant(weak.type)}"
+    # A dead reference gives None, which must not match a value that is None.
+    return f"{value} is None or {writer.constant(weak.reference)}() is not {value}"
 
 
 def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: FunctionWriter) -> str:

@@ -11,12 +11,15 @@ from typing import Any
 import torch
 
 from stillgraph.program.context import SWITCHES, current_context
+from stillgraph.program.facts import FACTS
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     BytesGuard,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    FactGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -144,6 +147,11 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
                 return None
             wanted, found_as = ("the same object", "different objects")[:: 1 if same else -1]
             return f"{left} and {right} should be {wanted}, but are {found_as}"
+        case ApartGuard(sources=sources):
+            return None if len({id(read(source)) for source in sources}) == len(sources) else _one_object(sources, read)
+        case FactGuard(source=source, name=name, value=expected):
+            found_fact = FACTS[name](read(source))
+            return None if found_fact == expected else f"{guard}, but now {_shown(found_fact)}"
         case SizeGuard(expression=expression, sizes=sizes):
             found_sizes = {name: read(source).size(dim) for name, source, dim in sizes}
             if eval(expression, {"math": math}, found_sizes):
@@ -152,6 +160,12 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{expression} should hold, but {values}"
         case ModeGuard():
             return _mode_failure(guard)
+
+
+def _one_object(sources: Sequence[Source], read: Callable[[Source], Any]) -> str:
+    seen: dict[int, Source] = {}
+    same = next((seen[id(v)], s) for s in sources if seen.setdefault(id(v := read(s)), s) is not s)
+    return f"{same[0]} and {same[1]} should be different objects, but are the same object"
 
 
 def _function_failure(guard: FunctionGuard, function: Any) -> str | None:
@@ -201,7 +215,7 @@ def _mode_value(value: Any) -> str:
 def _expected_tensor(guard: TensorGuard) -> str:
     dims = ["?" if size is None else str(size) for size in guard.shape]
     text = _tensor_text(guard.type, guard.dtype, dims, guard.device, guard.requires_grad, guard.strides)
-    return f"{guard.source} should be {text}"
+    return f"{guard.source} should be {text}{_lazy_text(guard.lazy)}"
 
 
 def _tensor_text(
@@ -210,6 +224,10 @@ def _tensor_text(
     text = f"{kind.__name__} {str(dtype).removeprefix('torch.')}[{', '.join(dims)}] on {device}"
     text += f" with strides {tuple(strides)}" if strides is not None else ""
     return text + (", requires grad" if grad else "")
+
+
+def _lazy_text(lazy: tuple[bool, bool]) -> str:
+    return "".join(word for word, is_on in zip((", conjugated", ", negated"), lazy) if is_on)
 
 
 _REPR = reprlib.Repr()
@@ -225,4 +243,5 @@ def _shown(value: Any, guard: TensorGuard | None = None) -> str:
             return f"a {type(value).__qualname__}"
     strides = value.stride() if guard is not None and guard.strides is not None else None
     dims = [str(size) for size in value.shape]
-    return _tensor_text(type(value), value.dtype, dims, value.device, value.requires_grad, strides)
+    text = _tensor_text(type(value), value.dtype, dims, value.device, value.requires_grad, strides)
+    return text + _lazy_text((value.is_conj(), value.is_neg()))

@@ -8,9 +8,11 @@ from typing import TypeVar
 
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     Attribute,
     Called,
     Element,
+    FactGuard,
     Guard,
     Item,
     KeysGuard,
@@ -61,6 +63,10 @@ class _Order:
                 return (0, (), 6) if _is_outermost(source) else (3, (), 0)
             case AliasGuard(left=left, right=right):
                 return (0, (), 1) if _is_outermost(left) and _is_outermost(right) else (2, (), 0)
+            case ApartGuard(sources=sources):
+                return (0, (), 1) if all(map(_is_outermost, sources)) else (2, (), 0)
+            case FactGuard(source=source):
+                return (0, (), 7) if _is_outermost(source) else (4, (), 0)
         cost = _COSTS.get(type(guard), 1)
         return (0, (), cost) if _is_outermost(guard.source) else (1, self._path(guard.source), cost)
 

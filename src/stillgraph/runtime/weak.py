@@ -9,25 +9,18 @@ from typing import Any
 
 from stillgraph.program.guards import Guard, IdentityGuard, MembersGuard
 
-_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
-
 
 @dataclass(frozen=True, eq=False)
 class WeakObject:
-    """Stands for an object without keeping it alive.
+    """Stands for an object without keeping it alive."""
 
-    Some types (lists, dicts, tuples) take no weak references; those objects are told by address and type.
-    """
-
-    reference: weakref.ref[Any] | None
+    reference: weakref.ref[Any]
     address: int
     type: type
 
     def matches(self, value: Any) -> bool:
         """Whether a value is the object; False once the object is gone."""
-        if self.reference is not None:
-            return value is not None and self.reference() is value
-        return id(value) == self.address and type(value) is self.type
+        return value is not None and self.reference() is value
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +39,18 @@ def weakened(guard: Guard) -> Guard:
 
     Returns:
         A `WeakIdentityGuard`, a `MembersGuard` of `WeakObject` (and of what takes no weak reference: descriptors and
-        the like), or the guard itself.
+        the like), or the guard itself. What takes no weak reference is held: told by its address alone, it could be
+        mistaken for another object that comes to lie there when it is gone.
     """
     if isinstance(guard, MembersGuard):
         return MembersGuard(guard.source, tuple((name, _weak_member(member)) for name, member in guard.members))
     if not isinstance(guard, IdentityGuard) or isinstance(guard, WeakIdentityGuard):
         return guard
     expected = guard.expected
-    if isinstance(expected, _HELD_TYPES):
+    reference = _reference(expected)
+    if reference is None:
         return guard
-    return WeakIdentityGuard(guard.source, WeakObject(_reference(expected), id(expected), type(expected)))
+    return WeakIdentityGuard(guard.source, WeakObject(reference, id(expected), type(expected)))
 
 
 def is_member(value: Any, member: Any) -> bool:

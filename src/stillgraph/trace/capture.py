@@ -42,8 +42,8 @@ from stillgraph.program.writes import writes_in_place
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
-from stillgraph.trace.frames import is_torch
-from stillgraph.trace.inputs import Dims, Inputs, tensor_guard
+from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
+from stillgraph.trace.inputs import Dims, Inputs, places_in, tensor_guards
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
@@ -53,8 +53,9 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.symbolic import under_transform, without_dispatch_modes
-from stillgraph.trace.world import Reads, WorldGuards
+from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
+from stillgraph.trace.told import Told, constants
+from stillgraph.trace.world import Reads, WorldGuards, code_file
 
 _MAX_ATTEMPTS = 64
 
@@ -150,6 +151,10 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.promote -= restart.what
     elif restart.kind == "aliases":
         knowledge.aliases_matter = True
+    elif restart.kind == "hashed":
+        knowledge.hashed = True
+    elif restart.kind == "elsewhere":
+        knowledge.also_elsewhere |= restart.what
     else:
         knowledge.promote.add(restart.what)
 
@@ -174,7 +179,7 @@ class _Attempt:
             self.finder.add_function(function)
         else:
             self.finder.add_root(function)
-        self.inputs = Inputs(self.finder, symbolic_dims, knowledge.aliases_matter)
+        self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
         self.written: set[Any] = set()
         self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
@@ -213,8 +218,9 @@ class _Attempt:
             self.journal.watch = tables
         try:
             with torch._C.DisableTorchFunction():
-                args = tuple(self.inputs.argument(a, _argument(i)) for i, a in enumerate(self.args))
-                kwargs = {k: self.inputs.argument(a, _argument(k)) for k, a in self.kwargs.items()}
+                self.inputs.as_they_are = self._as_they_are()
+                args = tuple(self.inputs.argument(a, Argument(i)) for i, a in enumerate(self.args))
+                kwargs = {k: self.inputs.argument(a, Argument(k)) for k, a in self.kwargs.items()}
                 self._promote()
             with self.session.active():
                 try:
@@ -248,6 +254,16 @@ class _Attempt:
             tables.restore()
             self.session.symbolic.forget_real_tensors()
 
+    def _arguments(self) -> list[tuple[Any, Source]]:
+        positional: list[tuple[Any, Source]] = [(value, Argument(i)) for i, value in enumerate(self.args)]
+        return [*positional, *((value, Argument(name)) for name, value in self.kwargs.items())]
+
+    def _as_they_are(self) -> frozenset[int]:
+        """The ids of the arguments that the code is to get themselves: those it would tell from their copies."""
+        passed = (place for value, source in self._arguments() for place in places_in(value, source))
+        hashed = {id(v) for v, _ in passed if isinstance(v, torch.Tensor)} if self.knowledge.hashed else frozenset()
+        return self.inputs.also_elsewhere(self._arguments()) | self.knowledge.also_elsewhere | hashed
+
     def _note_unseen(self, written: list[Write]) -> None:
         """Rely on what was there before: code that is not rewritten may have read what it wrote."""
         for write in written:
@@ -264,6 +280,8 @@ class _Attempt:
         rewritten = self.front_end.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reals = {id(fake): real for real, fake in self.session.fakes.values()}
+        reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
         return reads
 
     def _outlives(self, place: Place) -> bool:
@@ -274,8 +292,20 @@ class _Attempt:
 
     def _require_aliases(self, graph: fx.GraphModule) -> None:
         """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""
-        if not self.knowledge.aliases_matter and (writes_in_place(graph) or any(map(compares_objects, self.functions))):
+        told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.witness.hashed)
+        if told and not self.knowledge.hashed:
+            raise Restart("hashed", None)
+        compares = self.session.compared or any(map(compares_objects, self._codes()))
+        if not self.knowledge.aliases_matter and (told or compares or writes_in_place(graph)):
             raise Restart("aliases", None)
+
+    def _codes(self) -> Iterator[CodeType]:
+        """The user's and libraries' code that ran."""
+        yield from (function.__code__ for function in self.functions)
+        for code, namespace in self.session.witness.codes.items():
+            file = code_file(code, namespace)
+            if not (is_below_torch(file) or is_ours(file) or is_standard_library(file)):
+                yield code
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
@@ -412,10 +442,19 @@ class _Attempt:
                 erase(_same_node(graph, node))
         graph.recompile()
         lists = self._lists_read([i for i, _ in used])
+        world = self._world()
+        of_world = world.collect()
+        told = self._told([*constants(graph), template, effects, self.session.failures])
+        objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         guards: list[Guard] = [
             modes,
             *self.inputs.guards,
-            *self._world(),
+            *objects,
+            *self._tensors_looked_at(),
+            *of_world,
+            *self._apart(world),
+            *self.inputs.facts(),
+            *self.inputs.identities(),
             *size_guards(self.session, self.inputs),
             *self._wrapper_guards(),
         ]
@@ -432,6 +471,11 @@ class _Attempt:
             tuple(self.session.splits),
         )
 
+    def _told(self, kept: list[Any]) -> Told:
+        compared = self.session.compared or any(map(compares_objects, self._codes()))
+        ids = self.session.witness.hashed
+        return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
+
     def _wrapper_guards(self) -> Iterator[Guard]:
         """That the modules are the same whose wrappers take part in the program.
 
@@ -446,16 +490,15 @@ class _Attempt:
             if source is not None:
                 yield IdentityGuard(source, module)
 
-    def _world(self) -> list[Guard]:
+    def _world(self) -> WorldGuards:
         if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys()
-        compares = any(map(compares_objects, self.functions))
-        world = WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written, tensors, compares)
-        return [*self._tensors_looked_at(), *world.collect()]
+        compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
+        return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written, tensors, compares)
 
     def _tensors_looked_at(self) -> Iterator[Guard]:
         """Guards on the metadata of tensors that are no inputs: of some only the shape was asked for, or the dtype."""
@@ -463,7 +506,21 @@ class _Attempt:
         for tensor, _ in list(self.session.fakes.values()):
             source = self.finder.find(tensor)
             if source is not None and source not in guarded:
-                yield tensor_guard(tensor, source, (False,) * tensor.dim())
+                yield from tensor_guards(tensor, source, (False,) * tensor.dim())
+
+    def _apart(self, world: WorldGuards) -> list[Guard]:
+        """That arguments are none of the other objects that the code reads, if it can tell the difference."""
+        unseen = self.inputs.also_elsewhere(self._arguments()) - self.inputs.as_they_are
+        if unseen:  # found only now
+            raise Restart("elsewhere", unseen)
+        if not self.written and not self.knowledge.aliases_matter:
+            return self.inputs.apart()
+        passed = {source for value, first in self._arguments() for _, source in places_in(value, first)}
+        others = [(v, s) for v, s in self.finder.everything() if s not in passed and world.was_read(s)]
+        tensors = [(value, source) for value, source in others if isinstance(value, torch.Tensor)]
+        containers = [(value, source) for value, source in others if not isinstance(value, (torch.Tensor, type))]
+        found = self.inputs.tensors_apart(tensors) if self.knowledge.aliases_matter else []
+        return [*found, *self.inputs.apart(containers)]
 
     def _lists_read(self, used: list[Input]) -> list[Guard]:
         """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""
@@ -509,12 +566,6 @@ def _location(function: Any) -> Location:
     if code is None:
         return Location("<unknown>", 1)
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
-
-
-def _argument(key: int | str) -> Any:
-    from stillgraph.program.guards import Argument
-
-    return Argument(key)
 
 
 def _parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:

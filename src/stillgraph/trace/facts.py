@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import itertools
-from types import CodeType, FunctionType
+from types import CodeType
 
 import torch
 
@@ -25,15 +25,11 @@ def mode_guard() -> ModeGuard:
     return ModeGuard(current_context(), torch.get_default_dtype(), torch.get_default_device())
 
 
-def compares_objects(function: FunctionType) -> bool:
-    """Whether a function compares with ``is``, other than with a constant."""
-    return _compares_objects(function.__code__)
-
-
 @weakly_cached
-def _compares_objects(code: CodeType) -> bool:
+def compares_objects(code: CodeType) -> bool:
+    """Whether code compares with ``is``, other than with a constant."""
     instructions = list(dis.get_instructions(code))
-    if any(_compares_objects(inner) for inner in code.co_consts if isinstance(inner, CodeType)):
+    if any(compares_objects(inner) for inner in code.co_consts if isinstance(inner, CodeType)):
         return True
     return any(
         after.opname == "IS_OP" and not before.opname.startswith("LOAD_CONST")

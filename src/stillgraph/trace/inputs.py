@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts import fact
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     Argument,
     Attribute,
-    BytesGuard,
     Called,
     ConstantGuard,
     Element,
+    FactGuard,
     Guard,
     Held,
     IdentityGuard,
@@ -32,7 +35,7 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Input
 from stillgraph.program.types import ListType
-from stillgraph.trace.arrays import is_array
+from stillgraph.program.values import is_value
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Element as ListElement
@@ -50,13 +53,16 @@ class Inputs:
 
     finder: Finder
     symbolic_dims: Dims
+    as_they_are: frozenset[int] = frozenset()  # ids of arguments that the code gets themselves, see `also_elsewhere`
     aliases_matter: bool = False  # whether the code writes to tensors in place or compares objects with ``is``
     recorder: Recorder | None = None
     inputs: list[Input] = field(default_factory=list)
     nodes: list[fx.Node] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
+    objects: list[tuple[Any, Source]] = field(default_factory=list)  # guarded by `trace.told`
     symbols: dict[str, tuple[Source, int]] = field(default_factory=dict)
-    _tensors: list[tuple[torch.Tensor, Source]] = field(default_factory=list)
+    _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
+    _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
     _names: set[str] = field(default_factory=set)
 
     # ---- arguments
@@ -64,89 +70,142 @@ class Inputs:
         """What the user's function gets in place of an argument: the same, with fake tensors in it."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source)
-        parts = split(value) if not isinstance(value, torch.Size) else None
-        if parts is not None:
-            return self._container(value, parts, source)
-        if isinstance(
-            value, (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, range, torch.Size)
-        ):
-            self.guards.append(ConstantGuard(source, value))
+        known = self._handed.get(id(value))
+        if known is not None:
+            self.guards.append(AliasGuard(known[1], source, same=True))
+            return known[2]
+        children = parts_at(value, source)
+        if children is None:
+            self._leaf(value, source)
+            handed = value
         else:
-            self.guards.append(IdentityGuard(source, value))
-            if is_array(value):
-                self.guards.append(BytesGuard(source, value.tobytes()))
-        return value
+            self._guard_structure(value, source)
+            handed = self._rebuilt(value, [(old, self.argument(old, place)) for old, place in children], source)
+        if self._has_identity(value):
+            self._handed[id(value)] = (value, source, handed)
+        return handed
 
-    def _container(self, value: Any, parts: Any, source: Source) -> Any:
+    def _has_identity(self, value: Any) -> bool:
+        """Whether it matters at how many places an object was passed: the code may change it, or asks with ``is``."""
+        changeable = isinstance(value, MUTABLE) or (is_dataclass(value) and not isinstance(value, type))
+        return changeable or (self.aliases_matter and isinstance(value, tuple))
+
+    def _leaf(self, value: Any, source: Source) -> None:
+        if is_constant(value):
+            self.guards.append(ConstantGuard(source, value))
+        elif type(value) in (set, frozenset) and all(map(is_constant, value)):
+            self.guards += [TypeGuard(source, type(value)), KeysGuard(source, tuple(value))]  # in the order it has
+        else:
+            self.objects.append((value, source))
+
+    def _guard_structure(self, value: Any, source: Source) -> None:
         self.guards.append(TypeGuard(source, type(value)))
         if isinstance(value, dict):
             self.guards.append(KeysGuard(source, tuple(value)))
-            sources: list[Source] = [Item(source, key) for key in value]
-        elif parts.attributes:
-            sources = [Attribute(source, name) for name in parts.context]
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, (list, tuple, deque)):
             self.guards.append(LengthGuard(source, len(value)))
-            sources = [Item(source, index) for index in range(len(value))]
+            if isinstance(value, deque):
+                self.guards.append(ConstantGuard(Attribute(source, "maxlen"), value.maxlen))
         else:
-            self.guards.append(IdentityGuard(source, value))
+            self.guards.append(KeysGuard(Attribute(source, "__dict__"), tuple(vars(value))))
+
+    def _rebuilt(self, value: Any, children: list[tuple[Any, Any]], source: Source) -> Any:
+        """A container with other children; the very same where other paths of the code's lead to it."""
+        if id(value) in self.as_they_are or (isinstance(value, tuple) and all(old is new for old, new in children)):
             return value
-        children = [self.argument(child, s) for child, s in zip(parts.children, sources)]
-        if isinstance(value, tuple) and all(new is old for new, old in zip(children, parts.children)):
-            return value
-        fresh = parts.rebuild(children)
+        parts = split(value)
+        assert parts is not None
+        fresh = parts.rebuild([new for _, new in children])
         self.finder.alias(fresh, source)
         return fresh
+
+    def apart(self, others: Iterable[tuple[Any, Source]] = ()) -> list[Guard]:
+        """Guards on containers and objects being different ones: those passed, of one type, and ``others``."""
+        groups: dict[type, dict[int, Source]] = {}
+        for value, source, _ in self._handed.values():
+            groups.setdefault(type(value), {})[id(value)] = source
+        for value, source in others:
+            if type(value) in groups:
+                groups[type(value)].setdefault(id(value), source)
+        return [ApartGuard(tuple(group.values())) for group in groups.values() if len(group) > 1]
 
     def _tensor(self, value: torch.Tensor, source: Source) -> torch.Tensor:
         recorder = self.recorder
         assert recorder is not None
-        same = self._note_alias(value, source)
-        if same and self.aliases_matter:
-            return recorder.fake_of(value)
-        name = self._name(source)
         # Sizes 0 and 1 are special to torch (broadcasting, squeezing): such a call gets a program of its own.
         dims = tuple(s and size > 1 for s, size in zip(self.symbolic_dims(source, value), value.shape, strict=True))
+        as_it_is = id(value) in self.as_they_are
+        same = self._note_alias(value, source, dims)
+        if same and (self.aliases_matter or as_it_is):
+            return value if as_it_is else recorder.fake_of(value)
+        name = self._name(source)
         if any(dims):
-            fake = recorder.symbolic.fake_dynamic(value, dims, name)
-            recorder.fakes[id(value)] = (value, fake)
+            fake = recorder.symbolic.fake_dynamic(recorder.symbolic.apart(value) if same else value, dims, name)
             self._note_symbols(fake, source)
-        elif same:
-            fake = recorder.symbolic.fake_apart(value)
         else:
-            fake = recorder.fake_of(value)
+            fake = recorder.symbolic.fake_apart(value) if same else recorder.fake_of(value)
+        if same:
+            recorder.apart[id(fake)] = (fake, value)
+        else:
+            recorder.fakes[id(value)] = (value, fake)
         recorder.reals.pop(id(fake), None)  # the user's code sees the fake itself
-        self.guards.append(tensor_guard(value, source, dims))
-        self._add(Input(name, "argument", source, fake), fake)
-        return fake
+        if as_it_is:
+            recorder.reals[id(fake)] = value
+        self.guards += tensor_guards(value, source, dims)
+        self._add(Input(name, "argument", source, fake), value if as_it_is else fake)
+        return value if as_it_is else fake
 
-    def _note_alias(self, value: torch.Tensor, source: Source) -> bool:
+    def _note_alias(self, value: torch.Tensor, source: Source, dims: tuple[bool, ...]) -> bool:
         """Whether a tensor was passed before; where that matters, which arguments are the same one is guarded."""
         known = False
-        for other, seen in self._tensors:
-            if other is value or (other.dtype == value.dtype and other.shape == value.shape):
+        matter = self.aliases_matter or id(value) in self.as_they_are
+        for other, seen, free in self._tensors:
+            if other is value or _could_be_one(value, dims, other, free):
                 known = known or other is value
-                if self.aliases_matter:
+                if matter:
                     self.guards.append(AliasGuard(seen, source, same=other is value))
-        self._tensors.append((value, source))
+        self._tensors.append((value, source, dims))
         return known
+
+    def tensors_apart(self, others: Iterable[tuple[Any, Source]]) -> list[Guard]:
+        """Guards on the arguments being none of some other tensors."""
+        return [
+            AliasGuard(source, place, same=False)
+            for other, place in others
+            for value, source, dims in self._tensors
+            if other is not value and _could_be_one(value, dims, other, (False,) * other.dim())
+        ]
 
     def _note_symbols(self, fake: torch.Tensor, source: Source) -> None:
         for dim, size in enumerate(fake.shape):
             if isinstance(size, torch.SymInt) and not size.node.is_constant():
                 self.symbols.setdefault(str(size.node.expr), (source, dim))
 
+    def also_elsewhere(self, arguments: Iterable[tuple[Any, Source]]) -> frozenset[int]:
+        """The ids of what is passed and is reached by the code by another path too, with all that is inside.
+
+        The code gets these objects themselves: it would take a copy, or the fake of a tensor, for another object.
+        """
+        places = [place for value, source in arguments for place in places_in(value, source)]
+        sources = {source for _, source in places}
+        passed = {id(value): (value, source) for value, source in places}
+        reached = (*self.finder.everything(), *self.finder.again)
+        both = [id(value) for value, source in reached if id(value) in passed and source not in sources]
+        with_attributes = [key for key, (v, _) in passed.items() if isinstance(v, torch.Tensor) and v.__dict__]
+        return frozenset(id(inner) for key in (*both, *with_attributes) for inner, _ in places_in(*passed[key]))
+
     # ---- gradients
     def gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
         """What ``.grad`` of a tensor holds when the call begins; the program relies on there being one, or none."""
         recorder = self.recorder
         assert recorder is not None
-        real = next((value for value, known in recorder.fakes.values() if known is fake), None)
+        real = recorder.from_before(fake)
         if real is None:  # made by the capture
             if getattr(fake, "stillgraph_joined", False):
                 message = "grad is read of a tensor that is another one on each path, or comes out of a loop"
                 raise refuse("SG305", message, location=here())
             return None
-        source = next((seen for value, seen in self._tensors if value is real), None) or self.finder.find(real)
+        source = next((seen for value, seen, _ in self._tensors if value is real), None) or self.finder.find(real)
         place = Attribute(source or Held(f"constant_{len(self.inputs)}", real), "grad")
         with torch._C.DisableTorchFunction():
             value = real.grad
@@ -154,8 +213,31 @@ class Inputs:
             self.guards.append(ConstantGuard(place, None))
         else:
             self.finder.alias(value, place)
-            self.guards.append(tensor_guard(value, place, (False,) * value.dim()))
+            self.guards += tensor_guards(value, place, (False,) * value.dim())
         return value
+
+    def facts(self) -> list[Guard]:
+        """Guards on what the code asked of tensors besides their metadata, and on those that it told by identity."""
+        recorder = self.recorder
+        assert recorder is not None
+        return [
+            FactGuard(source, name, fact(name, real))
+            for real, name in {(id(real), name): (real, name) for real, name in recorder.facts}.values()
+            for source in self._places_of(real)
+        ]
+
+    def identities(self) -> list[Guard]:
+        """Guards on the very tensors that the code keeps apart by identity, as keys or elements of a set."""
+        recorder = self.recorder
+        assert recorder is not None
+        hashed = {id(t): t for t in map(recorder.from_before, recorder.witness.hashed) if t is not None}
+        return [IdentityGuard(source, real) for real in hashed.values() for source in self._places_of(real)]
+
+    def _places_of(self, real: torch.Tensor) -> list[Source]:
+        """Where a tensor is found when the program is called."""
+        passed = [source for value, source, _ in self._tensors if value is real]
+        found = None if passed else self.finder.find(real)
+        return passed if found is None else [found]
 
     # ---- other tensors, and state
     def lift(self, value: torch.Tensor) -> fx.Node:
@@ -175,7 +257,7 @@ class Inputs:
         if source is None:
             source = Held(f"constant_{len(self.inputs)}", value)
         else:
-            self.guards.append(tensor_guard(value, source, (False,) * value.dim()))
+            self.guards += tensor_guards(value, source, (False,) * value.dim())
         return self._add(Input(self._name(source), kind, source, recorder.fake_of(value)), value)
 
     def state(self, value: Any, source: Source) -> Any:
@@ -230,8 +312,56 @@ def source_name(source: Source, finder: Finder) -> str:
     return source.name
 
 
-def tensor_guard(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> TensorGuard:
-    """The metadata a program relies on. Strides matter unless the layout is the plain one with symbolic sizes."""
+MUTABLE = (list, dict, set, deque)
+_CONSTANTS = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, range, torch.Size)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value is compared with ``==``."""
+    if isinstance(value, slice):
+        return all(map(is_constant, (value.start, value.stop, value.step)))
+    return isinstance(value, _CONSTANTS) or is_value(value)
+
+
+def parts_at(value: Any, source: Source) -> list[tuple[Any, Source]] | None:
+    """What a container or dataclass holds, and where; None for anything that is passed on as it is."""
+    if isinstance(value, torch.Size) or (parts := split(value)) is None:
+        return None
+    if isinstance(value, dict):
+        return list(zip(parts.children, [Item(source, key) for key in value], strict=True))
+    if parts.attributes:
+        return list(zip(parts.children, [Attribute(source, name) for name in parts.context], strict=True))
+    if isinstance(value, (list, tuple, deque)):
+        return [(child, Item(source, index)) for index, child in enumerate(value)]
+    return None
+
+
+def places_in(value: Any, source: Source) -> Iterator[tuple[Any, Source]]:
+    """A value, and everything inside it that could be told from another: tensors, containers, dataclasses."""
+    queue, seen = [(value, source)], set()
+    while queue:
+        value, source = queue.pop()
+        children = None if isinstance(value, torch.Tensor) else parts_at(value, source)
+        if isinstance(value, (torch.Tensor, *MUTABLE)) or children is not None:
+            yield value, source
+        if children is not None and id(value) not in seen:
+            seen.add(id(value))
+            queue += children
+
+
+def _could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tensor, free_too: tuple[bool, ...]) -> bool:
+    """Whether one tensor could be passed in place of both, as far as the guards on their metadata say."""
+    if left.dtype != right.dtype or left.dim() != right.dim():
+        return False
+    dims = zip(left.shape, right.shape, free, free_too, strict=True)
+    return all(size == other or one or another for size, other, one, another in dims)
+
+
+def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
+    """The metadata a program relies on; where the sizes are symbolic and the layout is the plain one, that it is."""
     shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
-    strides = None if any(symbolic) and value.is_contiguous() else tuple(value.stride())
-    return TensorGuard(source, type(value), value.dtype, value.device, shape, strides, value.requires_grad)
+    plain = any(symbolic) and value.is_contiguous()
+    strides, lazy = None if plain else tuple(value.stride()), (value.is_conj(), value.is_neg())
+    kind, dtype, device = type(value), value.dtype, value.device
+    guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
+    return [guard, FactGuard(source, "is_contiguous", True)] if plain else [guard]

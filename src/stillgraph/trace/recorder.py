@@ -82,6 +82,9 @@ class Recorder(TorchFunctionMode):
         self.region = self.root
         self.fakes: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # real tensor -> its fake
         self.reals: dict[int, torch.Tensor] = {}  # fake of a real tensor -> the real one
+        self.apart: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # other fakes of arguments passed twice: the real
+        self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
+        self.compared = False  # whether objects were compared by a function of Python's
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
@@ -275,6 +278,14 @@ class Recorder(TorchFunctionMode):
             self.fakes[id(real)] = entry
             self.reals[id(entry[1])] = real
         return entry[1]
+
+    def from_before(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The real tensor that one stands for; None for what the capture made."""
+        if not is_fake(tensor):
+            return tensor
+        if id(tensor) in self.apart:
+            return self.apart[id(tensor)][1]
+        return next((real for real, fake in self.fakes.values() if fake is tensor), None)
 
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:

@@ -61,6 +61,8 @@ class Knowledge:
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     watch_modules: bool = False  # code that is never converted, torch's, writes to them
     aliases_matter: bool = False  # which arguments are one and the same object
+    also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
+    hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import os
 import sys
@@ -77,6 +78,7 @@ class Finder:
         self._found: dict[int, tuple[Any, Source]] = {}
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
         self._copies: set[int] = set()  # what stands in `_found` for something else
+        self.twice: set[int] = set()  # the ids of what was found by several paths
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
@@ -202,7 +204,10 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
-        elif isinstance(value, _ALIASED):
+            return
+        if not isinstance(source, Held) and self._found[id(value)][1] != source:
+            self.twice.add(id(value))
+        if isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
             self.again.append((value, source))
 
     def _push_cells(self, function: FunctionType) -> None:

@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import gradients, hooks
+from stillgraph.trace import asked, gradients, hooks
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
@@ -297,8 +297,11 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
         return read_shape(recorder, tensor, fake)
     if name in ("grad", "_grad"):
         return read_gradient(recorder, tensor)
-    with recorder.symbolic.fake_mode:
-        result = func(fake)
+    if name in asked.ATTRIBUTES:
+        result = asked.ask(recorder, name, tensor, func)
+    else:
+        with recorder.symbolic.fake_mode:
+            result = func(fake)
     if name in _PLAIN_ATTRIBUTES or not has_staged(result):
         return result
     if name == "_base":
@@ -483,6 +486,7 @@ def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    **asked.HANDLERS,
     **gradients.HANDLERS,
     **hooks.HANDLERS,
     _T.apply_: _cannot,

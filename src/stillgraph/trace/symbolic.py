@@ -143,7 +143,12 @@ class Symbolic:
 
     def fake_apart(self, tensor: torch.Tensor) -> torch.Tensor:
         """One more fake counterpart of a tensor that has one already."""
-        return self.fake_mode.from_tensor(tensor.detach().requires_grad_(tensor.requires_grad), static_shapes=True)
+        return self.fake_mode.from_tensor(self.apart(tensor), static_shapes=True)
+
+    @staticmethod
+    def apart(tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor like another: torch keeps one fake for each."""
+        return tensor.detach().requires_grad_(tensor.requires_grad)
 
     def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
         """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""

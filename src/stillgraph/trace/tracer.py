@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.guards import Argument
+from stillgraph.program.guards import Argument, IdentityGuard
 from stillgraph.program.program import Program
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.inputs import Inputs
@@ -43,6 +43,9 @@ class Tracer(Recorder):
     def to_fake(self, value: Any) -> Any:
         """The value itself: nothing is faked."""
         return value
+
+    def from_before(self, tensor: torch.Tensor) -> None:
+        """No tensor is told from those that are made on the way."""
 
     def fake_of(self, real: torch.Tensor) -> torch.Tensor:
         """The tensor itself."""
@@ -79,7 +82,8 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
         )
         for i in inputs.inputs
     )
-    return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards))
+    objects = [IdentityGuard(source, value) for value, source in inputs.objects]
+    return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards, *objects))
 
 
 def _location(function: Any) -> Location:

@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
+from stillgraph.trace.frames import is_torch
+
 
 class Witness:
     """Collects the code objects that run in this thread, with the namespaces they run in.
@@ -16,6 +20,7 @@ class Witness:
     Attributes:
         codes: by code object, the globals of a function that has it.
         reaching: told before a function that may change what is outside the program is called, and by which frame.
+        hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
     """
 
     reaching: Callable[[FrameType], None] | None = None
@@ -23,6 +28,7 @@ class Witness:
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
         self._own: set[CodeType] = set()  # of this package
+        self.hashed: list[torch.Tensor] = []
         self._watching = False
 
     @property
@@ -59,11 +65,15 @@ class Witness:
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
-            self._note_code(frame.f_code, frame)
+            self._note_call(frame.f_code, frame)
         elif event == "c_call" and self.reaching is not None and argument in _REACHING:
             self.reaching(frame)
 
-    def _note_code(self, code: CodeType, frame: FrameType) -> None:
+    def _note_call(self, code: CodeType, frame: FrameType) -> None:
+        if code is _HASH:
+            if frame.f_back is not None and not is_torch(frame.f_back.f_code.co_filename):
+                self.hashed.append(frame.f_locals["self"])
+            return
         if code in self.codes or code in self._own:
             return
         if _is_own(str(frame.f_globals.get("__name__"))):
@@ -108,6 +118,7 @@ _IMPORTING = "importlib._bootstrap"
 _DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."
 _ABSTRACT = frozenset({"abc", "_collections_abc"})
+_HASH = torch.Tensor.__hash__.__code__
 _REACHING = frozenset(
     {
         *(open, sys.audit),

@@ -45,6 +45,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
+from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
@@ -168,7 +169,7 @@ class WorldGuards:
         """Whether code may have come to an object by ways that are not followed: torch's own code, a computed name."""
         if isinstance(value, (torch.nn.Module, FunctionType)):
             return True
-        return self._was_read(source) or id(value) in self.asked or id(value) in self.reads.whole
+        return self.was_read(source) or id(value) in self.asked or id(value) in self.reads.whole
 
     def _scopes(self) -> dict[CodeType, tuple[dict[str, Any], FunctionType | None]]:
         """The user's and libraries' code that ran, with its globals, and where it was rewritten its function."""
@@ -178,7 +179,7 @@ class WorldGuards:
             scopes[function.__code__] = (function.__globals__, function)
         by_itself = {getattr(callback, "__code__", None) for callback in gc.callbacks}
         for code, namespace in self.reads.codes.items():
-            file = _file_of(code, namespace)
+            file = code_file(code, namespace)
             if code in by_itself or is_ours(file) or is_below_torch(file):
                 continue
             if is_standard_library(file) and namespace is not vars(os):  # whose environment is the user's
@@ -190,7 +191,7 @@ class WorldGuards:
         self.names = names | own
         return scopes
 
-    def _was_read(self, source: Source) -> bool:
+    def was_read(self, source: Source) -> bool:
         """Whether every step of a path is named in the code."""
         while isinstance(source, (Attribute, Slot, Item, Called, Element)):
             name = source.name if isinstance(source, (Slot, Attribute)) else None
@@ -216,6 +217,8 @@ class WorldGuards:
                 for name, item in value.__dict__.items():
                     if self._reads(value, name):
                         self._attribute(value, source, name, item)
+                if id(value) in self.asked:
+                    self._asked(value, source)
             elif not is_machinery(type(value)):
                 self._object(value, source)
 
@@ -230,7 +233,7 @@ class WorldGuards:
 
     def _reach(self, value: Any, source: Source) -> None:
         """An object that the code comes to; where it comes by several ways, they have to lead to one object."""
-        if type(value) in _PLAIN or isinstance(value, _WITHOUT_PARTS):
+        if type(value) in _PLAIN or isinstance(value, _WITHOUT_PARTS) or is_value(value):
             return
         if isinstance(value, _IMMUTABLE):  # Python shares constant ones as it likes
             self._object(value, source)
@@ -477,7 +480,7 @@ class WorldGuards:
 
     def _value(self, source: Source, value: Any, key: Any = None) -> None:
         """What the code reads at a source: it is guarded there, and gone through."""
-        if isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum):
+        if is_value(value) or (isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum)):
             self._add(ConstantGuard(source, value))
         elif isinstance(value, torch.Tensor):
             self._tensor(value, source, key)
@@ -516,7 +519,7 @@ _LISTING = frozenset(  # what goes through all of a module's tensors or submodul
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
-def _file_of(code: CodeType, namespace: dict[str, Any]) -> str:
+def code_file(code: CodeType, namespace: dict[str, Any]) -> str:
     """Where code is from; what the standard library has generated (a dataclass's ``__init__``) is from its module."""
     if not code.co_filename.startswith("<string>"):
         return code.co_filename

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import decimal
 import enum
+import fractions
 import gc
 import math
+import pathlib
 import sys
 import types
+import uuid
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +20,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 
+from stillgraph.program.facts import FACTS
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     Argument,
     Attribute,
     BytesGuard,
@@ -26,6 +34,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    FactGuard,
     FunctionGuard,
     Global,
     Guard,
@@ -75,12 +84,24 @@ def holds(guards: list[Guard], *args: Any, **kwargs: Any) -> bool:
     return answers.pop()
 
 
+class Slotted:
+    __slots__ = ()
+
+
 # ---- constants
+UTC, LATER = datetime.UTC, datetime.timezone(datetime.timedelta(hours=1))
 CONSTANTS = [
     None, True, False, 0, 1, 2**70, 0.0, -0.0, 1.0, math.nan, math.inf, 0j, complex(0.0, -0.0), "", "1", b"", b"1", (),
     (1,), (1.0,), (True,), ((0.0,), "a"), ((-0.0,), "a"), frozenset({1}), frozenset({1.0}), frozenset({True}),
     Colour.RED, Colour.BLUE, Number.ONE, int, float, torch.float32, torch.float64, torch.device("cpu"),
-    torch.device("meta"), torch.Size([1]), slice(1, 2), slice(1.0, 2), range(0), range(1, 1), ..., NotImplemented,
+    torch.device("meta"), datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1),
+    datetime.datetime(2020, 1, 1, tzinfo=UTC), datetime.datetime(2020, 1, 1, 1, tzinfo=LATER),
+    datetime.datetime(2020, 1, 1, fold=1), datetime.timedelta(1), UTC, LATER, decimal.Decimal("1.0"),
+    decimal.Decimal("1.00"), fractions.Fraction(1, 1), uuid.UUID(int=1), pathlib.PurePosixPath("a"),
+    pathlib.PureWindowsPath("a"), pathlib.PureWindowsPath("A"), torch.finfo(torch.float32), torch.finfo(torch.float64),
+    np.float32(1), np.float64(1), np.float64(0.0), np.float64(-0.0), np.int64(1), np.datetime64(1, "D"),
+    np.datetime64(24, "h"), np.str_("a"), torch.Size([1]),
+    slice(1, 2), slice(1.0, 2), range(0), range(1, 1), ..., NotImplemented,
 ]  # fmt: skip
 
 
@@ -326,16 +347,20 @@ def test_members_that_take_no_weak_reference() -> None:
     assert check((space | {"first": property(len)},), {}) is None
 
 
-def test_a_list_is_not_kept_alive() -> None:
-    item = Plain()
-    value = [item]
+@pytest.mark.parametrize("make", [lambda: [1], Slotted, object, dict], ids=["list", "slots", "object", "dict"])
+def test_what_takes_no_weak_reference_is_not_taken_for_another_in_its_place(make: Callable[[], Any]) -> None:
+    value = make()
+    address = id(value)
     guards = [weakened(IdentityGuard(X, value))]
     check = compile_guards((), guards)
     assert check((value,), {}) == ()
-    gone = weakref.ref(item)
-    del item, value
-    gc.collect()
-    assert gone() is None
+    del value
+    others = [make() for _ in range(100)]
+    assert address not in map(id, others)
+    assert not any(check((other,), {}) for other in others)
+
+
+LEAF = torch.ones(2, requires_grad=True)
 
 
 def test_aliases() -> None:
@@ -345,6 +370,38 @@ def test_aliases() -> None:
     assert not holds([same], a, b)
     assert holds([different], a, b)
     assert not holds([different], a, a)
+    apart: list[Guard] = [ApartGuard((X, Argument(1), Item(Argument(2), 0)))]
+    assert holds(apart, a, b, [[1]])
+    assert not holds(apart, a, b, [a])
+    assert not holds(apart, a, b, [b])
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "right"),
+    [
+        ("is_leaf", LEAF, LEAF * 2),
+        ("grad_fn", LEAF, LEAF * 2),
+        ("is_contiguous", torch.zeros(2, 3), torch.zeros(3, 2).t()),
+        ("storage_offset", torch.zeros(4)[:2], torch.zeros(4)[2:]),
+        ("_is_view", torch.zeros(4), torch.zeros(4)[:]),
+        ("_base", torch.zeros(4), torch.zeros(4)[:]),
+        ("_version", torch.zeros(4), torch.zeros(4).add_(1)),
+    ],
+)
+def test_facts_of_tensors(name: str, left: Tensor, right: Tensor) -> None:
+    for tensor, other in ((left, right), (right, left)):
+        guards: list[Guard] = [FactGuard(X, name, FACTS[name](tensor))]
+        assert holds(guards, tensor)
+        assert not holds(guards, other)
+
+
+def test_elements_yet_to_be_conjugated_or_negated() -> None:
+    plain = torch.ones(2, dtype=torch.complex64)
+    for value, other in ((plain, plain.conj()), (plain.imag, plain.conj().imag)):
+        for tensor, different in ((value, other), (other, value)):
+            lazy = (tensor.is_conj(), tensor.is_neg())
+            assert holds([tensor_guard(X, tensor, lazy=lazy)], tensor)
+            assert not holds([tensor_guard(X, tensor, lazy=lazy)], different)
 
 
 # ---- tensors
@@ -729,6 +786,17 @@ def test_a_condition_on_what_is_no_size() -> None:
             "args[0]['f'] should be what it was, but was replaced",
         ),
         (MissingGuard(X, ("a", "late")), {"late": 1}, "args[0] should lack 'late', but has it"),
+        (FactGuard(X, "is_leaf", True), LEAF * 2, "is_leaf of args[0] is True, but now False"),
+        (
+            ApartGuard((X, Attribute(X, "real"))),
+            1,
+            "args[0] and args[0].real should be different objects, but are the same object",
+        ),
+        (
+            tensor_guard(X, BASE, lazy=(True, False)),
+            BASE,
+            "args[0] should be Tensor float32[3, 4] on cpu, conjugated, but is Tensor float32[3, 4] on cpu",
+        ),
         (NoAttributeGuard(X, "late"), Plain(late=1), "args[0] should have no attribute 'late', but has one"),
         (
             FunctionGuard(X, function.__code__, False, False),

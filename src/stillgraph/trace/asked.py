@@ -1,0 +1,59 @@
+"""What code asks of tensors from before the call besides their metadata: the program is for those answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.facts import FACTS, fact
+from stillgraph.trace.frames import here
+
+if TYPE_CHECKING:
+    from stillgraph.trace.recorder import Recorder
+
+_T = torch.Tensor
+
+
+def ask(recorder: Recorder, name: str, tensor: torch.Tensor, read: Callable[[Any], Any]) -> Any:
+    """What ``read`` gives for the fake of a tensor; for one from before the call it is noted, to be guarded."""
+    fake = recorder.to_fake(tensor)
+    real = recorder.from_before(tensor)
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        answer, writes = read(fake), 0 if fake.is_inference() else fake._version
+    if real is None:
+        return answer
+    recorder.facts.append((real, name))
+    value = fact(name, real)
+    if name in _NOT_OF_FAKES:
+        return answer or value
+    if name == "_version" and not writes:
+        return value
+    # A tensor that the call has written to, or of which it has another fake, is what the fake says.
+    unlike = name in _AS_THEY_ARE and bool(value) is not bool(answer is None if name in _WHOLE else answer)
+    if not writes and (unlike or (name in _WHOLE and not value)):
+        raise refuse("SG301", f"{name} of a tensor from before the call is read", location=here())
+    return answer
+
+
+_NOT_OF_FAKES = frozenset({"retains_grad", "is_shared", "is_pinned"})
+_WHOLE = frozenset({"grad_fn", "_base", "_backward_hooks"})  # guarded only on being None
+_AS_THEY_ARE = frozenset({"is_leaf", "_is_view", "is_inference", *_WHOLE})
+
+
+def _method(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    return ask(recorder, func.__name__, args[0], lambda fake: func(fake, *args[1:], **kwargs))
+
+
+def _refused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    raise refuse("SG301", f"{func.__name__}() of a tensor is asked for, which only the run knows", location=here())
+
+
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    **{getattr(_T, n): _method for n in ("_is_view", "storage_offset", "is_inference", "is_shared", "is_pinned")},
+    torch.is_inference: _method,
+    **{getattr(_T, n): _refused for n in ("data_ptr", "storage", "untyped_storage", "_typed_storage")},
+}
+ATTRIBUTES = frozenset(FACTS.keys() - {"is_contiguous", "_is_view", "storage_offset"})

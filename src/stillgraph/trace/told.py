@@ -1,0 +1,219 @@
+"""Whether code can tell which one of several like objects it was passed: if not, any of them may have the program."""
+
+from __future__ import annotations
+
+import abc
+import dis
+import functools
+import gc
+import itertools
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, is_dataclass
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.program.graphs import regions
+from stillgraph.program.guards import (
+    AliasGuard,
+    Attribute,
+    BytesGuard,
+    ConstantGuard,
+    FunctionGuard,
+    Guard,
+    IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    ObjectGuard,
+    Source,
+    TypeGuard,
+)
+from stillgraph.trace.arrays import is_array
+from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
+from stillgraph.trace.inputs import is_constant, places_in, tensor_guards
+from stillgraph.trace.names import names_of
+from stillgraph.trace.namespaces import file_of, namespace_of, users_classes
+from stillgraph.trace.sources import Finder, slots
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
+_SHOWING = frozenset({"print", "str", "repr", "format", "hash", "ascii"})  # what may show an address
+_FORMATTING = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
+
+
+@dataclass
+class Told:
+    """What tells objects apart that are alike.
+
+    Attributes:
+        finder: the objects that the code reaches.
+        codes: the code that ran.
+        compared: whether it compares objects with ``is``, or asks for their ids.
+        kept: what the program itself holds: constants of its graph, of its result and of its effects.
+    """
+
+    finder: Finder
+    codes: Iterable[CodeType]
+    compared: bool
+    kept: Iterable[Any]
+
+    def guards(self, value: Any, source: Source) -> list[Guard]:
+        """The guards on an argument: that it is this very object, or where nobody can tell, that it is like it."""
+        if is_array(value):
+            identity = [IdentityGuard(source, value)] if value.dtype.hasobject or self.can_tell(value) else []
+            return [*identity, *_like_array(value, source)]
+        like = None if self.can_tell(value) else self._likeness(value, source)
+        return [IdentityGuard(source, value)] if like is None else like
+
+    def _likeness(self, value: Any, source: Source) -> list[Guard] | None:
+        """Guards on an object being like another, what the code reads of it aside; None for what has no like."""
+        if type(value) is FunctionType:
+            return _like_function(value, source)
+        if type(value) is MethodType:
+            owner = self.guards(value.__self__, Attribute(source, "__self__"))
+            return [TypeGuard(source, MethodType), IdentityGuard(Attribute(source, "__func__"), value.__func__), *owner]
+        if type(value) is functools.partial:
+            return self._like_partial(value, source)
+        return _like_object(value, source) if _is_ordinary(value) else None
+
+    def _like_partial(self, value: Any, source: Source) -> list[Guard] | None:
+        if vars(value):
+            return None
+        args, keywords = Attribute(source, "args"), Attribute(source, "keywords")
+        guards = [TypeGuard(source, functools.partial), *self.guards(value.func, Attribute(source, "func"))]
+        guards += [LengthGuard(args, len(value.args)), KeysGuard(keywords, tuple(value.keywords))]
+        inside: list[tuple[Any, Source]] = [(item, Item(args, index)) for index, item in enumerate(value.args)]
+        for item, place in [*inside, *((item, Item(keywords, name)) for name, item in value.keywords.items())]:
+            if isinstance(item, torch.Tensor):
+                guards += tensor_guards(item, place, (False,) * item.dim())
+            elif is_constant(item):
+                guards.append(ConstantGuard(place, item))
+            else:
+                guards += self.guards(item, place)
+        return guards
+
+    def can_tell(self, value: Any) -> bool:
+        """Whether the code may do different things with another object that is like this one."""
+        return (
+            self.compared
+            or id(value) in self.finder.twice
+            or self._has_siblings(value)
+            or self._is_shown
+            or self._are_keys
+            or self._is_kept(value)
+        )
+
+    def _has_siblings(self, value: Any) -> bool:
+        """Whether another object like it is at hand, to be compared in a way that is not seen (``in`` a list)."""
+        kind, code = type(value), getattr(value, "__code__", None)
+        others = (other for other, _ in self.finder.everything() if type(other) is kind and other is not value)
+        return any(code is None or other.__code__ is code for other in others)
+
+    @functools.cached_property
+    def _is_shown(self) -> bool:
+        return any(names_of(code).variables & _SHOWING or _formats(code) for code in self.codes)
+
+    @functools.cached_property
+    def _are_keys(self) -> bool:
+        """Whether objects are keys or elements of something: the code might look for others there."""
+        return any(
+            isinstance(value, functools._lru_cache_wrapper)
+            or (isinstance(value, (dict, set, frozenset)) and not all(map(_is_plain_key, value)))
+            for value, _ in self.finder.everything()
+        )
+
+    def _is_kept(self, value: Any) -> bool:
+        """Whether the program itself leads to an object; taken for granted where it leads to very many."""
+        return len(self._reached) >= _MOST or id(value) in self._reached
+
+    @functools.cached_property
+    def _reached(self) -> dict[int, Any]:
+        reached: dict[int, Any] = {}
+        queue = deque(self.kept)
+        while queue and len(reached) < _MOST:
+            item = queue.popleft()
+            if isinstance(item, (*_PLAIN, torch.Tensor, fx.Node, fx.Graph)) or id(item) in reached:
+                continue
+            reached[id(item)] = item
+            if isinstance(item, FunctionType):
+                queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+            else:
+                queue += gc.get_referents(item)
+        return reached
+
+
+def constants(graph: fx.GraphModule) -> list[Any]:
+    """What the regions of a program hold, and what their operations are given, besides values of the run."""
+    found: list[Any] = []
+    for region in regions(graph):
+        found += [held for name, held in vars(region).items() if not name.startswith("_")]
+        found += [part for node in region.graph.nodes for part in (node.target, *node.args, *node.kwargs.values())]
+    return found
+
+
+_MOST = 10_000
+
+
+def _is_plain_key(key: Any) -> bool:
+    return isinstance(key, _PLAIN) or (isinstance(key, tuple) and all(map(_is_plain_key, key)))
+
+
+def _formats(code: CodeType) -> bool:
+    if any(_formats(inner) for inner in code.co_consts if isinstance(inner, CodeType)):
+        return True
+    return any(instruction.opname in _FORMATTING for instruction in dis.get_instructions(code))
+
+
+def _like_function(function: FunctionType, source: Source) -> list[Guard] | None:
+    """A function that is made anew wherever it is passed; one with a name of its own stays itself."""
+    anew = "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
+    state = (function.__closure__, function.__defaults__, function.__kwdefaults__, function.__dict__ or None)
+    if not anew or any(part is not None for part in state):
+        return None
+    return [
+        TypeGuard(source, FunctionType),
+        FunctionGuard(source, function.__code__, False, False),
+        AliasGuard(Attribute(source, "__globals__"), namespace_of(function.__globals__), same=True),
+        ConstantGuard(Attribute(source, "__closure__"), None),
+        KeysGuard(Attribute(source, "__dict__"), ()),
+    ]
+
+
+def _like_array(array: Any, source: Source) -> list[Guard]:
+    facts = [ConstantGuard(Attribute(source, name), getattr(array, name)) for name in ("dtype", "shape", "strides")]
+    return [TypeGuard(source, type(array)), *facts, BytesGuard(source, array.tobytes())]
+
+
+def _like_object(value: Any, source: Source) -> list[Guard] | None:
+    """An object that has tensors and containers where this one has them; the rest is guarded where it is read."""
+    names = [*getattr(value, "__dict__", ()), *slots(type(value))]
+    places = (place for name in names for place in places_in(getattr(value, name), Attribute(source, name)))
+    inside = list(itertools.islice(places, _MOST_INSIDE + 1))
+    if len(inside) > _MOST_INSIDE:
+        return None
+    return [ObjectGuard(source, type(value)), *(TypeGuard(place, type(part)) for part, place in inside)]
+
+
+_MOST_INSIDE = 64
+
+
+def _is_ordinary(value: Any) -> bool:
+    """Whether an object is all attributes: of a class of the user's, which has no way of its own to look them up."""
+    kind = type(value)
+    if type(kind) not in (type, abc.ABCMeta) or isinstance(value, torch.nn.Module):
+        return False
+    if any(getattr(kind, name) is not getattr(object, name) for name in ("__new__", "__getattribute__")):
+        return False
+    if any(hasattr(kind, name) for name in ("__getattr__", "__next__", "__del__")) or is_dataclass(kind):
+        return False
+    return all(map(_is_users, kind.__mro__)) and all(hasattr(value, name) for name in slots(kind))
+
+
+def _is_users(kind: type) -> bool:
+    if kind in (object, abc.ABC):
+        return True
+    file = file_of(kind)
+    return kind in users_classes(kind) and not (is_below_torch(file) or is_standard_library(file) or is_ours(file))
