@@ -151,6 +151,7 @@ def _comparable(left: Any, right: Any) -> Any:
         return None
     if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
         names = [each.name for each in dataclasses.fields(left) if each.compare]
+        capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
     if not isinstance(left, (list, tuple, dict, collections.deque)):
         return None

@@ -124,6 +124,10 @@ class Finder:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push(target, Held(type(target).__name__, target))
 
+    def add(self, value: Any, source: Source) -> None:
+        """Let the walk begin also at what is found at a source."""
+        self._push(value, source)
+
     def alias(self, value: Any, source: Source) -> None:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
@@ -232,7 +236,7 @@ class Finder:
             if is_torch(file_of(base)) or is_standard_library(file_of(base)):
                 continue
             for name, member in list(vars(base).items()):
-                if isinstance(member, FunctionType) or not (name.startswith("__") and name.endswith("__")):
+                if isinstance(member, (FunctionType, staticmethod, classmethod)) or not (name.startswith("__") and name.endswith("__")):
                     self._push(member, Item(class_space(base), name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:

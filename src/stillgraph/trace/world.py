@@ -120,11 +120,8 @@ class WorldGuards:
                 self.finder.add_function(function)
             else:
                 self.finder.add_code(code, namespace)
+        self._asked_attributes()
         self.finder.complete()
-        for target, name in self.reads.attributes:
-            self.asked.setdefault(id(target), {})[name] = None
-            if isinstance(target, types.ModuleType) and not _has(target, name):
-                self.missing.setdefault(namespace_of(vars(target)), {})[name] = None
         for code, (namespace, function) in scopes.items():
             self._variables(code, namespace, function)
             if function is not None:
@@ -141,6 +138,22 @@ class WorldGuards:
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
+
+    def _asked_attributes(self) -> None:
+        """What objects were asked for by a name that the code need not mention (``getattr(c, "k" + "1")``)."""
+        self.names |= Names(attributes=frozenset(name for _, name in self.reads.attributes))
+        for target, name in self.reads.attributes:
+            self.asked.setdefault(id(target), {})[name] = None
+            if isinstance(target, types.ModuleType):
+                self._asked_module(target, name)
+
+    def _asked_module(self, module: types.ModuleType, name: str) -> None:
+        if not _has(module, name):
+            self.missing.setdefault(namespace_of(vars(module)), {})[name] = None
+            return
+        _, source, value = module_member(module, name)
+        self.finder.add(value, source)
+        self._module_member(module, name)
 
     def _same_objects(self) -> None:
         """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
@@ -214,9 +227,12 @@ class WorldGuards:
             self.missing.setdefault(space, {})[name] = None
             self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
-            if not self.inputs & {("attribute", id(module), attribute), ("global", id(vars(module)), attribute)}:
-                space, source, value = module_member(module, attribute)
-                self._member(space, source, attribute, value, ("attribute", id(module), attribute))
+            self._module_member(module, attribute)
+
+    def _module_member(self, module: types.ModuleType, name: str) -> None:
+        if not self.inputs & {("attribute", id(module), name), ("global", id(vars(module)), name)}:
+            space, source, value = module_member(module, name)
+            self._member(space, source, name, value, ("attribute", id(module), name))
 
     def _builtin(self, name: str, namespace: dict[str, Any]) -> None:
         found = namespace.get("__builtins__", {})
@@ -428,10 +444,10 @@ _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
 def _file_of(code: CodeType, namespace: dict[str, Any]) -> str:
-    """Where code is from; what the standard library has generated (a dataclass's ``__init__``) is from its module."""
+    """Where code is from; generated code (a dataclass's ``__init__``) is from its module, if that has a file."""
     if not code.co_filename.startswith("<string>"):
         return code.co_filename
-    return str(namespace.get("__file__", collections.__file__))
+    return str(namespace.get("__file__", code.co_filename))
 
 
 def _is_compared_plainly(value: Any) -> bool:
