@@ -22,10 +22,8 @@ def strict_key(value: Any) -> Any:
     kind = type(value)
     if isinstance(value, BY_IDENTITY):
         return kind, id(value)
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, set, frozenset)):  # equal sets may be gone through in another order
         return kind, tuple(strict_key(item) for item in value)
-    if isinstance(value, (set, frozenset)):
-        return kind, frozenset(strict_key(item) for item in value)
     if isinstance(value, dict):
         return kind, tuple((strict_key(key), strict_key(item)) for key, item in value.items())
     if isinstance(value, (slice, range)):
@@ -37,7 +35,10 @@ def strict_key(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A container of numbers and texts, to be compared at C's speed with what it holds later."""
+    """A container of numbers and texts, to be compared at C's speed with what it holds later.
+
+    Not of sets: the order of a set's copy may be another.
+    """
 
     value: Any
     kinds: Any
@@ -62,8 +63,6 @@ def _items(container: Any) -> Iterable[Any]:
 
 
 def _kinds(container: Any) -> Any:
-    if isinstance(container, (set, frozenset)):
-        return {(type(item), item) for item in container}
     if isinstance(container, dict):
         return [*map(type, container.values())], [*container], [*map(type, container)]
     return [*map(type, container)]

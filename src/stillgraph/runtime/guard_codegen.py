@@ -185,10 +185,13 @@ def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: Func
 
 
 def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:
-    if all(type(key) is str for key in keys):
-        kinds = writer.constant([str] * len(keys))
+    if all(type(key) in _TOLD_BY_EQUALITY for key in keys):
+        kinds = writer.constant([*map(type, keys)])
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"
+
+
+_TOLD_BY_EQUALITY = frozenset({str, bytes, int, bool, type(None)})  # together with the type
 
 
 def _is_hook_table(source: Source) -> bool:

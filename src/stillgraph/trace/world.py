@@ -376,10 +376,8 @@ class WorldGuards:
             if isinstance(value, collections.defaultdict):
                 self._value(Attribute(source, "default_factory"), value.default_factory)
         elif isinstance(value, (set, frozenset)):
-            if _is_plain(value):
-                self._add(ContentsGuard(source, copy.copy(value)))
-            else:
-                self._add(KeysGuard(source, tuple(value)))
+            self._add(TypeGuard(source, type(value)))
+            self._add(KeysGuard(source, tuple(value)))
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):

@@ -15,6 +15,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
+
 from tests.unit.soundness.following import Box, Change, X, deleting, follows, nothing, setting, storing, total
 from tests.unit.trace.agreement import refusal
 
@@ -33,6 +35,37 @@ def test_a_set_of_objects() -> None:
 def test_a_set_of_types() -> None:
     kinds = {int, nn.Linear}
     follows(lambda x: x * 2 if nn.Linear in kinds else x, partial(kinds.discard, nn.Linear))
+
+
+def made_in_turn(kind: type, *elements: Any) -> Any:
+    """A set whose elements were added one after the other."""
+    made: set[Any] = set()
+    for element in elements:
+        made.add(element)
+    return kind(made)
+
+
+def in_order(elements: Any) -> float:
+    """A number that depends on the order of the elements."""
+    result = 0.0
+    for element in elements:
+        result = result * 3 + (element if isinstance(element, int) else ord(element))
+    return result
+
+
+@pytest.mark.parametrize("elements", [(8, 0), (16, 8, 0), tuple(chr(i) for i in range(97, 110))])
+@pytest.mark.parametrize("kind", [set, frozenset])
+@pytest.mark.parametrize("read", [in_order, lambda s: in_order(list(s)), lambda s: in_order(v for v in s)])
+def test_the_order_of_a_set(kind: type, elements: tuple[Any, ...], read: Callable[[Any], float]) -> None:
+    box = Box(elements=made_in_turn(kind, *elements))
+    orders = [made_in_turn(kind, *each) for each in itertools.permutations(elements[:3])]
+    follows(lambda x: x * read(box.elements), *(setting(box, elements=each) for each in orders))
+
+
+def test_the_order_of_a_set_given_as_an_argument() -> None:
+    static = sg.to_static(lambda x, given: x * in_order(given), backend="eager")
+    for given in (made_in_turn(set, 8, 0), made_in_turn(set, 0, 8), frozenset((0, 8)), made_in_turn(frozenset, 8, 0)):
+        assert static(X, given).tolist() == (X * in_order(given)).tolist()
 
 
 def test_keys_that_are_objects() -> None:
