@@ -114,6 +114,8 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             value = writer.read(source)
             if len(names) == 1:
                 return f"{names[0]!r} in {value}"
+            if len(names) > _MANY:  # more than most namespaces have
+                return f"not {writer.constant(frozenset(names))}.isdisjoint({value})"
             return f"not {value}.keys().isdisjoint({writer.constant(names)})"
         case NoAttributeGuard(source=source, name=name):
             return f"hasattr({writer.read(source)}, {name!r})"
@@ -146,6 +148,9 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case ModeGuard():
             return _mode_miss(guard, writer)
     raise TypeError(f"not a guard with an expression: {guard!r}")
+
+
+_MANY = 16
 
 
 def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:

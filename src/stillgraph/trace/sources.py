@@ -236,7 +236,8 @@ class Finder:
             if is_torch(file_of(base)) or is_standard_library(file_of(base)):
                 continue
             for name, member in list(vars(base).items()):
-                if isinstance(member, (FunctionType, staticmethod, classmethod)) or not (name.startswith("__") and name.endswith("__")):
+                special = name.startswith("__") and name.endswith("__")
+                if not special or isinstance(member, (FunctionType, staticmethod, classmethod)):
                     self._push(member, Item(class_space(base), name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:

@@ -56,6 +56,7 @@ from stillgraph.trace.namespaces import (
     module_attributes,
     module_member,
     namespace_of,
+    protocol_names,
     users_classes,
     variable,
 )
@@ -110,6 +111,7 @@ class WorldGuards:
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
+    of_protocols: frozenset[str] = frozenset()
     listed: bool = False  # whether the code goes through what modules hold
 
     def collect(self) -> list[Guard]:
@@ -129,6 +131,8 @@ class WorldGuards:
         found = list(self.finder.everything())
         in_torch = (names_in_torch(cast(Any, type(value))) for value, _ in found if isinstance(value, torch.nn.Module))
         self.names |= Names(attributes=frozenset().union(*in_torch))
+        self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
+        self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
         for value, source in found:
             self._found(value, source)
         self._same_objects()
@@ -271,7 +275,7 @@ class WorldGuards:
         """What the code mentions of a class, where it is found and where it might come to be found first."""
         if users_classes(kind) and not is_below_torch(file_of(kind)):
             self._add(IdentityGuard(Attribute(Held(kind.__qualname__, kind), "__mro__"), kind.__mro__))
-        for space, base, present, missing in classes_read(kind, self.names.attributes):
+        for space, base, present, missing in classes_read(kind, self.names.attributes, self.of_protocols):
             for name in present:
                 key = ("attribute", id(base), name)
                 if key not in self.inputs:
@@ -361,7 +365,7 @@ class WorldGuards:
         if not isinstance(value, torch.nn.Module):
             return self.names.asked if isinstance(getattr(value, "__dict__", None), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
-        return frozenset().union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+        return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
 
     # ---- containers
     def _contents(self, value: Any, source: Source) -> None:

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-
 from tests.unit.soundness.following import Box, Change, X, deleting, follows, nothing, setting, storing, total
 from tests.unit.trace.agreement import refusal
 
