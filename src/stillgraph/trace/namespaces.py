@@ -30,10 +30,16 @@ _KEPT = (
 )
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
 _OF_EVERY_CLASS = frozenset(vars(type("C", (), {})))  # __doc__, __module__, …
-SPECIAL = frozenset(  # what Python, torch or the standard library looks up in a class by itself
-    f"__{name}__"
-    for name in ["bool", "len", "length_hint", "contains", "iter", "next", "reversed", "getitem", "setitem", "delitem", "missing", "call", "hash", "eq", "ne", "lt", "le", "gt", "ge", "repr", "str", "format", "bytes", "int", "float", "complex", "index", "round", "trunc", "floor", "ceil", "abs", "neg", "pos", "invert", "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "xor", "or", "radd", "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rdivmod", "rpow", "rlshift", "rrshift", "rand", "rxor", "ror", "iadd", "isub", "imul", "imatmul", "itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "iand", "ixor", "ior", "getattr", "getattribute", "setattr", "delattr", "get", "set", "delete", "dir", "enter", "exit", "new", "init", "class_getitem", "instancecheck", "subclasscheck", "fspath", "copy", "deepcopy", "reduce", "reduce_ex", "getstate", "setstate", "torch_function", "array", "sizeof"]
-)
+_LOOKED_UP = """
+bool len length_hint contains iter next reversed getitem setitem delitem missing call hash eq ne lt le gt ge
+repr str format bytes int float complex index round trunc floor ceil abs neg pos invert
+add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or
+radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand rxor ror
+iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ixor ior
+getattr getattribute setattr delattr get set delete dir enter exit new init class_getitem instancecheck
+subclasscheck fspath copy deepcopy reduce reduce_ex getstate setstate torch_function array sizeof
+"""
+SPECIAL = frozenset(f"__{name}__" for name in _LOOKED_UP.split())  # by Python, torch or the standard library in a class
 _EVERY_MODULE = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
 
 

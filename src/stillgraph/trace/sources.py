@@ -18,6 +18,7 @@ from types import (
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -49,7 +50,6 @@ _ATOMS = (
     torch.device,
     ModuleType,
     CodeType,
-    BuiltinFunctionType,
     WrapperDescriptorType,
     MethodDescriptorType,
     GetSetDescriptorType,
@@ -178,7 +178,7 @@ class Finder:
         return iter(list(self._found.values()))
 
     def _push(self, value: Any, source: Source) -> None:
-        if isinstance(value, _ATOMS) or type(value) is str or _is_machinery(type(value)):
+        if isinstance(value, _ATOMS) or type(value) is str or _is_unbound(value) or _is_machinery(type(value)):
             return
         if isinstance(value, type):
             source = Held(value.__qualname__, value)
@@ -267,6 +267,11 @@ def slots(kind: type) -> list[str]:
     return [name for name in named if isinstance(inspect.getattr_static(kind, name, None), MemberDescriptorType)]
 
 
+def _is_unbound(value: Any) -> bool:
+    """Whether it is a function of Python's that is no method of an object with a state (``math.sqrt``, ``dict.get``)."""
+    return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (type, ModuleType, type(None)))
+
+
 def _is_machinery(kind: type) -> bool:
     """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
     module = f"{kind.__module__}."
@@ -283,6 +288,8 @@ _STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),
     MethodType: ("__self__", "__func__"),
+    BuiltinFunctionType: ("__self__",),
+    MethodWrapperType: ("__self__",),
     classmethod: ("__func__",),
     staticmethod: ("__func__",),
     property: ("fget",),

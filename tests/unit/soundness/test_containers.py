@@ -117,6 +117,40 @@ def test_large_containers(container: Any) -> None:
     follows(lambda x: x * container[4500], storing(container, 4500, 5))
 
 
+# ---- methods that are held by themselves
+@pytest.mark.parametrize(
+    ("make", "bind", "use", "change"),
+    [
+        (lambda: {"a": 1}, lambda d: d.get, lambda get: get("a"), lambda d: d.update(a=5)),
+        (lambda: {"b": 1}, lambda d: d.get, lambda get: get("a", 2), lambda d: d.update(a=5)),
+        (lambda: {"a": 1}, lambda d: d.__getitem__, lambda get: get("a"), lambda d: d.update(a=5)),
+        (lambda: {"a": 1}, lambda d: d.__len__, lambda length: length(), lambda d: d.update(b=5)),
+        (lambda: {"a": 1}, lambda d: d.items, lambda items: sum(v for _, v in items()), lambda d: d.update(b=5)),
+        (lambda: [3, 4], lambda a: a.index, lambda index: index(4), lambda a: a.insert(0, 1)),
+        (lambda: [3, 4], lambda a: a.count, lambda count: count(4), lambda a: a.append(4)),
+        (lambda: [3, 4], lambda a: a.__getitem__, lambda get: get(0), lambda a: a.reverse()),
+        (lambda: {3, 4}, lambda a: a.__contains__, lambda has: 2 if has(5) else 1, lambda a: a.add(5)),
+        (lambda: collections.deque([3]), lambda a: a.count, lambda count: count(3), lambda a: a.append(3)),
+        (lambda: Box(k=2), lambda c: c.__getattribute__, lambda get: get("k"), lambda c: setattr(c, "k", 5)),
+        (lambda: {"a": 1}, lambda d: partial(d.get, "a"), lambda get: get(), lambda d: d.update(a=5)),
+    ],
+)  # fmt: skip
+def test_a_method_of_a_container(make: Any, bind: Any, use: Any, change: Any) -> None:
+    container = make()
+    method = bind(container)
+    box = Box(method=method)
+    follows(lambda x: x * use(method) + use(box.method), lambda: change(container))
+    other = make()
+    change(other)
+    follows(lambda x: x * use(box.method), setting(box, method=bind(make())), setting(box, method=bind(other)))
+
+
+def test_a_method_of_a_tensor() -> None:
+    weight = torch.ones(3)
+    add = weight.add
+    follows(lambda x: add(x), lambda: weight.fill_(7.0))
+
+
 # ---- the standard library's
 def test_a_chain_map() -> None:
     first, second = {"k": 1}, {"j": 2}
