@@ -15,6 +15,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
+from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import CaughtPart
@@ -189,6 +190,7 @@ def in_(item: Any, container: Any) -> Any:
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
     if isinstance(container, (dict, set, frozenset)):
+        note_name(container, item)
         known = find(container, item)
         return item in container if known is None else known.present
     if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:

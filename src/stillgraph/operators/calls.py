@@ -26,6 +26,7 @@ from stillgraph.operators import entries, lists, randomness
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
+from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
@@ -329,6 +330,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
     if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):
         return entries.get(capture, receiver, *args)
+    note_method(receiver, method.__name__, args)
     if container_of(receiver) is not None:
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
@@ -393,7 +395,7 @@ def note_all(args: tuple[Any, ...]) -> None:
             capture.reads.whole[id(argument)] = argument
 
 
-_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, type, str, int, float, bool, type(None))
+_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, str, int, float, bool, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
 _STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
 

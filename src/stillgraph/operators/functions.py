@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import checkpointing, lists, optimizers
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
@@ -206,6 +206,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     next: _next,
     id: _id,
     **optimizers.MEANINGS,
+    **namespaces.MEANINGS,
     **checkpointing.MEANINGS,
     torch.nn.Module.train: _train,
     torch.nn.Module.eval: _eval,

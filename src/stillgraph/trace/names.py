@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -75,10 +76,18 @@ def names_of(code: CodeType) -> Names:
 
 def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
     for constant in constants:
-        if isinstance(constant, str) and constant.isidentifier():
-            yield constant
+        if isinstance(constant, str):
+            parts = constant.split(".")  # as ``operator.attrgetter`` takes them
+            yield from parts if all(map(str.isidentifier, parts)) else ()
         elif isinstance(constant, tuple):
             yield from _strings(constant)
+
+
+def names_in_getter(value: Any) -> Iterator[str]:
+    """The attributes that an ``operator.attrgetter`` or ``operator.methodcaller`` reads; none of anything else."""
+    if isinstance(value, (operator.attrgetter, operator.methodcaller)):
+        _, given, *_ = value.__reduce__()
+        yield from _strings(tuple(given))
 
 
 @weakly_cached

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -83,13 +83,19 @@ def module_attributes(
     for path in names.modules:
         prefixes = [path.rsplit(".", cut)[0] for cut in range(path.count(".") + 1)]
         found += [sys.modules[prefix] for prefix in prefixes if prefix in sys.modules]
+    return attributes_below(found, names.attributes)
+
+
+def attributes_below(modules: Iterable[Any], names: frozenset[str]) -> Iterator[tuple[ModuleType, str]]:
+    """Modules, and those they lead to by names, each with the names that it has; anything else is left out."""
+    found = [module for module in modules if isinstance(module, ModuleType)]
     seen: set[int] = set()
     while found:
         module = found.pop()
         if id(module) in seen:
             continue
         seen.add(id(module))
-        for name in names.attributes:
+        for name in names:
             if (name in vars(module) or _has_own(type(module), name)) and (module, name) != (sys, "modules"):
                 yield module, name
                 value = vars(module).get(name)
@@ -180,9 +186,9 @@ def _is_method(base: type, name: str) -> bool:
     return (special or name == "forward") and isinstance(vars(base)[name], FunctionType)
 
 
-def is_users(kind: type) -> bool:
-    """Whether a class is neither Python's nor torch's."""
-    file = file_of(kind)
+def is_users(owner: type | ModuleType) -> bool:
+    """Whether a class or module is neither Python's nor torch's."""
+    file = file_of(owner)
     return not (is_below_torch(file) or is_standard_library(file))
 
 

@@ -71,6 +71,7 @@ class Finder:
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
+        self.modules: dict[int, ModuleType] = {}  # Python's, not torch's
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
@@ -178,6 +179,8 @@ class Finder:
         return iter(list(self._found.values()))
 
     def _push(self, value: Any, source: Source) -> None:
+        if isinstance(value, ModuleType):
+            self.modules[id(value)] = value
         if isinstance(value, _ATOMS) or type(value) is str or _is_unbound(value) or _is_machinery(type(value)):
             return
         if isinstance(value, type):
@@ -268,7 +271,7 @@ def slots(kind: type) -> list[str]:
 
 
 def _is_unbound(value: Any) -> bool:
-    """Whether it is a function of Python's that is no method of an object with a state (``math.sqrt``, ``dict.get``)."""
+    """Whether it is a function of Python's without an object that has a state (``math.sqrt``, ``dict.get``)."""
     return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (type, ModuleType, type(None)))
 
 

@@ -8,6 +8,7 @@ import copy
 import enum
 import functools
 import gc
+import itertools
 import operator
 import os
 import types
@@ -45,14 +46,16 @@ from stillgraph.program.guards import (
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
-from stillgraph.trace.names import Names, names_in_torch, names_of
+from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
+    attributes_below,
     cell_contents,
     class_attributes,
     class_space,
     classes_read,
     file_of,
     is_kept,
+    is_users,
     module_attributes,
     module_member,
     namespace_of,
@@ -77,6 +80,8 @@ class Reads:
         codes: the code objects that ran, with their globals.
         attributes: pairs of an object and the name of an attribute that it was asked for by that name.
         whole: objects that went to code of which only the whole is known.
+        variables: pairs of a namespace, given as a dictionary, and a name that was looked up in it.
+        spaces: namespaces of which all was read.
         settings: readings of what no object holds: functions, their arguments and what they gave.
     """
 
@@ -84,6 +89,8 @@ class Reads:
     codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
     attributes: list[tuple[Any, str]] = field(default_factory=list)
     whole: dict[int, Any] = field(default_factory=dict)
+    variables: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
 
 
@@ -123,11 +130,16 @@ class WorldGuards:
             else:
                 self.finder.add_code(code, namespace)
         self._asked_attributes()
+        self._asked_variables()
         self.finder.complete()
+        getters = (names_in_getter(value) for value, _ in self.finder.everything())
+        self.names |= Names(attributes=frozenset(itertools.chain.from_iterable(getters)))
+        self._modules_members()
         for code, (namespace, function) in scopes.items():
             self._variables(code, namespace, function)
             if function is not None:
                 self._cells(function)
+        self._read_as_a_whole()
         found = list(self.finder.everything())
         in_torch = (names_in_torch(cast(Any, type(value))) for value, _ in found if isinstance(value, torch.nn.Module))
         self.names |= Names(attributes=frozenset().union(*in_torch))
@@ -158,6 +170,45 @@ class WorldGuards:
         _, source, value = module_member(module, name)
         self.finder.add(value, source)
         self._module_member(module, name)
+
+    def _modules_members(self) -> None:
+        """What the code mentions of users' modules that it got from anywhere, a module that a function got included."""
+        done: set[tuple[int, str]] = set()
+        while True:
+            users = [each for each in self.finder.modules.values() if is_users(each)]
+            members = [m for m in attributes_below(users, self.names.attributes) if is_users(m[0])]
+            new = [(module, name) for module, name in members if (id(module), name) not in done]
+            if not new:
+                return
+            for module, name in new:
+                done.add((id(module), name))
+                self._asked_module(module, name)
+            self.finder.complete()
+
+    def _read_as_a_whole(self) -> None:
+        """What is in objects of which only the whole is known, and in their classes, counts as mentioned."""
+        for value in self.reads.whole.values():
+            kind = value if isinstance(value, type) else type(value)
+            bases = [base for base in users_classes(kind) if is_users(base)]
+            for base in bases:
+                self._add(KeysGuard(class_space(base), tuple(vars(base))))
+            tables = [getattr(value, "__dict__", None), *map(vars, bases)]
+            names = {name for table in tables if isinstance(table, (dict, types.MappingProxyType)) for name in table}
+            self.names |= Names(attributes=frozenset(n for n in names if isinstance(n, str) and not _is_special(n)))
+
+    def _asked_variables(self) -> None:
+        """What was looked up in namespaces that the code got as dictionaries (``globals()["k" + "1"]``)."""
+        for module in (each for each in self.reads.whole.values() if isinstance(each, types.ModuleType)):
+            self._add(KeysGuard(namespace_of(vars(module)), tuple(vars(module))))
+        for table in self.reads.spaces.values():
+            self._add(KeysGuard(namespace_of(table), tuple(table)))
+        whole = [(table, name) for table in self.reads.spaces.values() for name in table if not _is_special(name)]
+        for table, name in (*whole, *self.reads.variables):
+            self._variable(name, table)
+            if name in table:
+                self.finder.add(table[name], variable(table, name))
+                for module, attribute in attributes_below([table[name]], self.names.attributes):
+                    self._asked_module(module, attribute)
 
     def _same_objects(self) -> None:
         """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
@@ -221,17 +272,21 @@ class WorldGuards:
     def _variables(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None) -> None:
         """What the globals and builtins that a code object mentions stand for, and what it mentions of modules."""
         names = names_of(code)
-        space = namespace_of(namespace)
+        if "globals" in names.variables:
+            self._add(KeysGuard(namespace_of(namespace), tuple(namespace)))
         for name in names.variables:
-            if name in namespace:
-                key = ("global", id(namespace), name)
-                if key not in self.inputs:
-                    self._member(space, variable(namespace, name), name, namespace[name], key)
-                continue
-            self.missing.setdefault(space, {})[name] = None
-            self._builtin(name, namespace)
+            self._variable(name, namespace)
+            if name not in namespace:
+                self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
             self._module_member(module, attribute)
+
+    def _variable(self, name: str, namespace: dict[str, Any]) -> None:
+        key = ("global", id(namespace), name)
+        if name not in namespace:
+            self.missing.setdefault(namespace_of(namespace), {})[name] = None
+        elif key not in self.inputs:
+            self._member(namespace_of(namespace), variable(namespace, name), name, namespace[name], key)
 
     def _module_member(self, module: types.ModuleType, name: str) -> None:
         if not self.inputs & {("attribute", id(module), name), ("global", id(vars(module)), name)}:
@@ -290,6 +345,8 @@ class WorldGuards:
         for hooks in _HOOKS:
             table = Slot(source, "__dict__", hooks)
             self._add(KeysGuard(table, (*getattr(module, hooks),)) if getattr(module, hooks) else LengthGuard(table, 0))
+        if id(module) in self.reads.whole or "__dict__" in self.names.attributes:
+            self._add(KeysGuard(Attribute(source, "__dict__"), tuple(module.__dict__)))
         for table_name in _TABLES if self.listed else ():
             self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
@@ -438,7 +495,8 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _ALWAYS_READ = frozenset({"training", *_HOOKS, "_parameters", "_buffers", "_modules"})
 _LISTING = frozenset(  # what goes through all of a module's tensors or submodules
-    {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
+    {"_parameters", "_buffers", "_modules", "__dict__"}
+    | {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
     | {"named_modules", "state_dict", "apply"}
 )
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -470,6 +528,10 @@ def _looks_up_plainly(kind: type) -> bool:
 def _found_in(kind: type, name: str) -> type:
     """The class that an attribute of a class is found in."""
     return next(base for base in kind.__mro__ if name in vars(base))
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _has(value: Any, name: str) -> bool:

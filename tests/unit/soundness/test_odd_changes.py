@@ -147,7 +147,6 @@ def test_what_the_garbage_collector_calls() -> None:
 
 
 # ---- modules and settings
-@stale("which modules are imported is not guarded")
 def test_whether_a_module_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "stillgraph_test_absent"
     follows(
