@@ -23,6 +23,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import entries, lists, randomness
+from stillgraph.operators.caches import call_cached
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -121,6 +122,9 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         note_all(args)
         return function(*args, **kwargs)
     if isinstance(function, functools._lru_cache_wrapper):
+        cached = call_cached(capture, function, args, kwargs)
+        if cached is not None:
+            return cached[0]
         return call(function.__wrapped__, *args, **kwargs)  # nothing of a capture may stay in the user's cache
     if isinstance(function, functools.partial):
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})

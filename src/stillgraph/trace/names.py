@@ -86,8 +86,7 @@ def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
 def names_in_getter(value: Any) -> Iterator[str]:
     """The attributes that an ``operator.attrgetter`` or ``operator.methodcaller`` reads; none of anything else."""
     if isinstance(value, (operator.attrgetter, operator.methodcaller)):
-        _, given, *_ = value.__reduce__()
-        yield from _strings(tuple(given))
+        yield from _strings(tuple(value.__reduce__()[1]))
 
 
 @weakly_cached

@@ -82,6 +82,7 @@ class Reads:
         whole: objects that went to code of which only the whole is known.
         variables: pairs of a namespace, given as a dictionary, and a name that was looked up in it.
         spaces: namespaces of which all was read.
+        same: pairs of a source and what was found there, on which the program relies whatever the code mentions.
         settings: readings of what no object holds: functions, their arguments and what they gave.
     """
 
@@ -91,6 +92,7 @@ class Reads:
     whole: dict[int, Any] = field(default_factory=dict)
     variables: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    same: list[tuple[Any, Any]] = field(default_factory=list)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
 
 
@@ -149,6 +151,8 @@ class WorldGuards:
             self._found(value, source)
         self._same_objects()
         self._global_hooks()
+        for source, value in self.reads.same:
+            self._value(source, value)
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
