@@ -399,7 +399,7 @@ def note_all(args: tuple[Any, ...]) -> None:
             capture.reads.whole[id(argument)] = argument
 
 
-_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, str, int, float, bool, type(None))
+_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, str, int, float, bool, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
 _STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import numbers
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ def strict_key(value: Any) -> Any:
     if isinstance(value, (slice, range)):
         return kind, strict_key((value.start, value.stop, value.step))
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Rational):
-        return kind, float(value.real).hex(), float(value.imag).hex()
+        return kind, struct.pack("2d", value.real, value.imag)  # which tells the signs of zeros and of NaNs apart
     return kind, value
 
 

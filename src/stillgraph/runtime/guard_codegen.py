@@ -162,7 +162,8 @@ def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:
     if kind is float:
         wrong_type = f"type({value}) is not float"
         if math.isnan(expected):
-            return f"{wrong_type} or {value} == {value}"
+            sign = math.copysign(1.0, expected)
+            return f"{wrong_type} or {value} == {value} or math.copysign(1.0, {value}) != {sign}"
         if expected == 0.0:
             return f"{wrong_type} or {value} != 0.0 or math.copysign(1.0, {value}) != {math.copysign(1.0, expected)}"
         return f"{wrong_type} or {value} != {writer.constant(expected)}"

@@ -8,9 +8,11 @@ import copy
 import enum
 import functools
 import gc
+import inspect
 import itertools
 import operator
 import os
+import sys
 import types
 import weakref
 from collections.abc import Iterable
@@ -121,6 +123,7 @@ class WorldGuards:
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
     of_protocols: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()  # the attributes that the user's and libraries' code mentions
     listed: bool = False  # whether the code goes through what modules hold
 
     def collect(self) -> list[Guard]:
@@ -149,6 +152,7 @@ class WorldGuards:
         self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
         for value, source in found:
             self._found(value, source)
+        self._in_torch()
         self._same_objects()
         self._global_hooks()
         for source, value in self.reads.same:
@@ -214,6 +218,15 @@ class WorldGuards:
                 for module, attribute in attributes_below([table[name]], self.names.attributes):
                     self._asked_module(module, attribute)
 
+    def _in_torch(self) -> None:
+        """Methods of tensors that are written in Python, people's own among them, and the functions that layers use."""
+        functions, methods = vars(torch.nn.functional), vars(torch.Tensor)
+        for name in sorted(self.names.attributes & functions.keys()):
+            self._variable(name, functions)
+        space = class_space(torch.Tensor)
+        for name in sorted(self.own & methods.keys()):
+            self._member(space, Item(space, name), name, methods[name])
+
     def _same_objects(self) -> None:
         """Containers and modules that are read by several paths are guarded by one: the others lead to the same."""
         for value, source in self.finder.again:
@@ -238,6 +251,7 @@ class WorldGuards:
             else:
                 scopes.setdefault(code, (namespace, None))
         own = functools.reduce(operator.or_, map(names_of, scopes), Names())
+        self.own = own.attributes
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
         return scopes
@@ -276,6 +290,8 @@ class WorldGuards:
     def _variables(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None) -> None:
         """What the globals and builtins that a code object mentions stand for, and what it mentions of modules."""
         names = names_of(code)
+        for path in names.modules:
+            self._imported(path)
         if "globals" in names.variables:
             self._add(KeysGuard(namespace_of(namespace), tuple(namespace)))
         for name in names.variables:
@@ -284,6 +300,14 @@ class WorldGuards:
                 self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
             self._module_member(module, attribute)
+
+    def _imported(self, path: str) -> None:
+        """What an import finds, or that it finds nothing yet."""
+        module = sys.modules.get(path)
+        if module is None:
+            self.missing.setdefault(namespace_of(cast(Any, sys.modules)), {})[path] = None
+        elif is_users(module):
+            self.members.setdefault(namespace_of(cast(Any, sys.modules)), {})[path] = module
 
     def _variable(self, name: str, namespace: dict[str, Any]) -> None:
         key = ("global", id(namespace), name)
@@ -318,7 +342,9 @@ class WorldGuards:
 
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
-        if code not in self.reads.codes and all(function is not each for each in self.reads.functions):
+        self._described(function, source)
+        whole = id(function) in self.reads.whole
+        if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
             return
         has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
         self._add(FunctionGuard(source, code, *has))
@@ -329,11 +355,25 @@ class WorldGuards:
         if id(function) in self.asked:
             self._asked(function, source)
 
+    def _described(self, value: Any, source: Source) -> None:
+        """What the code asks of the description of a function or class: its name, its text, its annotations."""
+        for name in _DESCRIPTIONS & (_DESCRIPTIONS if id(value) in self.reads.whole else self.own):
+            described, where = getattr(value, name, None), Attribute(source, name)
+            if isinstance(described, dict):
+                self._contents(described, where)
+            elif described is not None:
+                self._value(where, described)
+        if isinstance(value, FunctionType) and "__code__" in self.own:
+            self._value(Attribute(source, "__code__"), value.__code__)
+
     # ---- classes
     def _class(self, kind: type) -> None:
         """What the code mentions of a class, where it is found and where it might come to be found first."""
         if users_classes(kind) and not is_below_torch(file_of(kind)):
             self._add(IdentityGuard(Attribute(Held(kind.__qualname__, kind), "__mro__"), kind.__mro__))
+            self._described(kind, Held(kind.__qualname__, kind))
+            if "__subclasses__" in self.own:
+                self.reads.settings.append((kind.__subclasses__, (), kind.__subclasses__()))
         for space, base, present, missing in classes_read(kind, self.names.attributes, self.of_protocols):
             for name in present:
                 key = ("attribute", id(base), name)
@@ -497,6 +537,7 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
     }
 )
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_DESCRIPTIONS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__annotations__"})
 _ALWAYS_READ = frozenset({"training", *_HOOKS, "_parameters", "_buffers", "_modules"})
 _LISTING = frozenset(  # what goes through all of a module's tensors or submodules
     {"_parameters", "_buffers", "_modules", "__dict__"}
@@ -504,6 +545,7 @@ _LISTING = frozenset(  # what goes through all of a module's tensors or submodul
     | {"named_modules", "state_dict", "apply"}
 )
 _TABLES = ("_parameters", "_buffers", "_modules")
+_NOTHING = object()
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
@@ -539,8 +581,8 @@ def _is_special(name: str) -> bool:
 
 
 def _has(value: Any, name: str) -> bool:
-    """Whether an object has an attribute; a getter of the user's that raises anything is there."""
+    """Whether an object has an attribute; a getter of the user's is there, whatever it does, and is not called."""
     try:
-        return hasattr(value, name)
+        return inspect.getattr_static(value, name, _NOTHING) is not _NOTHING or hasattr(value, name)
     except Exception:  # of any kind, for it is the user's code
         return True

@@ -509,6 +509,14 @@ def test_keys_and_elements_that_python_alone_would_call_equal(captured: Any, cal
     assert strict_key(captured) != strict_key(called)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_sign_of_a_constant_that_is_no_number(nested: bool) -> None:
+    nan, negative = math.nan, math.copysign(math.nan, -1.0)
+    for captured, called, fits in [(nan, float("nan"), True), (nan, negative, False), (negative, -nan, True)]:
+        guards: list[Guard] = [ConstantGuard(X, (captured,) if nested else captured)]
+        assert holds(guards, (called,) if nested else called) is fits
+
+
 def test_the_order_of_a_set_within_a_constant() -> None:
     captured, called = (frozenset((8, 0)),), (frozenset((0, 8)),)
     assert captured == called
