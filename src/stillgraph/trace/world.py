@@ -358,6 +358,8 @@ class WorldGuards:
     def _described(self, value: Any, source: Source) -> None:
         """What the code asks of the description of a function or class: its name, its text, its annotations."""
         for name in _DESCRIPTIONS & (_DESCRIPTIONS if id(value) in self.reads.whole else self.own):
+            if isinstance(value, type) and name not in vars(value):  # asking a class for annotations makes them
+                continue
             described, where = getattr(value, name, None), Attribute(source, name)
             if isinstance(described, dict):
                 self._contents(described, where)
@@ -545,7 +547,6 @@ _LISTING = frozenset(  # what goes through all of a module's tensors or submodul
     | {"named_modules", "state_dict", "apply"}
 )
 _TABLES = ("_parameters", "_buffers", "_modules")
-_NOTHING = object()
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
@@ -583,6 +584,6 @@ def _is_special(name: str) -> bool:
 def _has(value: Any, name: str) -> bool:
     """Whether an object has an attribute; a getter of the user's is there, whatever it does, and is not called."""
     try:
-        return inspect.getattr_static(value, name, _NOTHING) is not _NOTHING or hasattr(value, name)
+        return isinstance(inspect.getattr_static(value, name, None), property) or hasattr(value, name)
     except Exception:  # of any kind, for it is the user's code
         return True
