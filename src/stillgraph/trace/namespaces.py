@@ -189,6 +189,9 @@ def _is_method(base: type, name: str) -> bool:
 def is_users(owner: type | ModuleType) -> bool:
     """Whether a class or module is neither Python's nor torch's."""
     file = file_of(owner)
+    name = owner.__name__ if isinstance(owner, ModuleType) else str(owner.__module__)
+    if not file and name.partition(".")[0] in sys.stdlib_module_names:  # ``sys`` and others without a file
+        return False
     return not (is_below_torch(file) or is_standard_library(file))
 
 

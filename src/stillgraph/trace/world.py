@@ -358,8 +358,8 @@ class WorldGuards:
     def _described(self, value: Any, source: Source) -> None:
         """What the code asks of the description of a function or class: its name, its text, its annotations."""
         for name in _DESCRIPTIONS & (_DESCRIPTIONS if id(value) in self.reads.whole else self.own):
-            if isinstance(value, type) and name not in vars(value):  # asking a class for annotations makes them
-                continue
+            if name == "__annotations__" and isinstance(value, type) and name not in vars(value):
+                continue  # asking a class for its annotations makes them
             described, where = getattr(value, name, None), Attribute(source, name)
             if isinstance(described, dict):
                 self._contents(described, where)
