@@ -15,6 +15,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
+from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import CaughtPart
@@ -151,6 +152,7 @@ def _comparable(left: Any, right: Any) -> Any:
         return None
     if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):
         names = [each.name for each in dataclasses.fields(left) if each.compare]
+        capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
         return eq(*(tuple(getattr(side, name) for name in names) for side in (left, right)))
     if not isinstance(left, (list, tuple, dict, collections.deque)):
         return None
@@ -188,6 +190,7 @@ def in_(item: Any, container: Any) -> Any:
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
     if isinstance(container, (dict, set, frozenset)):
+        note_name(container, item)
         known = find(container, item)
         return item in container if known is None else known.present
     if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:

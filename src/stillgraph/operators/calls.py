@@ -23,9 +23,11 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness
+from stillgraph.operators.caches import call_cached
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
+from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
@@ -147,6 +149,9 @@ def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
     """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
     if function in capture.knowledge.cached:
         return acts.call_cached(capture, function, args, kwargs)
+    cached = call_cached(capture, function, args, kwargs)
+    if cached is not None:
+        return cached[0]
     capture.cached_calls.append(function)
     try:
         return call(function.__wrapped__, *args, **kwargs)
@@ -348,6 +353,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
     if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):
         return entries.get(capture, receiver, *args)
+    note_method(receiver, method.__name__, args)
     if container_of(receiver) is not None:
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
@@ -412,7 +418,7 @@ def note_all(args: tuple[Any, ...]) -> None:
             capture.reads.whole[id(argument)] = argument
 
 
-_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, FunctionType, type, str, int, float, bool, type(None))
+_NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, str, int, float, bool, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
 _STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
 

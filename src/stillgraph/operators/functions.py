@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import checkpointing, lists, optimizers
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
@@ -227,6 +227,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     operator.is_: _is,
     operator.is_not: _is_not,
     **optimizers.MEANINGS,
+    **namespaces.MEANINGS,
     **checkpointing.MEANINGS,
     torch.nn.Module.train: _train,
     torch.nn.Module.eval: _eval,

@@ -14,6 +14,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
+from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.trace.arms import emit_raise
@@ -257,6 +258,7 @@ def item(target: Any, key: Any) -> Any:
         known = find(target, key)
         if known is not None:
             return entries.at(capture, target, known)
+        note_name(target, key)
     return target[key]
 
 

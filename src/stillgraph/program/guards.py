@@ -214,7 +214,7 @@ class BytesGuard:
 
 @dataclass(frozen=True)
 class ContentsGuard:
-    """A container of numbers and texts equals a copy of it, types and order included."""
+    """A sequence or mapping of numbers and texts equals a copy of it, types and order included."""
 
     source: Source
     value: Any
@@ -309,7 +309,7 @@ class ElementsGuard:
 
 @dataclass(frozen=True)
 class KeysGuard:
-    """A mapping has exactly these keys, in this order."""
+    """A mapping has exactly these keys, or a set these elements, in this order."""
 
     source: Source
     keys: tuple[Any, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import numbers
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,22 +27,23 @@ def strict_key(value: Any) -> Any:
         return kind, id(value)
     if is_value(value):
         return kind, value_key(value)
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, set, frozenset)):  # equal sets may be gone through in another order
         return kind, tuple(strict_key(item) for item in value)
-    if isinstance(value, (set, frozenset)):
-        return kind, frozenset(strict_key(item) for item in value)
     if isinstance(value, dict):
         return kind, tuple((strict_key(key), strict_key(item)) for key, item in value.items())
     if isinstance(value, (slice, range)):
         return kind, strict_key((value.start, value.stop, value.step))
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Rational):
-        return kind, float(value.real).hex(), float(value.imag).hex()
+        return kind, struct.pack("2d", value.real, value.imag)  # which tells the signs of zeros and of NaNs apart
     return kind, value
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A container of numbers and texts, to be compared at C's speed with what it holds later."""
+    """A container of numbers and texts, to be compared at C's speed with what it holds later.
+
+    Not of sets: the order of a set's copy may be another.
+    """
 
     value: Any
     kinds: Any
@@ -66,8 +68,6 @@ def _items(container: Any) -> Iterable[Any]:
 
 
 def _kinds(container: Any) -> Any:
-    if isinstance(container, (set, frozenset)):
-        return {(type(item), item) for item in container}
     if isinstance(container, dict):
         return [*map(type, container.values())], [*container], [*map(type, container)]
     return [*map(type, container)]

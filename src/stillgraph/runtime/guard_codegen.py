@@ -117,6 +117,8 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             value = writer.read(source)
             if len(names) == 1:
                 return f"{names[0]!r} in {value}"
+            if len(names) > _MANY:  # more than most namespaces have
+                return f"not {writer.constant(frozenset(names))}.isdisjoint({value})"
             return f"not {value}.keys().isdisjoint({writer.constant(names)})"
         case NoAttributeGuard(source=source, name=name):
             return f"hasattr({writer.read(source)}, {name!r})"
@@ -156,6 +158,9 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
     raise TypeError(f"not a guard with an expression: {guard!r}")
 
 
+_MANY = 16
+
+
 def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:
     if isinstance(expected, BY_IDENTITY):
         return f"{value} is not {writer.constant(expected)}"
@@ -165,7 +170,8 @@ def _constant_miss(value: str, expected: Any, writer: FunctionWriter) -> str:
     if kind is float:
         wrong_type = f"type({value}) is not float"
         if math.isnan(expected):
-            return f"{wrong_type} or {value} == {value}"
+            sign = math.copysign(1.0, expected)
+            return f"{wrong_type} or {value} == {value} or math.copysign(1.0, {value}) != {sign}"
         if expected == 0.0:
             return f"{wrong_type} or {value} != 0.0 or math.copysign(1.0, {value}) != {math.copysign(1.0, expected)}"
         return f"{wrong_type} or {value} != {writer.constant(expected)}"
@@ -192,10 +198,13 @@ def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: Func
 
 
 def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:
-    if all(type(key) is str for key in keys):
-        kinds = writer.constant([str] * len(keys))
+    if all(type(key) in _TOLD_BY_EQUALITY for key in keys):
+        kinds = writer.constant([*map(type, keys)])
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"
+
+
+_TOLD_BY_EQUALITY = frozenset({str, bytes, int, bool, type(None)})  # together with the type
 
 
 def _is_hook_table(source: Source) -> bool:

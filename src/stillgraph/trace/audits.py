@@ -68,13 +68,13 @@ def _is_for_writing(args: tuple[Any, ...]) -> bool:
 def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
     """Whether something is done on behalf of rewritten code, and not by Python, torch or us on our own account."""
     while frame is not None and not recorder.is_rewritten(frame.f_code):
-        if _is_machinery(frame.f_code):
+        if is_machinery(frame.f_code):
             return False
         frame = frame.f_back
     return frame is not None
 
 
-def _is_machinery(code: CodeType) -> bool:
+def is_machinery(code: CodeType) -> bool:
     file = code.co_filename
     if is_standard_library(file):
         parts = file.replace("<frozen ", os.sep).replace(".", os.sep).split(os.sep)

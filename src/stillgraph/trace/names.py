@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -15,6 +16,7 @@ from stillgraph.core.weak_cache import weakly_cached
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
 _ASKING = frozenset({"getattr", "hasattr"})
+_CATCHING = frozenset({"AttributeError", "Exception", "BaseException"})
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Names:
     Attributes:
         variables: names looked up among the globals, then among Python's builtins.
         attributes: names of attributes; strings that may name one too (``getattr(self, "name")``).
-        asked: those of them that need not be there, for the code asks (``hasattr``, ``getattr``).
+        asked: those of them that need not be there, for the code asks (``hasattr``, ``getattr``) or catches the error.
         modules: what it imports.
     """
 
@@ -46,9 +48,11 @@ class Names:
 def names_of(code: CodeType) -> Names:
     """The names that a code object reads."""
     found: dict[str, set[str]] = {"variables": set(), "attributes": set(), "modules": set(), "asked": set()}
-    asking = False
+    asking, catches, before = False, False, ""
     for instruction in dis.get_instructions(code):
         name = instruction.argval
+        catches = catches or (before, instruction.opname) == ("PUSH_EXC_INFO", "POP_TOP")  # ``except:``
+        before = instruction.opname
         if instruction.opname in _GLOBAL:
             found["variables"].add(name)
             asking = asking or name in _ASKING
@@ -64,6 +68,8 @@ def names_of(code: CodeType) -> Names:
     found["attributes"] |= strings
     if found["variables"] & {"vars", "dir"}:
         found["attributes"].add("__dict__")  # all attributes of an object
+    if catches or not _CATCHING.isdisjoint(found["variables"]):
+        found["asked"] |= found["attributes"]
     if "globals" in found["variables"]:
         found["variables"] |= strings
     names = Names(**{kind: frozenset(each) for kind, each in found.items()})
@@ -75,10 +81,17 @@ def names_of(code: CodeType) -> Names:
 
 def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
     for constant in constants:
-        if isinstance(constant, str) and constant.isidentifier():
-            yield constant
+        if isinstance(constant, str):
+            parts = constant.split(".")  # as ``operator.attrgetter`` takes them
+            yield from parts if all(map(str.isidentifier, parts)) else ()
         elif isinstance(constant, tuple):
             yield from _strings(constant)
+
+
+def names_in_getter(value: Any) -> Iterator[str]:
+    """The attributes that an ``operator.attrgetter`` or ``operator.methodcaller`` reads; none of anything else."""
+    if isinstance(value, (operator.attrgetter, operator.methodcaller)):
+        yield from _strings(tuple(value.__reduce__()[1]))
 
 
 @weakly_cached
@@ -87,8 +100,8 @@ def names_in_torch(kind: Any) -> frozenset[str]:
     names: set[str] = set()
     queue = [*_USES]
     while queue:
-        method = next((vars(b)[queue[-1]] for b in kind.__mro__ if queue[-1] in vars(b) and _is_layer(b)), None)
-        queue.pop()
+        name = queue.pop()
+        method = next((vars(base)[name] for base in kind.__mro__ if name in vars(base) and _is_layer(base)), None)
         if isinstance(method, FunctionType):
             new = names_of(method.__code__).attributes - names
             names |= new

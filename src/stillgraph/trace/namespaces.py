@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from stillgraph.program.guards import Attribute, Global, Held, Item, Source
-from stillgraph.trace.frames import is_below_torch
+from stillgraph.trace.frames import is_below_torch, is_standard_library
 from stillgraph.trace.names import Names
 
 _KEPT = (
@@ -30,6 +30,16 @@ _KEPT = (
 )
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
 _OF_EVERY_CLASS = frozenset(vars(type("C", (), {})))  # __doc__, __module__, …
+_LOOKED_UP = """
+bool len length_hint contains iter next reversed getitem setitem delitem missing call hash eq ne lt le gt ge
+repr str format bytes int float complex index round trunc floor ceil abs neg pos invert
+add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or
+radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand rxor ror
+iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ixor ior
+getattr getattribute setattr delattr get set delete dir enter exit new init class_getitem instancecheck
+subclasscheck fspath copy deepcopy reduce reduce_ex getstate setstate torch_function array sizeof
+"""
+SPECIAL = frozenset(f"__{name}__" for name in _LOOKED_UP.split())  # by Python, torch or the standard library in a class
 _EVERY_MODULE = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
 
 
@@ -73,13 +83,19 @@ def module_attributes(
     for path in names.modules:
         prefixes = [path.rsplit(".", cut)[0] for cut in range(path.count(".") + 1)]
         found += [sys.modules[prefix] for prefix in prefixes if prefix in sys.modules]
+    return attributes_below(found, names.attributes)
+
+
+def attributes_below(modules: Iterable[Any], names: frozenset[str]) -> Iterator[tuple[ModuleType, str]]:
+    """Modules, and those they lead to by names, each with the names that it has; anything else is left out."""
+    found = [module for module in modules if isinstance(module, ModuleType)]
     seen: set[int] = set()
     while found:
         module = found.pop()
         if id(module) in seen:
             continue
         seen.add(id(module))
-        for name in names.attributes:
+        for name in names:
             if (name in vars(module) or _has_own(type(module), name)) and (module, name) != (sys, "modules"):
                 yield module, name
                 value = vars(module).get(name)
@@ -127,11 +143,19 @@ def _can_change(kind: type) -> bool:
     return bool(kind.__flags__ & _HEAP_TYPE) and not kind.__flags__ & _IMMUTABLE_TYPE
 
 
-def classes_read(kind: type, names: frozenset[str]) -> Iterator[tuple[Source, type, list[str], list[str]]]:
+def classes_read(
+    kind: type, names: frozenset[str], of_protocols: frozenset[str] = frozenset()
+) -> Iterator[tuple[Source, type, list[str], list[str]]]:
     """What is read of a class and its bases.
 
+    Args:
+        kind: the class.
+        names: what the code mentions.
+        of_protocols: what makes a class fit a protocol, if it has it.
+
     Yields:
-        The namespace, the class, the names found there, and the names that are found in a later class.
+        The namespace, the class, the names found there, and the names that are found in a later class or, if it is
+        Python that looks them up, nowhere.
     """
     names = names - _OF_EVERY_CLASS
     bases = [*users_classes(kind), *users_classes(type(kind))]
@@ -140,15 +164,35 @@ def classes_read(kind: type, names: frozenset[str]) -> Iterator[tuple[Source, ty
         later.append(later[-1] | {n for n in vars(base) if n in names or _is_method(base, n)})
     for base, elsewhere in zip(bases, reversed(later[:-1])):
         present = [n for n in vars(base) if n in names or _is_method(base, n)]
-        yield class_space(base), base, present, sorted(elsewhere - set(vars(base)))
+        awaited = SPECIAL | of_protocols if is_users(base) else of_protocols
+        yield class_space(base), base, present, sorted((elsewhere | awaited) - set(vars(base)))
     if torch.nn.Module in kind.__mro__:
         yield class_space(torch.nn.Module), torch.nn.Module, list(_EVERY_MODULE), []
 
 
+def protocol_names(kind: type) -> frozenset[str]:
+    """The attributes that an object must have to be an instance of a runtime protocol; none for other classes."""
+    if not getattr(kind, "_is_protocol", False):
+        return frozenset()
+    names = (name for base in users_classes(kind) for name in (*vars(base), *vars(base).get("__annotations__", ())))
+    return frozenset(name for name in names if not name.startswith("_"))
+
+
 def _is_method(base: type, name: str) -> bool:
     """Whether it is a method of the user's that Python calls by itself (``__len__``), or a module's ``forward``."""
+    if name in SPECIAL and is_users(base):
+        return True
     special = name.startswith("__") and name.endswith("__") and not is_below_torch(file_of(base))
     return (special or name == "forward") and isinstance(vars(base)[name], FunctionType)
+
+
+def is_users(owner: type | ModuleType) -> bool:
+    """Whether a class or module is neither Python's nor torch's."""
+    file = file_of(owner)
+    name = owner.__name__ if isinstance(owner, ModuleType) else str(owner.__module__)
+    if not file and name.partition(".")[0] in sys.stdlib_module_names:  # ``sys`` and others without a file
+        return False
+    return not (is_below_torch(file) or is_standard_library(file))
 
 
 def class_attributes(kind: type) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode_temporarily
 
 from stillgraph.core.diagnostics import refuse, refusing_past_user_code
 from stillgraph.core.location import Location
@@ -115,6 +115,22 @@ class Recorder(TorchFunctionMode):
             with refusing_past_user_code(), hooks, self, quiet, self._watching_optimizers():
                 yield
         finally:
+            _CURRENT.reset(token)
+
+    def can_step_out(self) -> bool:
+        """Whether no other mode was entered since: only the innermost can be left for a while."""
+        modes = _get_current_function_mode_stack()
+        return bool(modes) and modes[-1] is self
+
+    @contextlib.contextmanager
+    def stepping_out(self) -> Iterator[None]:
+        """In the body, nothing is recorded nor noted: what is called there is called for real."""
+        token, watching = _CURRENT.set(None), self.witness.pause()
+        try:
+            with _pop_mode_temporarily():
+                yield
+        finally:
+            self.witness.resume(watching)
             _CURRENT.reset(token)
 
     @contextlib.contextmanager

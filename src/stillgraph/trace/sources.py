@@ -18,6 +18,7 @@ from types import (
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -52,7 +53,6 @@ _ATOMS = (
     torch.device,
     ModuleType,
     CodeType,
-    BuiltinFunctionType,
     WrapperDescriptorType,
     MethodDescriptorType,
     GetSetDescriptorType,
@@ -79,6 +79,7 @@ class Finder:
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
         self._copies: set[int] = set()  # what stands in `_found` for something else
         self.twice: set[int] = set()  # the ids of what was found by several paths
+        self.modules: dict[int, ModuleType] = {}  # Python's, not torch's
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
@@ -131,6 +132,10 @@ class Finder:
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
         self._push_root(target, Held(type(target).__name__, target))
+
+    def add(self, value: Any, source: Source) -> None:
+        """Let the walk begin also at what is found at a source."""
+        self._push(value, source)
 
     def alias(self, value: Any, source: Source) -> None:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
@@ -197,7 +202,9 @@ class Finder:
         self._push(value, source)
 
     def _push(self, value: Any, source: Source) -> None:
-        if isinstance(value, _ATOMS) or type(value) is str or is_machinery(type(value)):
+        if isinstance(value, ModuleType):
+            self.modules[id(value)] = value
+        if isinstance(value, _ATOMS) or type(value) is str or _is_unbound(value) or is_machinery(type(value)):
             return
         if isinstance(value, type):
             source = Held(value.__qualname__, value)
@@ -266,7 +273,8 @@ class Finder:
             if is_torch(file_of(base)) or is_standard_library(file_of(base)):
                 continue
             for name, member in list(vars(base).items()):
-                if isinstance(member, FunctionType) or not (name.startswith("__") and name.endswith("__")):
+                special = name.startswith("__") and name.endswith("__")
+                if not special or isinstance(member, (FunctionType, staticmethod, classmethod)):
                     self._push(member, Item(class_space(base), name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:
@@ -296,6 +304,11 @@ def slots(kind: type) -> list[str]:
     return [name for name in named if isinstance(class_member(kind, name), MemberDescriptorType)]
 
 
+def _is_unbound(value: Any) -> bool:
+    """Whether it is a function of Python's without an object that has a state (``math.sqrt``, ``dict.get``)."""
+    return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (type, ModuleType, type(None)))
+
+
 def is_machinery(kind: type) -> bool:
     """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
     module = f"{kind.__module__}."
@@ -314,6 +327,8 @@ STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),
     MethodType: ("__self__", "__func__"),
+    BuiltinFunctionType: ("__self__",),
+    MethodWrapperType: ("__self__",),
     classmethod: ("__func__",),
     staticmethod: ("__func__",),
     property: ("fget",),

@@ -8,8 +8,11 @@ import copy
 import enum
 import functools
 import gc
+import inspect
+import itertools
 import operator
 import os
+import sys
 import types
 import weakref
 from collections.abc import Iterable
@@ -49,17 +52,20 @@ from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
-from stillgraph.trace.names import Names, names_in_torch, names_of
+from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
+    attributes_below,
     cell_contents,
     class_attributes,
     class_space,
     classes_read,
     file_of,
     is_kept,
+    is_users,
     module_attributes,
     module_member,
     namespace_of,
+    protocol_names,
     users_classes,
     variable,
 )
@@ -83,6 +89,9 @@ class Reads:
         codes: the code objects that ran, with their globals.
         attributes: pairs of an object and the name of an attribute that it was asked for by that name.
         whole: objects that went to code of which only the whole is known.
+        variables: pairs of a namespace, given as a dictionary, and a name that was looked up in it.
+        spaces: namespaces of which all was read.
+        same: pairs of a source and what was found there, on which the program relies whatever the code mentions.
         settings: readings of what no object holds: functions, their arguments and what they gave.
     """
 
@@ -90,6 +99,9 @@ class Reads:
     codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
     attributes: list[tuple[Any, str]] = field(default_factory=list)
     whole: dict[int, Any] = field(default_factory=dict)
+    variables: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    same: list[tuple[Any, Any]] = field(default_factory=list)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
 
 
@@ -121,6 +133,8 @@ class WorldGuards:
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
+    of_protocols: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()  # the attributes that the user's and libraries' code mentions
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
@@ -134,19 +148,27 @@ class WorldGuards:
                 self.finder.add_function(function)
             else:
                 self.finder.add_code(code, namespace)
+        self._asked_attributes()
+        self._asked_variables()
         self.finder.complete()
-        for target, name in self.reads.attributes:
-            self.asked.setdefault(id(target), {})[name] = None
-            if isinstance(target, types.ModuleType) and not _has(target, name):
-                self.missing.setdefault(namespace_of(vars(target)), {})[name] = None
-        self.names |= self._module_names(self.finder.everything())
+        getters = (names_in_getter(value) for value, _ in self.finder.everything())
+        self.names |= Names(attributes=frozenset(itertools.chain.from_iterable(getters)))
+        self._modules_members()
+        self._read_as_a_whole()
+        found = list(self.finder.everything())
+        self.names |= self._module_names(found)
+        self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
+        self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
         for value, source in self.finder.roots:
             self._reach(value, source)
         for code, (namespace, function) in scopes.items():
             self._variables(code, namespace, function)
             if function is not None:
                 self._cells(function)
+        self._in_torch()
         self._global_hooks()
+        for source, value in self.reads.same:
+            self._value(source, value)
         self._walk()
         for value, source in self.finder.everything():
             if isinstance(value, type):
@@ -159,6 +181,70 @@ class WorldGuards:
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
+
+    def _asked_attributes(self) -> None:
+        """What objects were asked for by a name that the code need not mention (``getattr(c, "k" + "1")``)."""
+        self.names |= Names(attributes=frozenset(name for _, name in self.reads.attributes))
+        for target, name in self.reads.attributes:
+            self.asked.setdefault(id(target), {})[name] = None
+            if isinstance(target, types.ModuleType):
+                self._asked_module(target, name)
+
+    def _asked_module(self, module: types.ModuleType, name: str) -> None:
+        if not _has(module, name):
+            self.missing.setdefault(namespace_of(vars(module)), {})[name] = None
+            return
+        _, source, value = module_member(module, name)
+        self.finder.add(value, source)
+        self._module_member(module, name)
+
+    def _modules_members(self) -> None:
+        """What the code mentions of users' modules that it got from anywhere, a module that a function got included."""
+        done: set[tuple[int, str]] = set()
+        while True:
+            users = [each for each in self.finder.modules.values() if is_users(each)]
+            members = [m for m in attributes_below(users, self.names.attributes) if is_users(m[0])]
+            new = [(module, name) for module, name in members if (id(module), name) not in done]
+            if not new:
+                return
+            for module, name in new:
+                done.add((id(module), name))
+                self._asked_module(module, name)
+            self.finder.complete()
+
+    def _read_as_a_whole(self) -> None:
+        """What is in objects of which only the whole is known, and in their classes, counts as mentioned."""
+        for value in self.reads.whole.values():
+            kind = value if isinstance(value, type) else type(value)
+            bases = [base for base in users_classes(kind) if is_users(base)]
+            for base in bases:
+                self._add(KeysGuard(class_space(base), tuple(vars(base))))
+            tables = [getattr(value, "__dict__", None), *map(vars, bases)]
+            names = {name for table in tables if isinstance(table, (dict, types.MappingProxyType)) for name in table}
+            self.names |= Names(attributes=frozenset(n for n in names if isinstance(n, str) and not _is_special(n)))
+
+    def _asked_variables(self) -> None:
+        """What was looked up in namespaces that the code got as dictionaries (``globals()["k" + "1"]``)."""
+        for module in (each for each in self.reads.whole.values() if isinstance(each, types.ModuleType)):
+            self._add(KeysGuard(namespace_of(vars(module)), tuple(vars(module))))
+        for table in self.reads.spaces.values():
+            self._add(KeysGuard(namespace_of(table), tuple(table)))
+        whole = [(table, name) for table in self.reads.spaces.values() for name in table if not _is_special(name)]
+        for table, name in (*whole, *self.reads.variables):
+            self._variable(name, table)
+            if name in table:
+                self.finder.add(table[name], variable(table, name))
+                for module, attribute in attributes_below([table[name]], self.names.attributes):
+                    self._asked_module(module, attribute)
+
+    def _in_torch(self) -> None:
+        """Methods of tensors that are written in Python, people's own among them, and the functions that layers use."""
+        functions, methods = vars(torch.nn.functional), vars(torch.Tensor)
+        for name in sorted(self.names.attributes & functions.keys()):
+            self._variable(name, functions)
+        space = class_space(torch.Tensor)
+        for name in sorted(self.own & methods.keys()):
+            self._member(space, Item(space, name), name, methods[name])
 
     def _module_names(self, found: Iterable[tuple[Any, Source]]) -> Names:
         """What torch's own layers read of themselves."""
@@ -187,6 +273,7 @@ class WorldGuards:
             else:
                 scopes.setdefault(code, (namespace, None))
         own = functools.reduce(operator.or_, map(names_of, scopes), Names())
+        self.own = own.attributes
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
         return scopes
@@ -261,19 +348,36 @@ class WorldGuards:
     def _variables(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None) -> None:
         """What the globals and builtins that a code object mentions stand for, and what it mentions of modules."""
         names = names_of(code)
-        space = namespace_of(namespace)
+        for path in names.modules:
+            self._imported(path)
+        if "globals" in names.variables:
+            self._add(KeysGuard(namespace_of(namespace), tuple(namespace)))
         for name in names.variables:
-            if name in namespace:
-                key = ("global", id(namespace), name)
-                if key not in self.inputs:
-                    self._member(space, variable(namespace, name), name, namespace[name], key)
-                continue
-            self.missing.setdefault(space, {})[name] = None
-            self._builtin(name, namespace)
+            self._variable(name, namespace)
+            if name not in namespace:
+                self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
-            if not self.inputs & {("attribute", id(module), attribute), ("global", id(vars(module)), attribute)}:
-                space, source, value = module_member(module, attribute)
-                self._member(space, source, attribute, value, ("attribute", id(module), attribute))
+            self._module_member(module, attribute)
+
+    def _imported(self, path: str) -> None:
+        """What an import finds, or that it finds nothing yet."""
+        module = sys.modules.get(path)
+        if module is None:
+            self.missing.setdefault(namespace_of(cast(Any, sys.modules)), {})[path] = None
+        elif is_users(module):
+            self.members.setdefault(namespace_of(cast(Any, sys.modules)), {})[path] = module
+
+    def _variable(self, name: str, namespace: dict[str, Any]) -> None:
+        key = ("global", id(namespace), name)
+        if name not in namespace:
+            self.missing.setdefault(namespace_of(namespace), {})[name] = None
+        elif key not in self.inputs:
+            self._member(namespace_of(namespace), variable(namespace, name), name, namespace[name], key)
+
+    def _module_member(self, module: types.ModuleType, name: str) -> None:
+        if not self.inputs & {("attribute", id(module), name), ("global", id(vars(module)), name)}:
+            space, source, value = module_member(module, name)
+            self._member(space, source, name, value, ("attribute", id(module), name))
 
     def _builtin(self, name: str, namespace: dict[str, Any]) -> None:
         found = namespace.get("__builtins__", {})
@@ -302,7 +406,9 @@ class WorldGuards:
 
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
-        if code not in self.reads.codes and all(function is not each for each in self.reads.functions):
+        self._described(function, source)
+        whole = id(function) in self.reads.whole
+        if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
             return
         has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
         self._add(FunctionGuard(source, code, *has))
@@ -316,12 +422,28 @@ class WorldGuards:
         if id(function) in self.asked:
             self._asked(function, source)
 
+    def _described(self, value: Any, source: Source) -> None:
+        """What the code asks of the description of a function or class: its name, its text, its annotations."""
+        for name in _DESCRIPTIONS & (_DESCRIPTIONS if id(value) in self.reads.whole else self.own):
+            if name == "__annotations__" and isinstance(value, type) and name not in vars(value):
+                continue  # asking a class for its annotations makes them
+            described, where = getattr(value, name, None), Attribute(source, name)
+            if isinstance(described, dict):
+                self._contents(described, where)
+            elif described is not None:
+                self._value(where, described)
+        if isinstance(value, FunctionType) and "__code__" in self.own:
+            self._value(Attribute(source, "__code__"), value.__code__)
+
     # ---- classes
     def _class(self, kind: type) -> None:
         """What the code mentions of a class, where it is found and where it might come to be found first."""
         if users_classes(kind) and not is_below_torch(file_of(kind)):
             self._add(IdentityGuard(Attribute(Held(kind.__qualname__, kind), "__mro__"), kind.__mro__))
-        for space, base, present, missing in classes_read(kind, self.names.attributes):
+            self._described(kind, Held(kind.__qualname__, kind))
+            if "__subclasses__" in self.own:
+                self.reads.settings.append((kind.__subclasses__, (), kind.__subclasses__()))
+        for space, base, present, missing in classes_read(kind, self.names.attributes, self.of_protocols):
             for name in present:
                 key = ("attribute", id(base), name)
                 if key not in self.inputs:
@@ -335,6 +457,8 @@ class WorldGuards:
         self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
         for hooks in HOOK_TABLES:
             self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
+        if id(module) in self.reads.whole or "__dict__" in self.names.attributes:
+            self._add(KeysGuard(Attribute(source, "__dict__"), tuple(module.__dict__)))
         for table_name in MODULE_TABLES if self.listed else ():
             self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
@@ -416,7 +540,7 @@ class WorldGuards:
         if not isinstance(value, torch.nn.Module):
             return self.names.asked if isinstance(getattr(value, "__dict__", None), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
-        return frozenset().union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+        return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
 
     # ---- containers
     def _contents(self, value: Any, source: Source) -> None:
@@ -427,9 +551,6 @@ class WorldGuards:
         if isinstance(value, (dict, types.MappingProxyType)):
             self._mapping(value, source, place)
         elif isinstance(value, (set, frozenset)):
-            if _is_plain(value):
-                self._add(ContentsGuard(source, copy.copy(value)))
-                return
             self._add(TypeGuard(source, type(value)))
             self._add(KeysGuard(source, tuple(value)))
             self._members(value, source)
@@ -511,19 +632,20 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
         "__dict__",
     }
 )
+_DESCRIPTIONS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__annotations__"})
 _ALWAYS_READ = frozenset({"training", *HOOK_TABLES, *MODULE_TABLES})
 _LISTING = frozenset(  # what goes through all of a module's tensors or submodules
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
-    | {"named_modules", "state_dict", "apply", *MODULE_TABLES}
+    | {"named_modules", "state_dict", "apply", "__dict__", *MODULE_TABLES}
 )
 _WITHOUT_STATE = (torch.Tensor, functools.partial, type, weakref.ref)
 
 
 def code_file(code: CodeType, namespace: dict[str, Any]) -> str:
-    """Where code is from; what the standard library has generated (a dataclass's ``__init__``) is from its module."""
+    """Where code is from; generated code (a dataclass's ``__init__``) is from its module, if that has a file."""
     if not code.co_filename.startswith("<string>"):
         return code.co_filename
-    return str(namespace.get("__file__", collections.__file__))
+    return str(namespace.get("__file__", code.co_filename))
 
 
 def _is_compared_plainly(value: Any) -> bool:
@@ -546,9 +668,13 @@ def _found_in(kind: type, name: str) -> type:
     return next(base for base in kind.__mro__ if name in vars(base))
 
 
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
 def _has(value: Any, name: str) -> bool:
-    """Whether an object has an attribute; a getter of the user's that raises anything is there."""
+    """Whether an object has an attribute; a getter of the user's is there, whatever it does, and is not called."""
     try:
-        return hasattr(value, name)
+        return isinstance(inspect.getattr_static(value, name, None), property) or hasattr(value, name)
     except Exception:  # of any kind, for it is the user's code
         return True

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from tests.unit.soundness.following import Box, Change, X, deleting, follows, nothing, setting, storing, total
 from tests.unit.trace.agreement import refusal
 
@@ -33,6 +34,37 @@ def test_a_set_of_objects() -> None:
 def test_a_set_of_types() -> None:
     kinds = {int, nn.Linear}
     follows(lambda x: x * 2 if nn.Linear in kinds else x, partial(kinds.discard, nn.Linear))
+
+
+def made_in_turn(kind: type, *elements: Any) -> Any:
+    """A set whose elements were added one after the other."""
+    made: set[Any] = set()
+    for element in elements:
+        made.add(element)
+    return kind(made)
+
+
+def in_order(elements: Any) -> float:
+    """A number that depends on the order of the elements."""
+    result = 0.0
+    for element in elements:
+        result = result * 3 + (element if isinstance(element, int) else ord(element))
+    return result
+
+
+@pytest.mark.parametrize("elements", [(8, 0), (16, 8, 0), tuple(chr(i) for i in range(97, 110))])
+@pytest.mark.parametrize("kind", [set, frozenset])
+@pytest.mark.parametrize("read", [in_order, lambda s: in_order(list(s)), lambda s: in_order(v for v in s)])
+def test_the_order_of_a_set(kind: type, elements: tuple[Any, ...], read: Callable[[Any], float]) -> None:
+    box = Box(elements=made_in_turn(kind, *elements))
+    orders = [made_in_turn(kind, *each) for each in itertools.permutations(elements[:3])]
+    follows(lambda x: x * read(box.elements), *(setting(box, elements=each) for each in orders))
+
+
+def test_the_order_of_a_set_given_as_an_argument() -> None:
+    static = sg.to_static(lambda x, given: x * in_order(given), backend="eager")
+    for given in (made_in_turn(set, 8, 0), made_in_turn(set, 0, 8), frozenset((0, 8)), made_in_turn(frozenset, 8, 0)):
+        assert static(X, given).tolist() == (X * in_order(given)).tolist()
 
 
 def test_keys_that_are_objects() -> None:
@@ -83,6 +115,40 @@ def test_a_mapping_proxy() -> None:
 @pytest.mark.parametrize("container", [list(range(5000)), {i: i for i in range(5000)}], ids=["list", "dict"])
 def test_large_containers(container: Any) -> None:
     follows(lambda x: x * container[4500], storing(container, 4500, 5))
+
+
+# ---- methods that are held by themselves
+@pytest.mark.parametrize(
+    ("make", "bind", "use", "change"),
+    [
+        (lambda: {"a": 1}, lambda d: d.get, lambda get: get("a"), lambda d: d.update(a=5)),
+        (lambda: {"b": 1}, lambda d: d.get, lambda get: get("a", 2), lambda d: d.update(a=5)),
+        (lambda: {"a": 1}, lambda d: d.__getitem__, lambda get: get("a"), lambda d: d.update(a=5)),
+        (lambda: {"a": 1}, lambda d: d.__len__, lambda length: length(), lambda d: d.update(b=5)),
+        (lambda: {"a": 1}, lambda d: d.items, lambda items: sum(v for _, v in items()), lambda d: d.update(b=5)),
+        (lambda: [3, 4], lambda a: a.index, lambda index: index(4), lambda a: a.insert(0, 1)),
+        (lambda: [3, 4], lambda a: a.count, lambda count: count(4), lambda a: a.append(4)),
+        (lambda: [3, 4], lambda a: a.__getitem__, lambda get: get(0), lambda a: a.reverse()),
+        (lambda: {3, 4}, lambda a: a.__contains__, lambda has: 2 if has(5) else 1, lambda a: a.add(5)),
+        (lambda: collections.deque([3]), lambda a: a.count, lambda count: count(3), lambda a: a.append(3)),
+        (lambda: Box(k=2), lambda c: c.__getattribute__, lambda get: get("k"), lambda c: setattr(c, "k", 5)),
+        (lambda: {"a": 1}, lambda d: partial(d.get, "a"), lambda get: get(), lambda d: d.update(a=5)),
+    ],
+)  # fmt: skip
+def test_a_method_of_a_container(make: Any, bind: Any, use: Any, change: Any) -> None:
+    container = make()
+    method = bind(container)
+    box = Box(method=method)
+    follows(lambda x: x * use(method) + use(box.method), lambda: change(container))
+    other = make()
+    change(other)
+    follows(lambda x: x * use(box.method), setting(box, method=bind(make())), setting(box, method=bind(other)))
+
+
+def test_a_method_of_a_tensor() -> None:
+    weight = torch.ones(3)
+    add = weight.add
+    follows(lambda x: add(x), lambda: weight.fill_(7.0))
 
 
 # ---- the standard library's

@@ -66,7 +66,6 @@ def test_the_defaults_of_a_dataclass() -> None:
     follows(lambda x: x * Options().rate, setting(Options.__init__, __defaults__=(9,)))
 
 
-@stale("the defaults of the __new__ that NamedTuple writes are not guarded")
 def test_the_defaults_of_a_named_tuple() -> None:
     class Pair(NamedTuple):
         rate: float = 2.0
@@ -148,7 +147,6 @@ def test_what_the_garbage_collector_calls() -> None:
 
 
 # ---- modules and settings
-@stale("which modules are imported is not guarded")
 def test_whether_a_module_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "stillgraph_test_absent"
     follows(

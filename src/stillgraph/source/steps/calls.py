@@ -24,7 +24,8 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     if to.looks_at_variables(node):
         return _looks_at_variables(node, to)
     starred = any(isinstance(argument, ast.Starred) for argument in node.args)
-    if callee is not Callee.ORDINARY and not (callee is Callee.PLAIN and starred):
+    asks = callee is Callee.LOCALS                              # `vars(obj)`, `dir(obj)`: an object, not the frame
+    if callee is not Callee.ORDINARY and not asks and not (callee is Callee.PLAIN and starred):
         return _with_arguments(node, node.func, to)
     plain = _with_arguments(node, to.expr(node.func), to)
     return to.op("call", [plain.func, *plain.args], node, plain.keywords)

@@ -1,0 +1,62 @@
+"""Functions with a cache: what the cache holds outlives the call, so it is real, and found again by asking for it."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Called, Held
+from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import Staged
+from stillgraph.trace.session import Session
+from stillgraph.trace.symbolic import is_fake
+
+_CONSTANTS = (
+    *(int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, enum.Enum),
+    *(type, FunctionType, ModuleType),
+)
+
+
+def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """What a function with a cache gives, in a tuple; None where the cache cannot be asked.
+
+    With arguments that are there before the run the function is called as it is, outside the capture: what it makes is
+    what the next call gets. The program asks again, and gets the same for as long as the cache holds it.
+    """
+    given = (*args, *kwargs.values())
+    if capture.finder.find(function) is None or _has_staged(given) or not capture.can_step_out():
+        return None
+    others = [value for value in given if not _is_constant(value)]
+    sources = [capture.finder.find_owner(value) for value in others]
+    if None in sources:
+        return None
+    capture.reads.same.extend(zip(sources, others))
+    asking = capture.cached.setdefault(_key(function, args, kwargs), functools.partial(function, *args, **kwargs))
+    with capture.stepping_out():
+        value = asking()
+    if _has_staged(value):
+        function.cache_clear()
+        raise refuse("SG305", "a function with a cache reads what only the run knows", location=here())
+    source = Called(Held(getattr(function, "__name__", "cached"), asking))
+    capture.finder.add(value, source)
+    capture.reads.same.append((source, value))
+    return (value,)
+
+
+def _key(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return id(function), functools._make_key(args, kwargs, typed=True)
+
+
+def _has_staged(value: Any) -> bool:
+    return any(isinstance(leaf, Staged) or is_fake(leaf) for leaf in torch.utils._pytree.tree_leaves(value))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_constant, value))
+    return isinstance(value, _CONSTANTS)
