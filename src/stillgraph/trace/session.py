@@ -502,7 +502,7 @@ class Session(Recorder):
             decided = self._decide_size(value, what)
             if decided is not None:
                 return decided
-        if isinstance(value, StagedNumber):
+        if isinstance(value, StagedNumber) and current() is self:
             self._ask_for_constants(value)
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
