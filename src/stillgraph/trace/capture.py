@@ -386,8 +386,10 @@ class _Attempt:
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""
         try:
-            if isinstance(source, Item) and type(self._container(source.base)) not in (list, dict, tuple):
-                return False
+            if isinstance(source, Item):
+                container = self._container(source.base)
+                if type(container) not in (list, dict, tuple) or "__builtins__" in container:
+                    return False
             return isinstance(source, (Global, Attribute, Slot, Item)) and type(self._at(source)) in (int, float)
         except Exception:  # of any kind: reading an attribute may run the user's code
             return False
