@@ -14,6 +14,7 @@ import ast
 import builtins
 import math
 import operator
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -125,6 +127,10 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case ReadingGuard(function=function, args=args, value=expected):
             call = f"{writer.constant(function)}({', '.join(map(writer.constant, args))})"
             return f"{writer.constant(same_reading)}({call}, {writer.constant(expected)}) is False"
+        case EnvironmentGuard(name=name, value=expected):
+            environ = f"{writer.constant(os)}.environ"
+            found = f"{{**{environ}}}" if name is None else f"{environ}.get({name!r})"
+            return f"{found} != {writer.constant(expected)}"
         case LengthGuard(source=source, length=length):
             value = writer.read(source)
             return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FunctionGuard,
     Guard,
     IdentityGuard,
@@ -35,6 +37,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import tensor_holds
 from stillgraph.runtime.comparing import Contents, same_reading, strict_key
+from stillgraph.runtime.differences import difference
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_order import in_checking_order
 from stillgraph.runtime.weak import WeakIdentityGuard, is_member, weakened
@@ -103,7 +106,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             value = read(source)
             if Contents.of(expected).are_in(value):
                 return None
-            return f"{source} should hold {_shown(expected)}, but holds {_shown(value)}"
+            return difference(str(source), expected, value, _shown)
         case MembersGuard(source=source, members=members):
             space = read(source)
             changed = [name for name, member in members if not is_member(space[name], member)]
@@ -117,7 +120,14 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return _function_failure(guard, read(source))
         case ReadingGuard(function=function, args=args, value=expected):
             value = function(*args)
-            return None if same_reading(value, expected) else f"{guard} should hold, but it gives {_shown(value)}"
+            if same_reading(value, expected):
+                return None
+            return f"{guard.call} should be {_shown(expected)}, but is {_shown(value)}"
+        case EnvironmentGuard(name=name, value=expected):
+            before = expected if name is None else {name: expected}
+            variables = before if name is not None else {**before, **os.environ}
+            changed = [key for key in variables if os.environ.get(key) != before.get(key)]
+            return f"os.environ[{changed[0]!r}] should be what it was, but was changed" if changed else None
         case IdentityGuard(source=source):
             return _identity_failure(guard, read(source))
         case LengthGuard(source=source, length=length):
@@ -149,11 +159,16 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
 
 def _function_failure(guard: FunctionGuard, function: Any) -> str | None:
     if function.__code__ is not guard.code:
-        return f"the code of {guard.source} should be what it was, but was replaced"
+        expected, found = _place(guard.code), _place(function.__code__)
+        return f"{guard.source} should run the code of {expected}, but runs that of {found}"
     for name in ("defaults", "kwdefaults"):
         if not getattr(guard, name) and getattr(function, f"__{name}__") is not None:
             return f"{guard.source} should have no __{name}__, but has some"
     return None
+
+
+def _place(code: types.CodeType) -> str:
+    return f"{code.co_qualname} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:

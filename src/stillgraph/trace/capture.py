@@ -207,7 +207,7 @@ class _Attempt:
                 self._promote()
             with self.session.active():
                 try:
-                    with self.session.witness.watching():
+                    with self.session.witness.watching(), self.session.reads.environment.watched():
                         value = self._call(call, args, kwargs)
                 except BaseException:
                     self.session.give_locks_back()

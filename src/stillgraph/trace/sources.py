@@ -54,6 +54,7 @@ _ATOMS = (
     MethodDescriptorType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    type(os.environ),  # whose variables are guarded one by one
 )
 
 
@@ -97,7 +98,7 @@ class Finder:
         for module, attribute in module_attributes(names, namespace, function):
             _, source, value = module_member(module, attribute)
             file = file_of(module)
-            if not (is_torch(file) or is_standard_library(file)) or isinstance(value, _Environ):
+            if not (is_torch(file) or is_standard_library(file)):
                 self._push(value, source)
 
     def find(self, value: Any) -> Source | None:
@@ -273,7 +274,6 @@ def _is_machinery(kind: type) -> bool:
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
-_Environ = type(os.environ)
 _STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),

@@ -9,7 +9,6 @@ import enum
 import functools
 import gc
 import operator
-import os
 import types
 import weakref
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ from stillgraph.program.guards import (
     Cell,
     ConstantGuard,
     ContentsGuard,
+    EnvironmentGuard,
     FunctionGuard,
     Guard,
     Held,
@@ -43,6 +43,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.trace.arrays import is_array
+from stillgraph.trace.environment import Environment
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
 from stillgraph.trace.names import Names, names_in_torch, names_of
@@ -77,6 +78,7 @@ class Reads:
         attributes: pairs of an object and the name of an attribute that it was asked for by that name.
         whole: objects that went to code of which only the whole is known.
         settings: readings of what no object holds: functions, their arguments and what they gave.
+        environment: what was done with environment variables.
     """
 
     functions: list[FunctionType] = field(default_factory=list)
@@ -84,6 +86,7 @@ class Reads:
     attributes: list[tuple[Any, str]] = field(default_factory=list)
     whole: dict[int, Any] = field(default_factory=dict)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
+    environment: Environment = field(default_factory=Environment)
 
 
 @dataclass
@@ -138,6 +141,8 @@ class WorldGuards:
         self._global_hooks()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
+        for guard in self.reads.environment.guards():
+            self.guards[EnvironmentGuard, guard.name] = guard
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
@@ -161,7 +166,7 @@ class WorldGuards:
             file = _file_of(code, namespace)
             if code in by_itself or is_ours(file) or is_below_torch(file):
                 continue
-            if is_standard_library(file) and namespace is not vars(os):  # whose environment is the user's
+            if is_standard_library(file):
                 names |= Names(attributes=names_of(code).attributes)
             else:
                 scopes.setdefault(code, (namespace, None))

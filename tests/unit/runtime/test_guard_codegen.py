@@ -4,6 +4,7 @@ import copy
 import enum
 import gc
 import math
+import os
 import sys
 import types
 import weakref
@@ -26,6 +27,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FunctionGuard,
     Global,
     Guard,
@@ -568,6 +570,25 @@ def test_no_attribute(attributes: dict[str, int], name: str) -> None:
 
 
 # ---- functions, readings, references
+def place(function: Any) -> str:
+    return f"{function.__qualname__} (test_guard_codegen.py:{function.__code__.co_firstlineno})"
+
+
+def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STILLGRAPH_TEST", raising=False)
+    monkeypatch.setenv("STILLGRAPH_TEST_OTHER", "a")
+    absent, everything = EnvironmentGuard("STILLGRAPH_TEST", None), EnvironmentGuard(None, dict(os.environ))
+    assert holds([absent], None)
+    assert holds([everything], None)
+    monkeypatch.setenv("STILLGRAPH_TEST", "b")
+    assert not holds([absent], None)
+    assert not holds([everything], None)
+    assert holds([EnvironmentGuard("STILLGRAPH_TEST", "b")], None)
+    monkeypatch.delenv("STILLGRAPH_TEST")
+    monkeypatch.delenv("STILLGRAPH_TEST_OTHER")
+    assert not holds([everything], None)
+
+
 def with_defaults(a: int, b: int = 1, *, c: int = 2) -> None:
     pass
 
@@ -722,7 +743,7 @@ def test_a_condition_on_what_is_no_size() -> None:
             [1],
             "args[0] and args[0][0] should be the same object, but are different objects",
         ),
-        (ContentsGuard(X, [1, 2]), [1, 3], "args[0] should hold [1, 2], but holds [1, 3]"),
+        (ContentsGuard(X, [1, 2]), [1, 3], "args[0][1] should be 2, but is 3"),
         (
             MembersGuard(X, (("a", len), ("f", function))),
             {"a": len, "f": len},
@@ -733,7 +754,7 @@ def test_a_condition_on_what_is_no_size() -> None:
         (
             FunctionGuard(X, function.__code__, False, False),
             with_defaults,
-            "the code of args[0] should be what it was, but was replaced",
+            f"args[0] should run the code of {place(function)}, but runs that of {place(with_defaults)}",
         ),
         (
             FunctionGuard(X, with_defaults.__code__, False, True),
@@ -756,7 +777,7 @@ def test_explanations(guard: Guard, value: Any, sentence: str) -> None:
 
 def test_the_explanation_of_a_reading() -> None:
     guards: list[Guard] = [ReadingGuard(settings_of_today, ("rate",), 1)]
-    assert explain_miss(guards, (), {}) == "settings_of_today('rate') gives 1 should hold, but it gives 2"
+    assert explain_miss(guards, (), {}) == "settings_of_today('rate') should be 1, but is 2"
     assert not holds(guards)
 
 
