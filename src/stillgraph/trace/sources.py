@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import functools
 import inspect
 import os
@@ -98,7 +99,7 @@ class Finder:
         for module, attribute in module_attributes(names, namespace, function):
             _, source, value = module_member(module, attribute)
             file = file_of(module)
-            if not (is_torch(file) or is_standard_library(file)):
+            if not (is_torch(file) or is_standard_library(file)) or (module.__name__, attribute) in _LISTS:
                 self._push(value, source)
 
     def find(self, value: Any) -> Source | None:
@@ -207,6 +208,8 @@ class Finder:
         elif type(value) in _STEPS:
             for name in _STEPS[type(value)]:
                 self._push(getattr(value, name), Attribute(source, name))
+        elif isinstance(value, contextvars.ContextVar):
+            self._push(value.get(None), Called(Attribute(source, "get")))
         elif isinstance(value, weakref.ref):
             self._push(value(), Called(source))
         else:
@@ -273,6 +276,7 @@ def _is_machinery(kind: type) -> bool:
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
+_LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters")}  # of Python's own, which programs change
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
 _STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),

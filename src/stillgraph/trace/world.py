@@ -61,6 +61,7 @@ from stillgraph.trace.namespaces import (
     variable,
 )
 from stillgraph.trace.sources import Finder, slots
+from stillgraph.trace.torch_settings import backend_settings
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 _PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
@@ -141,6 +142,8 @@ class WorldGuards:
         self._global_hooks()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
+        for function, args in backend_settings(self.names.attributes):
+            self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, function(*args))
         for guard in self.reads.environment.guards():
             self.guards[EnvironmentGuard, guard.name] = guard
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
