@@ -26,7 +26,6 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import torch
 
 from stillgraph.core.diagnostics import refuse
@@ -166,6 +165,7 @@ def _members(owner: Any, names: str) -> list[Any]:
     return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
 
 
+_NUMPY = sys.modules.get("numpy")  # which torch imports where it is installed
 _SETTINGS = (
     *_members(os, "getcwd getpid cpu_count access listdir"),
     *_members(os.path, "exists lexists isfile isdir islink getsize getmtime getctime"),
@@ -201,7 +201,7 @@ OUTSIDE: dict[Any, Meaning] = {
             *_members(os, "open popen walk scandir readlink"),
             *_members(pathlib.Path, "open iterdir glob rglob walk readlink samefile"),
             *_members(glob, "glob iglob"),
-            *_members(np, "load loadtxt genfromtxt fromfile memmap"),
+            *_members(_NUMPY, "load loadtxt genfromtxt fromfile memmap"),
             torch.load,
         ),
         "reads files",
@@ -211,7 +211,7 @@ OUTSIDE: dict[Any, Meaning] = {
             *_members(os, "remove unlink rename replace mkdir makedirs rmdir removedirs chdir link symlink chmod"),
             *_members(pathlib.Path, "write_text write_bytes unlink rename replace mkdir rmdir touch chmod symlink_to"),
             *_members(shutil, "copy copy2 copyfile copytree move rmtree"),
-            *_members(np, "save savez savez_compressed savetxt"),
+            *_members(_NUMPY, "save savez savez_compressed savetxt"),
             torch.save,
         ),
         "changes files, which the program would not do",

@@ -170,10 +170,10 @@ class IdentityGuard:
 
 @dataclass(frozen=True)
 class BytesGuard:
-    """What a numpy array holds: ``value.tobytes() == data``."""
+    """What a numpy array is and holds: ``fingerprint(value) == data``."""
 
     source: Source
-    data: bytes
+    data: tuple[Any, ...]
 
     def __str__(self) -> str:
         return f"{self.source} holds what it held"

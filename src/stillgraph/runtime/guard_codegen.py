@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from stillgraph.program.context import current_context
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     BytesGuard,
@@ -49,7 +50,7 @@ from stillgraph.runtime.backends import TensorCheck, any_autocast, function_mode
 from stillgraph.runtime.comparing import BY_IDENTITY, Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import FunctionWriter
 from stillgraph.runtime.guard_order import Reading, in_checking_order
-from stillgraph.runtime.weak import WeakIdentityGuard, WeakObject, ids_while_alive, weakened
+from stillgraph.runtime.weak import WeakIdentityGuard, WeakObject, are_keys, ids_while_alive, weakened
 
 Check = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Any, ...] | None"]
 
@@ -107,7 +108,7 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case IdentityGuard(source=source):
             return _identity_miss(writer.read(source), guard, writer)
         case BytesGuard(source=source, data=data):
-            return f"{writer.read(source)}.tobytes() != {writer.constant(data)}"
+            return f"{writer.constant(fingerprint)}({writer.read(source)}) != {writer.constant(data)}"
         case ContentsGuard(source=source, value=expected):
             return f"not {writer.constant(Contents.of(expected).are_in)}({writer.read(source)})"
         case MembersGuard(source=source, members=members):
@@ -140,7 +141,7 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             value = writer.read(source)
             if _is_module_table(source):
                 return f"[*{value}] != {writer.constant(list(keys))}"
-            return _keys_miss(value, keys, writer)
+            return _keys_miss(value, guard, writer)
         case AliasGuard(left=left, right=right, same=same):
             return f"{writer.read(left)} {'is not' if same else 'is'} {writer.read(right)}"
         case SizeGuard(expression=expression):
@@ -190,10 +191,14 @@ def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: Func
     return f"[{found.format(names, value)}] != {writer.constant(ids)}"
 
 
-def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:
+def _keys_miss(value: str, guard: KeysGuard, writer: FunctionWriter) -> str:
+    guard = weakened(guard)  # type: ignore[assignment]  # of the same class
+    keys = guard.keys
     if all(type(key) is str for key in keys):
         kinds = writer.constant([str] * len(keys))
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
+    if any(isinstance(key, WeakObject) for key in keys):
+        return f"not {writer.constant(are_keys)}({value}, {writer.constant(keys)})"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from stillgraph.program.context import SWITCHES, current_context
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     BytesGuard,
@@ -40,7 +41,7 @@ from stillgraph.runtime.comparing import Contents, same_reading, strict_key
 from stillgraph.runtime.differences import difference
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_order import in_checking_order
-from stillgraph.runtime.weak import WeakIdentityGuard, is_member, weakened
+from stillgraph.runtime.weak import WeakIdentityGuard, are_keys, is_member, weakened
 
 
 def explain_miss(
@@ -101,7 +102,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{source} should be {_shown(expected)}{kinds[0]}, but is {_shown(value)}{kinds[1]}"
         case BytesGuard(source=source, data=data):
             value = read(source)
-            return None if value.tobytes() == data else f"the array {source} holds other numbers"
+            return _array_failure(source, data, fingerprint(value))
         case ContentsGuard(source=source, value=expected):
             value = read(source)
             if Contents.of(expected).are_in(value):
@@ -139,7 +140,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return None if other is None else f"{wanted}, but holds a {other.__qualname__}"
         case KeysGuard(source=source, keys=keys):
             found_keys = (*read(source),)
-            if strict_key(found_keys) == strict_key(keys):
+            if are_keys(found_keys, keys):
                 return None
             return f"the keys of {source} should be {_shown(list(keys))}, but are {_shown(list(found_keys))}"
         case AliasGuard(left=left, right=right, same=same):
@@ -155,6 +156,14 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{expression} should hold, but {values}"
         case ModeGuard():
             return _mode_failure(guard)
+
+
+def _array_failure(source: Source, expected: tuple[Any, ...], found: tuple[Any, ...]) -> str | None:
+    if found == expected:
+        return None
+    parts = zip(("type", "dtype", "shape", "strides", "writability"), expected, found)
+    other = next((part for part, old, new in parts if new != old), None)
+    return f"the array {source} {'holds other numbers' if other is None else f'is of another {other}'}"
 
 
 def _function_failure(guard: FunctionGuard, function: Any) -> str | None:

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -32,6 +33,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.program import Input
 from stillgraph.program.types import ListType
 from stillgraph.trace.arrays import is_array
+from stillgraph.trace.buffers import require_plain_array
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Element, Spread, StagedList, types
@@ -72,7 +74,7 @@ class Inputs:
         else:
             self.guards.append(IdentityGuard(source, value))
             if is_array(value):
-                self.guards.append(BytesGuard(source, value.tobytes()))
+                self.guards.append(BytesGuard(source, fingerprint(require_plain_array(value, source))))
         return value
 
     def _container(self, value: Any, parts: Any, source: Source) -> Any:

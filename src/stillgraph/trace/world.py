@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
@@ -43,6 +44,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.trace.arrays import is_array
+from stillgraph.trace.buffers import BUFFERS, buffer_refused, require_plain_array
 from stillgraph.trace.environment import Environment
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
@@ -372,6 +374,8 @@ class WorldGuards:
                 self._add(ContentsGuard(source, copy.copy(value)))
             else:
                 self._add(KeysGuard(source, tuple(value)))
+        elif isinstance(value, BUFFERS):
+            raise buffer_refused(value, source)
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):
@@ -404,7 +408,7 @@ class WorldGuards:
         elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
             self._add(IdentityGuard(source, value))
             if is_array(value):
-                self._add(BytesGuard(source, value.tobytes()))
+                self._add(BytesGuard(source, fingerprint(require_plain_array(value, source))))
 
     def _add(self, guard: Any) -> None:
         self.guards.setdefault((type(guard), guard.source), guard)

@@ -8,6 +8,7 @@ import os
 import sys
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -514,10 +516,30 @@ def test_a_subclass_of_a_container_is_no_such_container() -> None:
 
 def test_bytes() -> None:
     array = np.array([1.0, 2.0])
-    guards: list[Guard] = [BytesGuard(X, array.tobytes())]
+    guards: list[Guard] = [BytesGuard(X, fingerprint(array))]
     assert holds(guards, array)
     array[0] = -1.0
     assert not holds(guards, array)
+
+
+CHANGES_OF_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda a: a.__setitem__((1, 0), -1), "the array args[0] holds other numbers"),
+    (lambda a: setattr(a, "shape", (-1, 4)), "the array args[0] is of another shape"),
+    (lambda a: setattr(a, "dtype", np.int64), "the array args[0] is of another dtype"),
+    (lambda a: a.setflags(write=False), "the array args[0] is of another writability"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), CHANGES_OF_ARRAYS)
+@pytest.mark.parametrize("rows", [4, 1200], ids=["small", "large"])
+def test_what_changes_of_an_array(change: Callable[[Any], Any], sentence: str, rows: int) -> None:
+    array = np.arange(2.0 * rows).reshape(rows, 2)
+    guards: list[Guard] = [BytesGuard(X, fingerprint(array))]
+    assert holds(guards, array)
+    assert sum(len(part) for part in guards[0].data if isinstance(part, bytes)) <= 4096  # type: ignore[union-attr]
+    change(array)
+    assert not holds(guards, array)
+    assert explain_miss(guards, (array,), {}) == sentence
 
 
 # ---- namespaces
@@ -766,7 +788,7 @@ def test_a_condition_on_what_is_no_size() -> None:
             with_defaults,
             "args[0] should have no __kwdefaults__, but has some",
         ),
-        (BytesGuard(X, b""), np.zeros(1), "the array args[0] holds other numbers"),
+        (BytesGuard(X, fingerprint(np.ones(1))), np.zeros(1), "the array args[0] holds other numbers"),
         (ConstantGuard(Attribute(Called(X), "n"), 1), lambda: Plain(n=2), "args[0]().n should be 1, but is 2"),
     ],
 )
