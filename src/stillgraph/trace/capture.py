@@ -51,6 +51,7 @@ from stillgraph.trace.session import Knowledge, Options, Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform, without_dispatch_modes
+from stillgraph.trace.torch_settings import caches_weights, uses_parametrizations
 from stillgraph.trace.world import Reads, WorldGuards
 
 _MAX_ATTEMPTS = 64
@@ -196,6 +197,7 @@ class _Attempt:
             raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
         self.finder.complete()
         context = current_context()
+        self.caches_weights = caches_weights()
         modes = mode_guard()  # before there are modes of the capture's own
         tables = ModuleTables(list(self.finder.everything()))
         if self.knowledge.watch_modules:
@@ -426,6 +428,11 @@ class _Attempt:
         if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
+        if uses_parametrizations(self.session.witness.codes):
+            if self.caches_weights:
+                hint = "Make the call outside of the block."
+                raise refuse("SG305", "the call is made in a block of parametrize.cached()", hint=hint)
+            self.session.reads.settings.append((caches_weights, (), False))
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written).collect()

@@ -386,3 +386,25 @@ def test_a_weak_dictionary() -> None:
         storing(weights, owner.second, 1.0),
         in_turn(deleting(owner, "second"), setting(owner, first=Box(k=3))),
     )
+
+
+# ---- objects that say what torch's functions do with them
+class Factor:
+    """Stands for a number among the arguments of torch's functions."""
+
+    bias = 0.0
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        plain = [argument.value if isinstance(argument, Factor) else argument for argument in args]
+        return func(*plain, **(kwargs or {})) + cls.bias
+
+
+def test_an_object_with_torch_functions_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    factor: Any = Factor(2.0)
+    monkeypatch.setattr(Factor, "bias", 1.0)
+    follows(lambda x: torch.mul(x, factor), setting(factor, value=5.0), setting(Factor, bias=3.0))
+    follows(lambda x: x * factor if x.sum() > 0 else torch.sub(x, factor), setting(factor, value=7.0))
