@@ -27,6 +27,7 @@ from stillgraph.trace.frames import (
     here,
     in_autograd_function,
     is_container_class,
+    is_in_distribution,
     is_library,
     is_ours,
     is_standard_library,
@@ -486,7 +487,8 @@ class Session(Recorder):
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
-        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+        hint = "Make the distribution with validate_args=False." if is_in_distribution() else None
+        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here(), hint=hint)
 
     def _decide_size(self, value: Any, what: str) -> Any:
         """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""
