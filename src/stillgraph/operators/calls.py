@@ -30,6 +30,7 @@ from stillgraph.operators.modules import call_in_turn, call_module, follow_param
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
+from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
@@ -296,6 +297,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
         return OTHERS[function](receiver, *args, **kwargs)
+    if function in OUTSIDE:
+        return OUTSIDE[function](receiver, *args, **kwargs)
     if function in WRAPPERS:
         return WRAPPERS[function](receiver, *args, **kwargs)
     if isinstance(receiver, random.Random):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-import os
 import random
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,11 +16,11 @@ from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
 from stillgraph.operators.numbers import fold, known_or_list, zip_
+from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
-from stillgraph.program.operations import invoke
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged
@@ -65,19 +62,6 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def _setting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that reads what no object holds: what it gives is guarded."""
-
-    def read(*args: Any) -> Any:
-        capture = session()
-        assert capture is not None
-        value = function(*args)
-        capture.reads.settings.append((function, args, value))
-        return value
-
-    return read
-
-
 def _map(function: Any, *iterables: Any) -> Any:
     if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
         return mapped(functools.partial(_call, function), iterables[0])
@@ -99,17 +83,6 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
     return sorted_(_call, iterable, key=key, reverse=reverse)
-
-
-def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """A function of Python's whose result differs at every call: it is called by the program."""
-
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        capture = session()
-        assert capture is not None
-        return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
-
-    return recorded
 
 
 def _id(value: Any) -> int:
@@ -191,17 +164,9 @@ def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
     return refused
 
 
-_SETTINGS = (
-    os.getcwd,
-    sys.getrecursionlimit,
-    torch.cuda.is_available,
-    torch.get_num_interop_threads,
-    torch.get_num_threads,
-    torch.is_warn_always_enabled,
-)
-
 OTHERS: dict[Any, Callable[..., Any]] = {
     **RANDOMNESS,
+    **OUTSIDE,
     torch.nn.Parameter: _parameter,
     **{
         f: _switch(f)
@@ -232,12 +197,9 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     torch.nn.Module.train: _train,
     torch.nn.Module.eval: _eval,
     torch.from_numpy: _from_numpy,
-    **{
-        f: _at_run_time(f, float)
-        for f in (random.random, random.uniform, random.gauss, time.time, time.perf_counter, time.monotonic)
-    },
-    **{f: _at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits, time.time_ns)},
-    **{f: _at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
+    **{f: at_run_time(f, float) for f in (random.random, random.uniform, random.gauss)},
+    **{f: at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits)},
+    **{f: at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
     setattr: set_attr,
     object.__setattr__: functools.partial(set_past_class, object.__setattr__),
     torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),
@@ -245,7 +207,6 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr,
     hasattr: _hasattr,
     **{function: _whole(function) for function in (vars, dir)},
-    **{function: _setting(function) for function in _SETTINGS},
     map: _map,
     filter: _filter,
     functools.reduce: _reduce,

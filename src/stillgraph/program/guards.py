@@ -6,7 +6,7 @@ frozen and know nothing of how they are checked: `runtime/guard_codegen.py` turn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
@@ -203,10 +203,10 @@ class IdentityGuard:
 
 @dataclass(frozen=True)
 class BytesGuard:
-    """What a numpy array holds: ``value.tobytes() == data``."""
+    """What a numpy array is and holds: ``fingerprint(value) == data``."""
 
     source: Source
-    data: bytes
+    data: tuple[Any, ...]
 
     def __str__(self) -> str:
         return f"{self.source} holds what it held"
@@ -280,9 +280,25 @@ class ReadingGuard:
     args: tuple[Any, ...]
     value: Any
 
-    def __str__(self) -> str:
+    @property
+    def call(self) -> str:
+        """The call that reads the setting."""
         name = getattr(self.function, "__qualname__", repr(self.function))
-        return f"{name}({', '.join(map(repr, self.args))}) gives {self.value!r}"
+        return f"{name}({', '.join(map(repr, self.args))})"
+
+    def __str__(self) -> str:
+        return f"{self.call} gives {self.value!r}"
+
+
+@dataclass(frozen=True)
+class EnvironmentGuard:
+    """An environment variable, or with None all of them, is what it was: ``value``, which is shown to nobody."""
+
+    name: str | None
+    value: Any = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{'os.environ' if self.name is None else f'os.environ[{self.name!r}]'} is what it was"
 
 
 @dataclass(frozen=True)
@@ -383,6 +399,7 @@ Guard = (
     | NoAttributeGuard
     | FunctionGuard
     | ReadingGuard
+    | EnvironmentGuard
     | LengthGuard
     | ElementsGuard
     | KeysGuard

@@ -14,6 +14,7 @@ import ast
 import builtins
 import math
 import operator
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ import torch
 
 from stillgraph.program.context import current_context
 from stillgraph.program.facts import FACTS
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
@@ -28,6 +30,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FactGuard,
     FunctionGuard,
     Guard,
@@ -50,7 +53,7 @@ from stillgraph.runtime.backends import TensorCheck, any_autocast, function_mode
 from stillgraph.runtime.comparing import BY_IDENTITY, Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import FunctionWriter
 from stillgraph.runtime.guard_order import Reading, in_checking_order
-from stillgraph.runtime.weak import WeakIdentityGuard, WeakObject, ids_while_alive, weakened
+from stillgraph.runtime.weak import WeakIdentityGuard, WeakObject, are_keys, ids_while_alive, weakened
 
 Check = Callable[[tuple[Any, ...], dict[str, Any]], "tuple[Any, ...] | None"]
 
@@ -108,7 +111,7 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case IdentityGuard(source=source):
             return _identity_miss(writer.read(source), guard, writer)
         case BytesGuard(source=source, data=data):
-            return f"{writer.read(source)}.tobytes() != {writer.constant(data)}"
+            return f"{writer.constant(fingerprint)}({writer.read(source)}) != {writer.constant(data)}"
         case ContentsGuard(source=source, value=expected):
             return f"not {writer.constant(Contents.of(expected).are_in)}({writer.read(source)})"
         case MembersGuard(source=source, members=members):
@@ -130,6 +133,10 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
         case ReadingGuard(function=function, args=args, value=expected):
             call = f"{writer.constant(function)}({', '.join(map(writer.constant, args))})"
             return f"{writer.constant(same_reading)}({call}, {writer.constant(expected)}) is False"
+        case EnvironmentGuard(name=name, value=expected):
+            environ = f"{writer.constant(os)}.environ"
+            found = f"{{**{environ}}}" if name is None else f"{environ}.get({name!r})"
+            return f"{found} != {writer.constant(expected)}"
         case LengthGuard(source=source, length=length):
             value = writer.read(source)
             return value if length == 0 and _is_hook_table(source) else f"len({value}) != {length}"
@@ -139,7 +146,7 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             value = writer.read(source)
             if _is_module_table(source):
                 return f"[*{value}] != {writer.constant(list(keys))}"
-            return _keys_miss(value, keys, writer)
+            return _keys_miss(value, guard, writer)
         case AliasGuard(left=left, right=right, same=same):
             return f"{writer.read(left)} {'is not' if same else 'is'} {writer.read(right)}"
         case ApartGuard(sources=sources):
@@ -197,10 +204,14 @@ def _members_miss(value: str, members: tuple[tuple[str, Any], ...], writer: Func
     return f"[{found.format(names, value)}] != {writer.constant(ids)}"
 
 
-def _keys_miss(value: str, keys: tuple[Any, ...], writer: FunctionWriter) -> str:
+def _keys_miss(value: str, guard: KeysGuard, writer: FunctionWriter) -> str:
+    guard = weakened(guard)  # type: ignore[assignment]  # of the same class
+    keys = guard.keys
     if all(type(key) in _TOLD_BY_EQUALITY for key in keys):
         kinds = writer.constant([*map(type, keys)])
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
+    if any(isinstance(key, WeakObject) for key in keys):
+        return f"not {writer.constant(are_keys)}({value}, {writer.constant(keys)})"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"
 
 

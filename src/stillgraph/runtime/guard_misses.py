@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 import types
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
 
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
@@ -19,6 +22,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FactGuard,
     FunctionGuard,
     Guard,
@@ -38,9 +42,10 @@ from stillgraph.program.guards import (
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import tensor_holds
 from stillgraph.runtime.comparing import Contents, same_reading, strict_key
+from stillgraph.runtime.differences import difference
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_order import in_checking_order
-from stillgraph.runtime.weak import WeakIdentityGuard, is_member, weakened
+from stillgraph.runtime.weak import WeakIdentityGuard, are_keys, is_member, weakened
 
 
 def explain_miss(
@@ -108,12 +113,12 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{source} should be {_shown(expected)}{kinds[0]}, but is {_shown(value)}{kinds[1]}"
         case BytesGuard(source=source, data=data):
             value = read(source)
-            return None if value.tobytes() == data else f"the array {source} holds other numbers"
+            return _array_failure(source, data, fingerprint(value))
         case ContentsGuard(source=source, value=expected):
             value = read(source)
             if Contents.of(expected).are_in(value):
                 return None
-            return f"{source} should hold {_shown(expected)}, but holds {_shown(value)}"
+            return difference(str(source), expected, value, _shown)
         case MembersGuard(source=source, members=members):
             space = read(source)
             changed = [name for name, member in members if not is_member(space[name], member)]
@@ -127,7 +132,14 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return _function_failure(guard, read(source))
         case ReadingGuard(function=function, args=args, value=expected):
             value = function(*args)
-            return None if same_reading(value, expected) else f"{guard} should hold, but it gives {_shown(value)}"
+            if same_reading(value, expected):
+                return None
+            return f"{guard.call} should be {_shown(expected)}, but is {_shown(value)}"
+        case EnvironmentGuard(name=name, value=expected):
+            before = expected if name is None else {name: expected}
+            variables = before if name is not None else {**before, **os.environ}
+            changed = [key for key in variables if os.environ.get(key) != before.get(key)]
+            return f"os.environ[{changed[0]!r}] should be what it was, but was changed" if changed else None
         case IdentityGuard(source=source):
             return _identity_failure(guard, read(source))
         case LengthGuard(source=source, length=length):
@@ -138,9 +150,12 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             wanted = f"{source} should hold only {kind.__qualname__}s"
             return None if other is None else f"{wanted}, but holds a {other.__qualname__}"
         case KeysGuard(source=source, keys=keys):
-            found_keys = (*read(source),)
-            if strict_key(found_keys) == strict_key(keys):
+            container = read(source)
+            found_keys = (*container,)
+            if are_keys(found_keys, keys):
                 return None
+            if isinstance(container, (set, frozenset)):
+                return _set_failure(source, keys, container)
             return f"the keys of {source} should be {_shown(list(keys))}, but are {_shown(list(found_keys))}"
         case AliasGuard(left=left, right=right, same=same):
             if (read(left) is read(right)) is same:
@@ -168,13 +183,36 @@ def _one_object(sources: Sequence[Source], read: Callable[[Source], Any]) -> str
     return f"{same[0]} and {same[1]} should be different objects, but are the same object"
 
 
+def _set_failure(source: Source, expected: tuple[Any, ...], found: AbstractSet[Any]) -> str:
+    gone = [key for key in expected if key not in found]
+    new = [key for key in found if key not in expected]
+    if gone:
+        return f"{source} should hold {_shown(gone[0])}, but does not"
+    if new:
+        return f"{source} should not hold {_shown(new[0])}, but does"
+    return f"{source} should go through its elements in the order {_shown(list(expected))}, but does not"
+
+
+def _array_failure(source: Source, expected: tuple[Any, ...], found: tuple[Any, ...]) -> str | None:
+    if found == expected:
+        return None
+    parts = zip(("type", "dtype", "shape", "strides", "writability"), expected, found)
+    other = next((part for part, old, new in parts if new != old), None)
+    return f"the array {source} {'holds other numbers' if other is None else f'is of another {other}'}"
+
+
 def _function_failure(guard: FunctionGuard, function: Any) -> str | None:
     if function.__code__ is not guard.code:
-        return f"the code of {guard.source} should be what it was, but was replaced"
+        expected, found = _place(guard.code), _place(function.__code__)
+        return f"{guard.source} should run the code of {expected}, but runs that of {found}"
     for name in ("defaults", "kwdefaults"):
         if not getattr(guard, name) and getattr(function, f"__{name}__") is not None:
             return f"{guard.source} should have no __{name}__, but has some"
     return None
+
+
+def _place(code: types.CodeType) -> str:
+    return f"{code.co_qualname} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:

@@ -12,6 +12,7 @@ from stillgraph.program.guards import (
     Attribute,
     Called,
     Element,
+    EnvironmentGuard,
     FactGuard,
     Guard,
     Item,
@@ -55,7 +56,7 @@ class _Order:
     def rank(self, guard: Guard | Reading) -> tuple[int, tuple[int, ...], int]:
         """The stage (arguments, objects, several objects, tensors, sizes), the place within it, the cost."""
         match guard:
-            case ModeGuard() | ReadingGuard():
+            case ModeGuard() | ReadingGuard() | EnvironmentGuard():
                 return 0, (), 5
             case SizeGuard(sizes=sizes):
                 return (0, (), 7) if all(_is_outermost(source) for _, source, _ in sizes) else (4, (), 0)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.program.guards import Guard, IdentityGuard, MembersGuard
+from stillgraph.program.guards import Guard, IdentityGuard, KeysGuard, MembersGuard
+from stillgraph.runtime.comparing import BY_IDENTITY, strict_key
+
+_HELD_TYPES = (int, float, complex, str, bytes, range, slice, tuple, type(None), type(Ellipsis), type(NotImplemented))
+_HELD_KEYS = (*_HELD_TYPES, *BY_IDENTITY)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WeakObject:
     """Stands for an object without keeping it alive."""
 
@@ -21,6 +25,14 @@ class WeakObject:
     def matches(self, value: Any) -> bool:
         """Whether a value is the object; False once the object is gone."""
         return value is not None and self.reference() is value
+
+    def equals(self, value: Any) -> bool:
+        """Whether a value is the object or, by its own ``==``, as good; False once the object is gone."""
+        target = self.reference()
+        return target is not None and bool(strict_key(value) == strict_key(target))
+
+    def __repr__(self) -> str:
+        return f"<{self.type.__qualname__}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +47,16 @@ def weakened(guard: Guard) -> Guard:
     """The same guard, without a reference that keeps a user's object alive.
 
     Args:
-        guard: any guard; only an `IdentityGuard` and a `MembersGuard` are changed.
+        guard: any guard; only an `IdentityGuard`, a `MembersGuard` and a `KeysGuard` are changed.
 
     Returns:
-        A `WeakIdentityGuard`, a `MembersGuard` of `WeakObject` (and of what takes no weak reference: descriptors and
-        the like), or the guard itself. What takes no weak reference is held: told by its address alone, it could be
-        mistaken for another object that comes to lie there when it is gone.
+        A `WeakIdentityGuard`, a `MembersGuard` or `KeysGuard` of `WeakObject` (and of what takes no weak reference:
+        descriptors and the like), or the guard itself. What takes no weak reference is held: told by its address alone,
+        it could be mistaken for another object that comes to lie there when it is gone.
     """
+    if isinstance(guard, KeysGuard) and not all(isinstance(key, _HELD_KEYS) for key in guard.keys):
+        keys = (key if isinstance(key, _HELD_KEYS) else _weak_member(key) for key in guard.keys)
+        return KeysGuard(guard.source, tuple(keys))
     if isinstance(guard, MembersGuard):
         return MembersGuard(guard.source, tuple((name, _weak_member(member)) for name, member in guard.members))
     if not isinstance(guard, IdentityGuard) or isinstance(guard, WeakIdentityGuard):
@@ -56,6 +71,16 @@ def weakened(guard: Guard) -> Guard:
 def is_member(value: Any, member: Any) -> bool:
     """Whether a value is what a `MembersGuard`, weakened or not, has for it."""
     return member.matches(value) if isinstance(member, WeakObject) else value is member
+
+
+def are_keys(values: Iterable[Any], keys: tuple[Any, ...]) -> bool:
+    """Whether values are, one by one, what a `KeysGuard`, weakened or not, has."""
+    values = (*values,)
+    pairs = zip(values, keys)
+    return len(values) == len(keys) and all(
+        key.equals(value) if isinstance(key, WeakObject) else strict_key(value) == strict_key(key)
+        for value, key in pairs
+    )
 
 
 def ids_while_alive(members: Sequence[Any]) -> tuple[list[int], list[Any]]:

@@ -12,7 +12,9 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.passes import pipeline
-from stillgraph.program.graphs import arguments
+from stillgraph.passes.purity import is_random
+from stillgraph.passes.sharing import loops_to_enter, telling_what_iterated
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
@@ -40,12 +42,32 @@ def compile_whole(program: Program, compile: Compile, native: Run) -> Run:
     """
     if not _is_worthwhile(program):
         return native
+    telling = _told_when_shared(program)
+    if telling is None:
+        LOGGER.info("%s runs by its native driver: its results may share memory", program.name)
+        return native
     try:
-        lowered = pipeline.run(program).graph
+        lowered = pipeline.run(telling).graph
     except StillgraphError as error:
         LOGGER.info("%s runs by its native driver: %s", program.name, error)
         return native
     return _WholeGraph(program, lowered, compile, native)
+
+
+def _told_when_shared(program: Program) -> Program | None:
+    """The program, with a further output for each loop that, where it never iterates, gives back what it was given.
+
+    A whole graph hands out copies where eager PyTorch hands out an argument, a view of one, or one tensor twice.
+
+    Returns:
+        None where results may share memory in other ways, too.
+    """
+    loops = loops_to_enter(program.graph)
+    if not loops:
+        return None if loops is None else program
+    if any(is_random(node) for region in regions(program.graph) for node in region.graph.nodes):
+        return None  # the native driver would draw a second time
+    return telling_what_iterated(program, loops)
 
 
 def _is_worthwhile(program: Program) -> bool:
@@ -70,7 +92,11 @@ def _may_raise(node: fx.Node) -> bool:
 
 
 class _WholeGraph:
-    """A lowered program: numbers go in and come out as Python numbers, tensors inside."""
+    """A lowered program: numbers go in and come out as Python numbers, tensors inside.
+
+    What it puts out beside the program's own outputs says of loops whether they have iterated. Where one has not, the
+    native driver runs: it gives back the tensors that it was given.
+    """
 
     def __init__(self, program: Program, lowered: fx.GraphModule, compile: Compile, native: Run) -> None:
         self._name = program.name
@@ -89,16 +115,19 @@ class _WholeGraph:
     def _first(self, inputs: tuple[Any, ...]) -> Sequence[Any]:
         try:
             compiled = self._compile(self._lowered, list(map(_as_tensor, inputs)))
-            outputs = self._finish(compiled(*map(_as_tensor, inputs)))
+            outputs = self._finish(compiled(*map(_as_tensor, inputs)), inputs)
         except Exception as error:  # whatever a compiler makes of a graph, the native driver runs it
             LOGGER.info("%s runs by its native driver: %s", self._name, str(error).splitlines()[:1])
             self._run = self._native
             return self._native(*inputs)
-        self._run = lambda *given: self._finish(compiled(*map(_as_tensor, given)))
+        self._run = lambda *given: self._finish(compiled(*map(_as_tensor, given)), given)
         return outputs
 
-    def _finish(self, outputs: Sequence[Any]) -> list[Any]:
-        return [v if kind is None else kind(v) for kind, v in zip(self._kinds, outputs, strict=True)]
+    def _finish(self, outputs: Sequence[Any], inputs: tuple[Any, ...]) -> Sequence[Any]:
+        count = len(self._kinds)
+        if not all(outputs[count:]):
+            return self._native(*inputs)
+        return [v if kind is None else kind(v) for kind, v in zip(self._kinds, outputs[:count], strict=True)]
 
 
 def _as_tensor(value: Any) -> Any:

@@ -21,7 +21,7 @@ from stillgraph.trace.recorder import Recorder, current
 _CHANGES = frozenset(
     {
         *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.truncate", "os.utime"),
-        *("os.symlink", "os.link", "os.chdir", "os.putenv", "os.unsetenv", "os.kill", "os.killpg", "os.system"),
+        *("os.symlink", "os.link", "os.chdir", "os.kill", "os.killpg", "os.system"),
         *("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "subprocess.Popen"),
         *("shutil.rmtree", "shutil.move", "shutil.make_archive", "shutil.unpack_archive", "shutil.chown"),
         *("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "sqlite3.connect", "urllib.Request"),

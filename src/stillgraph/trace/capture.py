@@ -55,6 +55,7 @@ from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
 from stillgraph.trace.told import Told, constants
+from stillgraph.trace.torch_settings import caches_weights, uses_parametrizations
 from stillgraph.trace.world import Reads, WorldGuards, code_file
 
 _MAX_ATTEMPTS = 64
@@ -212,6 +213,7 @@ class _Attempt:
             raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
         self.finder.complete()
         context = current_context()
+        self.caches_weights = caches_weights()
         modes = mode_guard()  # before there are modes of the capture's own
         tables = ModuleTables(list(self.finder.everything()))
         if self.knowledge.watch_modules:
@@ -224,7 +226,7 @@ class _Attempt:
                 self._promote()
             with self.session.active():
                 try:
-                    with self.session.witness.watching():
+                    with self.session.witness.watching(), self.session.reads.environment.watched():
                         value = self._call(call, args, kwargs)
                 except BaseException:
                     self.session.give_locks_back()
@@ -496,6 +498,11 @@ class _Attempt:
         if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
+        if uses_parametrizations(self.session.witness.codes):
+            if self.caches_weights:
+                hint = "Make the call outside of the block."
+                raise refuse("SG305", "the call is made in a block of parametrize.cached()", hint=hint)
+            self.session.reads.settings.append((caches_weights, (), False))
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys()

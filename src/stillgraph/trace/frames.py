@@ -82,6 +82,19 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
     return False
 
 
+_DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
+
+
+def is_in_distribution() -> bool:
+    """Whether code of ``torch.distributions`` is running, called by the user's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+        if frame.f_code.co_filename.startswith(_DISTRIBUTIONS):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
     frame: FrameType | None = sys._getframe(1)

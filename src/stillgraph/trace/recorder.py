@@ -229,6 +229,12 @@ class Recorder(TorchFunctionMode):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        decides = next((kind for kind in types if special.decides_itself(kind)), None)
+        if decides is not None:
+            with self:  # what it calls of torch is recorded
+                result = decides.__torch_function__(func, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
         if self.device is not None and makes_tensors(func) and kwargs.get("device") is None:
             kwargs = {**kwargs, "device": self.device}
         handler = special.HANDLERS.get(func)

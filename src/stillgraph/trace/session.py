@@ -27,6 +27,7 @@ from stillgraph.trace.frames import (
     here,
     in_autograd_function,
     is_container_class,
+    is_in_distribution,
     is_library,
     is_ours,
     is_standard_library,
@@ -507,7 +508,8 @@ class Session(Recorder):
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
-        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+        hint = "Make the distribution with validate_args=False." if is_in_distribution() else None
+        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here(), hint=hint)
 
     def _ask_for_constants(self, number: StagedNumber) -> None:
         """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import dataclasses
 import functools
 import os
@@ -57,6 +58,7 @@ _ATOMS = (
     MethodDescriptorType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    type(os.environ),  # whose variables are guarded one by one
 )
 
 
@@ -84,9 +86,9 @@ class Finder:
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
-        self.roots: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
-        self.roots += [(value, Argument(name)) for name, value in kwargs.items()]
-        for value, source in self.roots:
+        self.arguments: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
+        self.arguments += [(value, Argument(name)) for name, value in kwargs.items()]
+        for value, source in self.arguments:
             self._push(value, source)
 
     def add_function(self, function: FunctionType) -> None:
@@ -94,7 +96,7 @@ class Finder:
         if id(function.__code__) in self._functions and not function.__closure__:
             return
         self._functions.add(id(function.__code__))
-        self._push_root(function, Held(function.__name__, function))
+        self._push(function, Held(function.__name__, function))
         self.add_code(function.__code__, function.__globals__, function)
         self.complete()
 
@@ -107,7 +109,7 @@ class Finder:
         for module, attribute in module_attributes(names, namespace, function):
             _, source, value = module_member(module, attribute)
             file = file_of(module)
-            if not (is_torch(file) or is_standard_library(file)) or isinstance(value, _Environ):
+            if not (is_torch(file) or is_standard_library(file)) or (module.__name__, attribute) in _LISTS:
                 self._push(value, source)
 
     def find(self, value: Any) -> Source | None:
@@ -131,7 +133,7 @@ class Finder:
 
     def add_root(self, target: Any) -> None:
         """Let the walk begin also at a callable object that the program will hold."""
-        self._push_root(target, Held(type(target).__name__, target))
+        self._push(target, Held(type(target).__name__, target))
 
     def add(self, value: Any, source: Source) -> None:
         """Let the walk begin also at what is found at a source."""
@@ -197,10 +199,6 @@ class Finder:
         """All objects reached so far, with their paths."""
         return iter([found for key, found in self._found.items() if key not in self._copies])
 
-    def _push_root(self, value: Any, source: Source) -> None:
-        self.roots.append((value, source))
-        self._push(value, source)
-
     def _push(self, value: Any, source: Source) -> None:
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
@@ -239,6 +237,8 @@ class Finder:
         elif type(value) in STEPS:
             for name in STEPS[type(value)]:
                 self._push(getattr(value, name), Attribute(source, name))
+        elif isinstance(value, contextvars.ContextVar):
+            self._push(value.get(None), Called(Attribute(source, "get")))
         elif isinstance(value, weakref.ref):
             self._push(value(), Called(source))
         else:
@@ -321,8 +321,8 @@ def is_machinery(kind: type) -> bool:
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
+_LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters")}  # of Python's own, which programs change
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
-_Environ = type(os.environ)
 STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),

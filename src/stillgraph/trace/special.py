@@ -7,6 +7,7 @@ the recorder is made of: how a call is spelled as a node, and how sequences of r
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,13 @@ _REFLECTED: dict[Any, Callable[..., Any]] = {
     }.items()
     if hasattr(_T, f"__{name}__")
 }
+
+
+def decides_itself(kind: type) -> bool:
+    """Whether a class of the user's, which is no tensor, says what torch's functions do with its objects."""
+    if issubclass(kind, torch.Tensor) or kind.__module__.startswith(("torch.", "stillgraph.")):
+        return False
+    return isinstance(inspect.getattr_static(kind, "__torch_function__", None), (classmethod, staticmethod))
 
 
 def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
     AliasGuard,
@@ -33,6 +34,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.trace.arrays import is_array
+from stillgraph.trace.buffers import require_plain_array
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.inputs import is_constant, places_in, tensor_guards
 from stillgraph.trace.names import names_of
@@ -183,8 +185,7 @@ def _like_function(function: FunctionType, source: Source) -> list[Guard] | None
 
 
 def _like_array(array: Any, source: Source) -> list[Guard]:
-    facts = [ConstantGuard(Attribute(source, name), getattr(array, name)) for name in ("dtype", "shape", "strides")]
-    return [TypeGuard(source, type(array)), *facts, BytesGuard(source, array.tobytes())]
+    return [TypeGuard(source, type(array)), BytesGuard(source, fingerprint(require_plain_array(array, source)))]
 
 
 def _like_object(value: Any, source: Source) -> list[Guard] | None:

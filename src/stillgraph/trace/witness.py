@@ -126,7 +126,7 @@ _REACHING = frozenset(
             getattr(os, name)
             for name in (
                 *("open", "remove", "unlink", "rename", "replace", "mkdir", "rmdir", "chmod", "chown", "truncate"),
-                *("utime", "symlink", "link", "chdir", "putenv", "unsetenv", "kill", "killpg", "system", "execv"),
+                *("utime", "symlink", "link", "chdir", "kill", "killpg", "system", "execv"),
                 *("execve", "fork", "forkpty", "posix_spawn", "posix_spawnp"),
             )
             if hasattr(os, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
 import copy
 import enum
 import functools
@@ -23,6 +24,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
@@ -32,6 +34,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     Element,
+    EnvironmentGuard,
     FunctionGuard,
     Guard,
     Held,
@@ -50,6 +53,8 @@ from stillgraph.program.guards import (
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
+from stillgraph.trace.buffers import BUFFERS, buffer_refused, require_plain_array
+from stillgraph.trace.environment import Environment
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
 from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
@@ -70,13 +75,14 @@ from stillgraph.trace.namespaces import (
     variable,
 )
 from stillgraph.trace.sources import STEPS, Finder, is_machinery, slots
+from stillgraph.trace.torch_settings import backend_settings
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 _PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
 _IMMUTABLE = (tuple, frozenset)
 _SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
-_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType)
+_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType, type(os.environ))
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
 
 
@@ -93,6 +99,7 @@ class Reads:
         spaces: namespaces of which all was read.
         same: pairs of a source and what was found there, on which the program relies whatever the code mentions.
         settings: readings of what no object holds: functions, their arguments and what they gave.
+        environment: what was done with environment variables.
     """
 
     functions: list[FunctionType] = field(default_factory=list)
@@ -103,6 +110,7 @@ class Reads:
     spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
     same: list[tuple[Any, Any]] = field(default_factory=list)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
+    environment: Environment = field(default_factory=Environment)
 
 
 @dataclass
@@ -159,7 +167,7 @@ class WorldGuards:
         self.names |= self._module_names(found)
         self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
         self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
-        for value, source in self.finder.roots:
+        for value, source in self.finder.arguments:
             self._reach(value, source)
         for code, (namespace, function) in scopes.items():
             self._variables(code, namespace, function)
@@ -178,6 +186,10 @@ class WorldGuards:
         self._walk()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
+        for function, args in backend_settings(self.names.attributes):
+            self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, function(*args))
+        for guard in self.reads.environment.guards():
+            self.guards[EnvironmentGuard, guard.name] = guard
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         return [*self.guards.values(), *spaces, *lacking]
@@ -268,7 +280,7 @@ class WorldGuards:
             file = code_file(code, namespace)
             if code in by_itself or is_ours(file) or is_below_torch(file):
                 continue
-            if is_standard_library(file) and namespace is not vars(os):  # whose environment is the user's
+            if is_standard_library(file):
                 names |= Names(attributes=names_of(code).attributes)
             else:
                 scopes.setdefault(code, (namespace, None))
@@ -314,6 +326,8 @@ class WorldGuards:
             self._reach(getattr(value, name), Attribute(source, name))
         if isinstance(value, weakref.ref):
             self._reach(value(), Called(source))
+        if isinstance(value, contextvars.ContextVar):
+            self._reach(value.get(None), Called(Attribute(source, "get")))
         self._contents(value, source)
         if not isinstance(value, (*_WITHOUT_STATE, *STEPS, types.ModuleType)):
             self._instance(value, source)
@@ -330,7 +344,7 @@ class WorldGuards:
         if known is None:
             self._reached[id(value)] = value, source
             self._queue.append((value, source))
-        if first in (None, source) or isinstance(value, torch.Tensor):
+        if first in (None, source) or isinstance(value, (torch.Tensor, FunctionType)):
             return
         if known is None or isinstance(value, _SHARED):
             assert first is not None
@@ -554,6 +568,8 @@ class WorldGuards:
             self._add(TypeGuard(source, type(value)))
             self._add(KeysGuard(source, tuple(value)))
             self._members(value, source)
+        elif isinstance(value, BUFFERS):
+            raise buffer_refused(value, source)
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):
@@ -610,7 +626,7 @@ class WorldGuards:
         elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
             self._add(IdentityGuard(source, value))
             if is_array(value):
-                self._add(BytesGuard(source, value.tobytes()))
+                self._add(BytesGuard(source, fingerprint(require_plain_array(value, source))))
         self._reach(value, source)
 
     def _add(self, guard: Any) -> None:

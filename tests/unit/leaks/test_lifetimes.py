@@ -172,6 +172,56 @@ def test_a_program_dropped_from_a_full_cache() -> None:
     assert len(alive(programs)) == 2
 
 
+class Key:
+    """An object that is compared by what it is, not by what it holds."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+
+class NamedKey:
+    """An object that is a key by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedKey) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def test_objects_in_a_set() -> None:
+    keys = [Key(2.0), Key(3.0)]
+    held = [{*keys}]
+    static = sg.to_static(lambda x: x * sum(key.rate for key in held[0]), backend="eager")
+    x = torch.ones(2)
+    assert static(x).tolist() == static(x).tolist() == [5.0, 5.0]
+    assert static.cache_info().programs == 1
+    gone = references(*keys)
+    keys.clear()
+    held[0] = set()
+    assert alive(gone) == []
+    assert static(x).tolist() == [0.0, 0.0]
+
+
+def test_keys_that_are_equal_by_what_they_hold() -> None:
+    table = {NamedKey("a"): 2.0}
+    static = sg.to_static(lambda x: x * sum(table.values()), backend="eager")
+    x = torch.ones(2)
+    static(x)
+    (first,) = table
+    table.clear()
+    table[NamedKey("a")] = 2.0
+    assert static(x).tolist() == [2.0, 2.0]
+    assert static.cache_info().programs == 1
+    table.clear()
+    table[NamedKey("b")] = 2.0
+    assert str(static.explain_miss(x)).startswith("the keys of table should be [<NamedKey>]")
+    del first
+
+
 def test_no_session_outlives_its_capture() -> None:
     before = sessions()
 

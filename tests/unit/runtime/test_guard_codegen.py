@@ -7,6 +7,7 @@ import enum
 import fractions
 import gc
 import math
+import os
 import pathlib
 import sys
 import types
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from stillgraph.program.facts import FACTS
+from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
@@ -34,6 +36,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    EnvironmentGuard,
     FactGuard,
     FunctionGuard,
     Global,
@@ -590,10 +593,30 @@ def test_a_subclass_of_a_container_is_no_such_container() -> None:
 
 def test_bytes() -> None:
     array = np.array([1.0, 2.0])
-    guards: list[Guard] = [BytesGuard(X, array.tobytes())]
+    guards: list[Guard] = [BytesGuard(X, fingerprint(array))]
     assert holds(guards, array)
     array[0] = -1.0
     assert not holds(guards, array)
+
+
+CHANGES_OF_ARRAYS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda a: a.__setitem__((1, 0), -1), "the array args[0] holds other numbers"),
+    (lambda a: setattr(a, "shape", (-1, 4)), "the array args[0] is of another shape"),
+    (lambda a: setattr(a, "dtype", np.int64), "the array args[0] is of another dtype"),
+    (lambda a: a.setflags(write=False), "the array args[0] is of another writability"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), CHANGES_OF_ARRAYS)
+@pytest.mark.parametrize("rows", [4, 1200], ids=["small", "large"])
+def test_what_changes_of_an_array(change: Callable[[Any], Any], sentence: str, rows: int) -> None:
+    array = np.arange(2.0 * rows).reshape(rows, 2)
+    guards: list[Guard] = [BytesGuard(X, fingerprint(array))]
+    assert holds(guards, array)
+    assert sum(len(part) for part in guards[0].data if isinstance(part, bytes)) <= 4096  # type: ignore[union-attr]
+    change(array)
+    assert not holds(guards, array)
+    assert explain_miss(guards, (array,), {}) == sentence
 
 
 # ---- namespaces
@@ -646,6 +669,25 @@ def test_no_attribute(attributes: dict[str, int], name: str) -> None:
 
 
 # ---- functions, readings, references
+def place(function: Any) -> str:
+    return f"{function.__qualname__} (test_guard_codegen.py:{function.__code__.co_firstlineno})"
+
+
+def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STILLGRAPH_TEST", raising=False)
+    monkeypatch.setenv("STILLGRAPH_TEST_OTHER", "a")
+    absent, everything = EnvironmentGuard("STILLGRAPH_TEST", None), EnvironmentGuard(None, dict(os.environ))
+    assert holds([absent], None)
+    assert holds([everything], None)
+    monkeypatch.setenv("STILLGRAPH_TEST", "b")
+    assert not holds([absent], None)
+    assert not holds([everything], None)
+    assert holds([EnvironmentGuard("STILLGRAPH_TEST", "b")], None)
+    monkeypatch.delenv("STILLGRAPH_TEST")
+    monkeypatch.delenv("STILLGRAPH_TEST_OTHER")
+    assert not holds([everything], None)
+
+
 def with_defaults(a: int, b: int = 1, *, c: int = 2) -> None:
     pass
 
@@ -800,7 +842,7 @@ def test_a_condition_on_what_is_no_size() -> None:
             [1],
             "args[0] and args[0][0] should be the same object, but are different objects",
         ),
-        (ContentsGuard(X, [1, 2]), [1, 3], "args[0] should hold [1, 2], but holds [1, 3]"),
+        (ContentsGuard(X, [1, 2]), [1, 3], "args[0][1] should be 2, but is 3"),
         (
             MembersGuard(X, (("a", len), ("f", function))),
             {"a": len, "f": len},
@@ -822,7 +864,7 @@ def test_a_condition_on_what_is_no_size() -> None:
         (
             FunctionGuard(X, function.__code__, False, False),
             with_defaults,
-            "the code of args[0] should be what it was, but was replaced",
+            f"args[0] should run the code of {place(function)}, but runs that of {place(with_defaults)}",
         ),
         (
             FunctionGuard(X, with_defaults.__code__, False, True),
@@ -834,7 +876,7 @@ def test_a_condition_on_what_is_no_size() -> None:
             with_defaults,
             "args[0] should have no __kwdefaults__, but has some",
         ),
-        (BytesGuard(X, b""), np.zeros(1), "the array args[0] holds other numbers"),
+        (BytesGuard(X, fingerprint(np.ones(1))), np.zeros(1), "the array args[0] holds other numbers"),
         (ConstantGuard(Attribute(Called(X), "n"), 1), lambda: Plain(n=2), "args[0]().n should be 1, but is 2"),
     ],
 )
@@ -845,7 +887,7 @@ def test_explanations(guard: Guard, value: Any, sentence: str) -> None:
 
 def test_the_explanation_of_a_reading() -> None:
     guards: list[Guard] = [ReadingGuard(settings_of_today, ("rate",), 1)]
-    assert explain_miss(guards, (), {}) == "settings_of_today('rate') gives 1 should hold, but it gives 2"
+    assert explain_miss(guards, (), {}) == "settings_of_today('rate') should be 1, but is 2"
     assert not holds(guards)
 
 

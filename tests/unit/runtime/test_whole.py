@@ -1,8 +1,12 @@
 """The whole-graph lowering at run time: one compiled graph gives what the native driver gives, or the driver runs."""
+
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, fx
 
@@ -77,3 +81,130 @@ def test_a_compiler_that_fails_leaves_the_native_driver() -> None:
         for _ in range(2):
             assert run(x, limit)[1] == halve(x, limit)[1]
     assert len(compiler.modules) == 1
+
+
+# ---- results that share memory with what was given, or with each other
+def one_arm_gives_it_back(x: Tensor) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+def one_arm_gives_a_view(x: Tensor) -> Any:
+    if x.sum() > 0:
+        return x[1:]
+    return -x[1:]
+
+
+def changed_on_one_path(x: Tensor) -> Any:
+    if x.sum() > 0:
+        x = x * 2
+    return x[1:]
+
+
+def until_small(x: Tensor) -> Any:
+    while x.norm() > 1:
+        x = x / 2
+    return x
+
+
+def a_view_until_small(x: Tensor) -> Any:
+    y = x[1:]
+    while y.norm() > 1:
+        y = y / 2
+    return y, x + 1
+
+
+def known_times(x: Tensor) -> Any:
+    for _ in range(100):
+        x = torch.tanh(x)
+    return x
+
+
+def sometimes_changed_inside(x: Tensor) -> Any:
+    n = 0
+    while n < x.sum():
+        if x[0] > 1.5:
+            x = x / 2
+        n += 5
+    return x
+
+
+def handed_on(x: Tensor) -> Any:
+    y = x * 2
+    while x.norm() > 1:
+        x, y = x / 4, x
+    return y
+
+
+def two_names(x: Tensor) -> Any:
+    y = x
+    while x.norm() > 1:
+        x = x / 2
+        y = x
+    return x, y
+
+
+def made_of_one(x: Tensor) -> Any:
+    if x.sum() > 0:
+        y = x + 1
+        z = y[1:]
+    else:
+        y = x - 1
+        z = x[1:] * 2
+    return y, z
+
+
+def computed(x: Tensor) -> Any:
+    while x.norm() > 1:
+        x = x / 2
+    y = x if x.sum() > 0 else -x
+    return y + 1, y * 2
+
+
+SHARING: dict[str, tuple[Callable[[Tensor], Any], bool]] = {  # and whether it is compiled as one graph
+    "an arm gives an argument back": (one_arm_gives_it_back, False),
+    "an arm gives a view": (one_arm_gives_a_view, False),
+    "an argument changed on one path": (changed_on_one_path, False),
+    "a loop that may not iterate": (until_small, True),
+    "a loop from a view": (a_view_until_small, True),
+    "a loop that iterates": (known_times, True),
+    "a loop that may leave what it was given": (sometimes_changed_inside, False),
+    "a loop that hands on": (handed_on, False),
+    "one tensor by two names": (two_names, False),
+    "one result looks into another": (made_of_one, False),
+    "results that are computed": (computed, True),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_results_share_memory_as_in_eager_pytorch(name: str) -> None:
+    function, whole = SHARING[name]
+    start = torch.tensor([1.0, 2.0, 3.0])
+    with torch.no_grad():
+        program = sg.export(function, (start,))
+        native, compiler = lower(program, None).run, Graphs()
+        run = compile_whole(program, compiler, native)
+        assert (run is not native) is whole
+        for x in (start, -start, start / 100, start):
+            expected = torch.utils._pytree.tree_leaves(function(x))
+            actual = run(x)
+            torch.testing.assert_close([*actual], expected)
+            assert _shared([x, *actual]) == _shared([x, *expected])
+            assert [a is x for a in actual] == [e is x for e in expected]
+
+
+def _shared(tensors: list[Tensor]) -> list[bool]:
+    pairs = itertools.combinations(tensors, 2)
+    return [a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() for a, b in pairs]
+
+
+def test_what_draws_is_not_run_a_second_time() -> None:
+    def noisy(x: Tensor) -> tuple[Tensor, Tensor]:
+        noise = torch.rand(3)
+        while x.norm() > 1:
+            x = x / 2
+        return x, noise
+
+    with torch.no_grad():
+        program = sg.export(noisy, (torch.ones(3),))
+    native = lower(program, None).run
+    assert compile_whole(program, Graphs(), native) is native

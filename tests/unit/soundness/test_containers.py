@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 import collections
+import ctypes
+import io
 import itertools
 import types
 from collections.abc import Callable, Iterator
@@ -246,6 +248,48 @@ def test_a_user_dictionary() -> None:
 
 
 # ---- numpy
+def test_a_numpy_array_changed_in_place() -> None:
+    numbers = np.arange(6.0)
+    follows(
+        lambda x: (x * len(numbers), str(numbers.dtype), numbers.flags.writeable),
+        setting(numbers, shape=(2, 3)),
+        setting(numbers, dtype=np.int64),
+        lambda: numbers.setflags(write=False),
+    )
+
+
+def test_a_large_numpy_array() -> None:
+    numbers = np.arange(100_000.0)
+    follows(lambda x: x * float(numbers[-1]), storing(numbers, -1, 5.0), storing(numbers, 0, 1.0))
+
+
+def test_a_numpy_array_of_plain_objects() -> None:
+    numbers = np.array([1, "a", None], dtype=object)
+    follows(lambda x: (x * numbers[0], numbers[1]), storing(numbers, 0, 2), storing(numbers, 1, "b"))
+
+
+BUFFERS: dict[str, Any] = {
+    "memoryview": memoryview(bytearray(b"abc")),
+    "StringIO": io.StringIO("abc"),
+    "ctypes array": (ctypes.c_int * 3)(1, 2, 3),
+    "ctypes number": ctypes.c_int(3),
+}
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_a_buffer_is_refused(name: str) -> None:
+    buffer = BUFFERS[name]
+    with pytest.raises(sg.CaptureError, match="whose contents no guard follows"):
+        sg.to_static(lambda x: (x, str(buffer)), backend="eager")(X)
+
+
+def test_a_numpy_array_of_objects_is_refused() -> None:
+    numbers = np.array([[1], [2]], dtype=object)
+    numbers[0, 0] = [1]
+    with pytest.raises(sg.CaptureError, match="a numpy array of objects"):
+        sg.to_static(lambda x: x * numbers[0, 0][0], backend="eager")(X)
+
+
 def test_an_element_of_an_array() -> None:
     numbers = np.array([1.0, 2.0, 3.0])
     follows(lambda x: x * float(numbers[0]), storing(numbers, 0, 5.0))

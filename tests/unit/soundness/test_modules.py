@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
-from tests.unit.soundness.following import Box, follows, setting, storing
+import stillgraph as sg
+from tests.unit.soundness.following import Box, X, follows, setting, storing
 
 
 class Net(nn.Module):
@@ -349,3 +350,31 @@ def test_embedding() -> None:
         setting(embedding, max_norm=None),
         setting(embedding, weight=parameter(4, 3)),
     )
+
+
+# ---- parametrizations whose weights are kept
+class Doubled(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight * 2
+
+
+def test_a_call_that_would_use_kept_weights_is_refused() -> None:
+    layer = nn.Linear(3, 3)
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    static = sg.to_static(lambda x: layer(x), backend="eager")
+    expected = static(X)
+    with parametrize.cached(), pytest.raises(sg.CaptureError, match=r"in a block of parametrize.cached\(\)"):
+        static(X)
+    assert torch.equal(static(X), expected)
+    assert static.cache_info().programs == 1
+
+
+def test_weights_that_are_kept_inside_the_function() -> None:
+    layer = nn.Linear(3, 3)
+    parametrize.register_parametrization(layer, "weight", Doubled())
+
+    def twice(x: Tensor) -> Tensor:
+        with parametrize.cached():
+            return layer(layer(x))
+
+    follows(twice, lambda: nn.init.zeros_(layer.parametrizations.weight.original))

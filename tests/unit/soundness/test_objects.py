@@ -18,7 +18,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.unit.soundness.following import Box, Change, deleting, follows, in_turn, setting, storing
+import stillgraph as sg
+from tests.unit.soundness.following import Box, Change, X, deleting, follows, in_turn, setting, storing
 
 
 class Config:
@@ -386,3 +387,39 @@ def test_a_weak_dictionary() -> None:
         storing(weights, owner.second, 1.0),
         in_turn(deleting(owner, "second"), setting(owner, first=Box(k=3))),
     )
+
+
+# ---- objects that say what torch's functions do with them
+class Factor:
+    """Stands for a number among the arguments of torch's functions."""
+
+    bias = 0.0
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        plain = [argument.value if isinstance(argument, Factor) else argument for argument in args]
+        return func(*plain, **(kwargs or {})) + cls.bias
+
+
+def test_an_object_with_torch_functions_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    factor: Any = Factor(2.0)
+    monkeypatch.setattr(Factor, "bias", 1.0)
+    follows(lambda x: torch.mul(x, factor), setting(factor, value=5.0), setting(Factor, bias=3.0))
+    follows(lambda x: x * factor if x.sum() > 0 else torch.sub(x, factor), setting(factor, value=7.0))
+
+
+# ---- torch.distributions
+NORMAL = torch.distributions.Normal(torch.zeros(3), torch.ones(3), validate_args=False)
+
+
+def test_a_distribution() -> None:
+    follows(lambda x: NORMAL.log_prob(x), setting(NORMAL, loc=torch.ones(3)), lambda: NORMAL.scale.fill_(2.0))
+
+
+def test_a_distribution_that_checks_its_arguments_is_refused_with_a_way_out() -> None:
+    checking = torch.distributions.Normal(torch.zeros(3), torch.ones(3))
+    with pytest.raises(sg.CaptureError, match="validate_args=False"):
+        sg.to_static(lambda x: checking.log_prob(x), backend="eager")(X)

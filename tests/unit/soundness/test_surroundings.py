@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import stillgraph as sg
 import tests.unit.soundness.userpackage.first
 from tests.unit.soundness import usermodule, userpackage
 from tests.unit.soundness import usermodule as renamed
@@ -158,6 +159,73 @@ def test_the_environment_through_a_helper_of_another_module() -> None:
         partial(os.environ.update, STILLGRAPH_TEST="5"),
         partial(os.environ.pop, "STILLGRAPH_TEST"),
     )
+
+
+def test_other_variables_of_the_environment_make_no_program() -> None:
+    static = sg.to_static(lambda x: x * int(os.environ["STILLGRAPH_TEST"]), backend="eager")
+    static(X)
+    os.environ["STILLGRAPH_TEST_ABSENT"] = "1"
+    static(X)
+    assert static.cache_info().programs == 1
+
+
+def all_names(x: Tensor) -> Tensor:
+    return x * sum(name.startswith("STILLGRAPH_TEST") for name in os.environ)
+
+
+def is_there(x: Tensor) -> Tensor:
+    return x * ("STILLGRAPH_TEST_ABSENT" in os.environ)
+
+
+def copied(x: Tensor) -> Tensor:
+    return x * int(dict(os.environ).get("STILLGRAPH_TEST_ABSENT", 1))
+
+
+def as_bytes(x: Tensor) -> Tensor:
+    return x * int(os.environb.get(b"STILLGRAPH_TEST_ABSENT", b"1"))
+
+
+@pytest.mark.parametrize("function", [all_names, is_there, copied, as_bytes])
+def test_ways_to_read_the_environment(function: Callable[[Tensor], Tensor]) -> None:
+    follows(
+        function,
+        partial(os.environ.update, STILLGRAPH_TEST_ABSENT="5"),
+        partial(os.environ.pop, "STILLGRAPH_TEST_ABSENT"),
+    )
+
+
+def sets(x: Tensor) -> Tensor:
+    os.environ["STILLGRAPH_TEST_ABSENT"] = "5"
+    return x * int(os.environ["STILLGRAPH_TEST_ABSENT"])
+
+
+def sets_default(x: Tensor) -> Tensor:
+    os.environ.setdefault("STILLGRAPH_TEST_ABSENT", "5")
+    return x
+
+
+@pytest.mark.parametrize("function", [sets, sets_default])
+def test_a_variable_of_the_environment_that_is_set(function: Callable[[Tensor], Tensor]) -> None:
+    static = sg.to_static(function, backend="eager")
+    for before in (None, "5", None, "7"):
+        after = []
+        for call in (function, static):
+            os.environ.pop("STILLGRAPH_TEST_ABSENT", None)
+            if before is not None:
+                os.environ["STILLGRAPH_TEST_ABSENT"] = before
+            result = call(X)
+            after.append((os.environ["STILLGRAPH_TEST_ABSENT"], result.tolist()))
+        assert after[0] == after[1]
+
+
+def test_a_variable_of_the_environment_that_counts_is_refused() -> None:
+    def counts(x: Tensor) -> Tensor:
+        os.environ["STILLGRAPH_TEST"] = str(int(os.environ["STILLGRAPH_TEST"]) + 1)
+        return x
+
+    with pytest.raises(sg.CaptureError, match="STILLGRAPH_TEST is read and then changed"):
+        sg.to_static(counts, backend="eager")(X)
+    assert os.environ["STILLGRAPH_TEST"] == "2"
 
 
 # ---- what is patched in libraries

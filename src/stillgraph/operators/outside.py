@@ -1,0 +1,242 @@
+"""What a function asks of the world outside the program: clocks, files, settings, other programs, chance.
+
+A clock is read at every call of the program. A question with a plain answer (does a file exist, what is in it, is a
+level logged) is asked again before the program is used. What has no such form is refused where the user's own code does
+it; libraries are left alone, which look at files and clocks for caches and messages of their own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import decimal
+import glob
+import inspect
+import locale
+import logging
+import os
+import pathlib
+import secrets
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import invoke
+from stillgraph.trace.frames import here, is_library, user_frame
+from stillgraph.trace.session import Session, session
+
+Meaning = Callable[..., Any]
+
+
+def _capture() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
+
+
+# ---- done by the program, at every call
+def at_run_time(function: Meaning, kind: type) -> Meaning:
+    """A function of Python's whose result differs at every call: it is called by the program."""
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        capture = _capture()
+        return capture.fresh_result(kind, capture.emit("call_function", invoke, (function, args, kwargs), {}))
+
+    return recorded
+
+
+def _sleep(seconds: Any) -> None:
+    """``time.sleep``: the program waits."""
+    _capture().emit("call_function", invoke, (time.sleep, (seconds,), {}), {})
+
+
+# ---- asked again before a program is used
+def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
+    """A function that reads what no object holds: what it gives is guarded.
+
+    Args:
+        function: what the user calls.
+        reading: what tells the answers apart where they are no constants; the function itself by default.
+    """
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or not all(map(_is_plain, args)):
+            return _refused(function, f"{_name(function)} is called with what a guard cannot keep")(*args, **kwargs)
+        settings = _capture().reads.settings
+        try:
+            value = function(*args)
+        except Exception as error:
+            settings.append((_Failure(function), args, type(error)))
+            raise
+        settings.append((reading or function, args, value if reading is None else reading(*args)))
+        return value
+
+    return read
+
+
+def _is_plain(value: Any) -> bool:
+    plain = (str, bytes, int, float, type(None), pathlib.PurePath, logging.Logger)
+    return isinstance(value, plain)
+
+
+class _Failure:
+    """Reads what a question raises: a file that is not there may come to be."""
+
+    def __init__(self, function: Meaning) -> None:
+        self._function = function
+        self.__qualname__ = f"what is raised by {_name(function)}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Failure) and self._function == other._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __call__(self, *args: Any) -> type | None:
+        try:
+            self._function(*args)
+        except Exception as error:  # of any kind: the guard compares it
+            return type(error)
+        return None
+
+
+def _state_of_file(path: Any) -> tuple[Any, ...]:
+    found = os.stat(path)
+    return (*found, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _thread() -> tuple[Any, ...]:
+    return threading.get_ident(), threading.current_thread().name
+
+
+def _decimals() -> tuple[Any, ...]:
+    context = decimal.getcontext()
+    return context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp
+
+
+def _autocast(kind: Any, device: str | None) -> Meaning:
+    """A block of autocast, whose dtype is a setting of torch's where the code does not say it."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        of = device or kwargs.get("device_type", args[0] if args else None)
+        if isinstance(of, str):
+            _capture().reads.settings.append((torch.get_autocast_dtype, (of,), torch.get_autocast_dtype(of)))
+        return kind(*args, **kwargs)
+
+    return made
+
+
+# ---- refused
+_FILES = "Do it before the call, and pass what the function needs."
+_CLOCK = "Take the time before the call and pass it, or use time.time(), which the program reads at every call."
+_CHANCE = "Use torch.rand or random.random, which the program draws at every call, or pass the value."
+_FRAMES = "Pass the values explicitly."
+
+
+def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305", least: int = 0) -> Meaning:
+    """A function that the user's code may not call with fewer arguments than ``least``, or with 0 at all."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        frame = user_frame()
+        if frame is None or is_library(frame.f_code.co_filename) or (least and len(args) >= least):
+            return function(*args, **kwargs)
+        raise refuse(code, message, location=here(), hint=hint)
+
+    return called
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", function))
+
+
+def _all_refused(functions: Iterable[Any], what: str, hint: str = _FILES, code: str = "SG305") -> dict[Any, Meaning]:
+    return {f: _refused(f, f"{_name(f)} {what}", hint, code) for f in functions}
+
+
+def _members(owner: Any, names: str) -> list[Any]:
+    return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
+
+
+_NUMPY = sys.modules.get("numpy")  # which torch imports where it is installed
+_SETTINGS = (
+    *_members(os, "getcwd getpid cpu_count access listdir"),
+    *_members(os.path, "exists lexists isfile isdir islink getsize getmtime getctime"),
+    *_members(pathlib.Path, "exists is_file is_dir is_symlink read_text read_bytes"),
+    *_members(logging.Logger, "isEnabledFor getEffectiveLevel hasHandlers"),
+    locale.getlocale,
+    locale.getpreferredencoding,
+    threading.get_ident,
+    sys.getrecursionlimit,
+    *_members(torch, "get_num_interop_threads get_num_threads is_warn_always_enabled"),
+    *_members(torch, "get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled"),
+    torch.cuda.is_available,
+    torch.sparse.check_sparse_tensor_invariants.is_enabled,
+    *_members(torch.backends.cuda, "flash_sdp_enabled mem_efficient_sdp_enabled math_sdp_enabled cudnn_sdp_enabled"),
+)
+_CLOCKS = "time perf_counter monotonic process_time thread_time"
+
+OUTSIDE: dict[Any, Meaning] = {
+    **{function: at_run_time(function, float) for function in _members(time, _CLOCKS)},
+    **{function: at_run_time(function, int) for name in _CLOCKS.split() for function in _members(time, f"{name}_ns")},
+    time.sleep: _sleep,
+    **{function: setting(function) for function in _SETTINGS},
+    os.stat: setting(os.stat, _state_of_file),
+    pathlib.Path.stat: setting(pathlib.Path.stat, _state_of_file),
+    threading.current_thread: setting(threading.current_thread, _thread),
+    decimal.getcontext: setting(decimal.getcontext, _decimals),
+    torch.autocast: _autocast(torch.autocast, None),
+    torch.cpu.amp.autocast_mode.autocast: _autocast(torch.cpu.amp.autocast_mode.autocast, "cpu"),
+    torch.cuda.amp.autocast_mode.autocast: _autocast(torch.cuda.amp.autocast_mode.autocast, "cuda"),
+    **_all_refused(
+        (
+            builtins.open,
+            *_members(os, "open popen walk scandir readlink"),
+            *_members(pathlib.Path, "open iterdir glob rglob walk readlink samefile"),
+            *_members(glob, "glob iglob"),
+            *_members(_NUMPY, "load loadtxt genfromtxt fromfile memmap"),
+            torch.load,
+        ),
+        "reads files",
+    ),
+    builtins.input: _refused(builtins.input, "input waits for a person"),
+    **_all_refused(
+        (
+            *(getattr(datetime.datetime, name) for name in ("now", "utcnow", "today")),
+            datetime.date.today,
+        ),
+        "reads the clock",
+        _CLOCK,
+    ),
+    **{
+        function: _refused(function, f"{_name(function)} reads the clock", _CLOCK, least=least)
+        for function, least in (
+            (time.strftime, 2),
+            (time.localtime, 1),
+            (time.gmtime, 1),
+            (time.ctime, 1),
+            (time.asctime, 1),
+        )
+    },
+    **_all_refused(
+        (
+            *_members(uuid, "uuid1 uuid4"),
+            *_members(os, "urandom getrandom"),
+            *_members(secrets, "token_bytes token_hex token_urlsafe randbelow"),
+        ),
+        "draws at random",
+        _CHANCE,
+    ),
+    **_all_refused(
+        (sys._getframe, *_members(inspect, "currentframe stack trace getouterframes")),
+        "sees the frames of the capture",
+        _FRAMES,
+        "SG104",
+    ),
+}
+"""What such functions, and methods by the functions they are of, mean when rewritten code calls them."""
