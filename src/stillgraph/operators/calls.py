@@ -34,7 +34,7 @@ from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item,
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
-from stillgraph.trace.frames import here, is_standard_library, is_torch, is_transform
+from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import StagedNumber
@@ -42,6 +42,7 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.text import StagedText, concatenated
 from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
 
 _MUTATORS = frozenset(
@@ -185,6 +186,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
         raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
     refuse_unseen(function)
+    if is_distributions(function.__code__.co_filename):
+        capture.before_distribution()
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -306,6 +309,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
+        if any(isinstance(part, StagedText) for part in parts):
+            return concatenated(parts, receiver)
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
         if chosen is not None:
             return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import checkpointing, lists, optimizers
@@ -110,6 +111,20 @@ def _at_run_time(function: Callable[..., Any], kind: type) -> Callable[..., Any]
     return recorded
 
 
+def _divergence(p: Any, q: Any) -> Any:
+    """`torch.distributions.kl_divergence`: by the function registered for the two classes, if there is one.
+
+    torch remembers what it found, which nothing that a program guards may depend on.
+    """
+    capture = session()
+    assert capture is not None
+    capture.before_distribution()
+    classes = (type(p), type(q))
+    function = _dispatch_kl(*classes)
+    capture.reads.settings.append((_dispatch_kl, classes, function))
+    return kl_divergence(p, q) if function is NotImplemented else _call(function, p, q)  # the former says what is wrong
+
+
 def _id(value: Any) -> int:
     """``id``: of what is made in the run, only the run knows it."""
     if isinstance(value, Staged) or is_fake(value):
@@ -204,6 +219,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         )
     },
     next: _next,
+    kl_divergence: _divergence,
     id: _id,
     **optimizers.MEANINGS,
     **checkpointing.MEANINGS,

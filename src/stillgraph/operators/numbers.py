@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import math
 import operator
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -398,6 +400,18 @@ def str_(value: Any = "", *rest: Any) -> Any:
     return str(value, *rest)
 
 
+def repr_(value: Any) -> Any:
+    """``repr``: of an object whose class says so in Python, by what that does."""
+    from stillgraph.operators.calls import call
+    from stillgraph.trace.text import StagedText
+
+    if _staged(value):
+        return StagedText("{!r}", (value,))
+    method = inspect.getattr_static(type(value), "__repr__", None)
+    plain = isinstance(method, FunctionType) and not isinstance(value, (torch.nn.Module, torch.Tensor))
+    return call(method, value) if plain else repr(value)
+
+
 def format_value(value: Any, spec: str = "") -> Any:
     """``format``."""
     from stillgraph.trace.text import StagedText
@@ -445,6 +459,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     print: print_,
     pow: pow_,
     str: str_,
+    repr: repr_,
     format: format_value,
     operator.truth: bool_,
     **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},

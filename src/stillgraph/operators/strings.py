@@ -18,9 +18,9 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import session
 from stillgraph.trace.staging import branch
-from stillgraph.trace.text import StagedText
+from stillgraph.trace.text import StagedText, shown
 
 
 def text(template: str, *values: Any) -> Any:
@@ -64,10 +64,4 @@ def print_(*values: Any, **options: Any) -> None:
         return
     if options.get("file") not in (None, sys.stdout, sys.stderr):
         raise refuse("SG305", "print writes to a file of its own", location=here())
-    capture.emit("call_function", run_print, (None, [_shown(capture, v) for v in values], options), {})
-
-
-def _shown(capture: Session, value: Any) -> Any:
-    if isinstance(value, torch.Size) and is_staged(value):
-        return capture.emit("call_function", torch.Size, (tuple(value),), {})
-    return value.materialise(capture) if isinstance(value, StagedText) else value
+    capture.emit("call_function", run_print, (None, [shown(capture, v) for v in values], options), {})

@@ -38,6 +38,7 @@ from stillgraph.program.program import Input, Program
 from stillgraph.program.types import NumberType
 from stillgraph.program.writes import writes_in_place
 from stillgraph.trace.arms import emit_raise, raised_by_user
+from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.inputs import Dims, Inputs
@@ -132,6 +133,9 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.keep.add(restart.what)
     elif restart.kind == "watch":
         knowledge.watch_modules = True
+    elif restart.kind == "distributions":
+        knowledge.distributions = True
+        knowledge.watch |= property_names()
     elif restart.kind == "tries":
         knowledge.tries = True
     elif restart.kind == "recursive":

@@ -14,7 +14,12 @@ from stillgraph.core.location import Location
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_TORCH_LAYERS = (os.path.join(_TORCH, "nn", "modules") + os.sep, os.path.join(_TORCH, "nn", "utils") + os.sep)
+_DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
+_TORCH_LAYERS = (
+    os.path.join(_TORCH, "nn", "modules") + os.sep,
+    os.path.join(_TORCH, "nn", "utils") + os.sep,
+    _DISTRIBUTIONS,
+)
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 _SITE_PACKAGES = os.path.dirname(os.path.dirname(_TORCH)) + os.sep
@@ -43,6 +48,11 @@ def is_below_torch(file: str) -> bool:
 def is_torch_layer(file: str) -> bool:
     """Whether a file belongs to what torch writes in Python around its layers: those may be converted."""
     return file.startswith(_TORCH_LAYERS)
+
+
+def is_distributions(file: str) -> bool:
+    """Whether a file belongs to `torch.distributions`, whose objects keep what they have computed."""
+    return file.startswith(_DISTRIBUTIONS)
 
 
 def is_standard_library(file: str) -> bool:

@@ -27,6 +27,7 @@ from stillgraph.trace.frames import (
     here,
     in_autograd_function,
     is_container_class,
+    is_distributions,
     is_library,
     is_ours,
     is_standard_library,
@@ -61,6 +62,7 @@ class Knowledge:
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     watch_modules: bool = False  # code that is never converted, torch's, writes to them
     aliases_matter: bool = False  # which arguments are one and the same object
+    distributions: bool = False  # those of torch's are used: their code is converted
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
@@ -471,13 +473,20 @@ class Session(Recorder):
             return False
         if code in self.knowledge.convert:
             return True
+        if is_distributions(file):
+            return self.knowledge.distributions
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
 
+    def before_distribution(self) -> None:
+        """To be called before code of `torch.distributions` runs: begin anew with that converted."""
+        if not self.knowledge.distributions:
+            raise Restart("distributions", None)
+
     def _demand(self, value: Any, what: str) -> Any:
         """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse."""
-        if what in ("bool", "int", "index", "float"):
+        if what in ("bool", "int", "index", "float", "text"):
             self._ask_for_conversion()
         if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
             decided = self._decide_size(value, what)

@@ -390,6 +390,12 @@ def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.fresh_result(bool, recorder.emit(*as_node(func, args, kwargs), kwargs))
 
 
+def _all_true(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``torch._is_all_true``, which does not run on fake tensors of unknown size."""
+    result = recorder.run(_T.all, args, kwargs)
+    return recorder.bind(result, recorder.emit(*as_node(func, args, kwargs), kwargs))
+
+
 def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(args[0])
     if fake.dim() == 0:
@@ -507,6 +513,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.equal: _truth,
     torch.allclose: _truth,
     torch.is_nonzero: _truth,
+    torch._is_all_true: _all_true,
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,
     torch.from_numpy: _tensor,
