@@ -386,9 +386,10 @@ class _Attempt:
     def _program(
         self, name: str | None, template: Template, effects: list[Any], graph: Any, modes: ModeGuard
     ) -> Program:
-        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
+        hidden = self.session.hidden_inputs
+        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users or n in hidden]
         for node in self.inputs.nodes:
-            if not node.users:
+            if not node.users and node not in hidden:
                 erase(_same_node(graph, node))
         graph.recompile()
         lists = self._lists_read([i for i, _ in used])

@@ -195,6 +195,12 @@ class Session(Recorder):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
 
+    def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
+        if isinstance(apply.__self__.forward, FunctionType):
+            self.finder.add_function(apply.__self__.forward)
+        return super().run_function(apply, args, kwargs)
+
     def _refuse_mixed(self, leaves: list[Any]) -> None:
         """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
         for value in leaves:

@@ -196,11 +196,16 @@ def _is_position(index: Any) -> bool:
     return isinstance(index, torch.SymInt)
 
 
+def is_autograd_function(func: Any) -> bool:
+    """Whether a callable is a method of a ``torch.autograd.Function``, such as ``apply``."""
+    owner = getattr(func, "__self__", None)
+    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
 def name_of(func: Any) -> str:
     """How a message names a torch function."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        return f"the forward of {owner.__name__}, a torch.autograd.Function,"
+    if is_autograd_function(func):
+        return f"the forward of {func.__self__.__name__}, a torch.autograd.Function,"
     return f"torch's {getattr(func, '__name__', func)}"
 
 
