@@ -31,6 +31,7 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.strings import is_staged
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
@@ -315,6 +316,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         if chosen is not None:
             return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
         args = (parts,)
+    if isinstance(receiver, str) and method.__name__ == "format" and not kwargs and any(map(is_staged, args)):
+        return StagedText("{}", (StagedText(receiver, args),))  # its fields may be numbered
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None

@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import gradients, hooks
+from stillgraph.trace import gradients, hooks, packed
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
@@ -489,6 +489,19 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
 
 
+def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A function that makes tensors of sizes, one of which may be a tensor: Python takes it for the number in it."""
+
+    def size(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(size, value)) if type(value) in (tuple, list) else value
+        return _item(recorder, _T.item, (value,), {}) if isinstance(value, torch.Tensor) else value
+
+    if func is torch.full:
+        return recorder.record(func, (size(args[0]), *args[1:]) if args else args, kwargs)
+    return recorder.record(func, size(args), kwargs)
+
+
 def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
 
@@ -524,5 +537,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.from_numpy: _tensor,
     torch.asarray: _tensor,
     torch._C._set_grad_enabled: _run_only,
+    **packed.HANDLERS,
+    **{function: _sized for function in (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)},
     **COLLECTIVES,
 }
