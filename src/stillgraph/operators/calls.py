@@ -285,7 +285,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         raise refuse("SG305", message, location=here())
     if isinstance(receiver, torch.amp.GradScaler) and method.__name__ in ("unscale_", "step", "update"):
         message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
-        raise refuse("SG305", message, location=here())
+        hint = "Keep scaler.scale(loss).backward() in the function, and step after it: scaler.step(optimizer)."
+        raise refuse("SG305", message, location=here(), hint=hint)
     if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":

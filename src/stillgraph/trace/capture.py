@@ -196,8 +196,9 @@ class _Attempt:
         Whatever happens, the user's objects are left as they were.
         """
         if under_transform():
-            hint = "Capture the function with a plain call first; its program can then be transformed."
-            raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
+            message = "no program fits this call, and none can be captured under a transform of torch.func"
+            hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
+            raise refuse("SG305", message, hint=hint)
         self.finder.complete()
         context = current_context()
         modes = mode_guard()  # before there are modes of the capture's own

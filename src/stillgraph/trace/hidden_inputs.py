@@ -1,4 +1,4 @@
-"""Tensors that turn up inside a call which runs as a whole: ``forward`` of a ``torch.autograd.Function`` may use any."""
+"""Tensors that turn up inside a call which runs as a whole, as ``forward`` of a ``torch.autograd.Function`` does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HiddenInputs(TorchDispatchMode):
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self._recorder = recorder
         self.found: dict[int, torch.Tensor] = {}
 

@@ -79,5 +79,5 @@ def _batch(recorder: Recorder, batch_sizes: Any) -> Any:
 HANDLERS: dict[Any, Callable[..., Any]] = {
     _VF._pack_padded_sequence: _pack,
     _VF._pad_packed_sequence: _pad,
-    **{function: _recurrent for function in (_VF.lstm, _VF.gru, _VF.rnn_tanh, _VF.rnn_relu)},
+    **dict.fromkeys((_VF.lstm, _VF.gru, _VF.rnn_tanh, _VF.rnn_relu), _recurrent),
 }

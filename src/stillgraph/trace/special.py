@@ -538,6 +538,6 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.asarray: _tensor,
     torch._C._set_grad_enabled: _run_only,
     **packed.HANDLERS,
-    **{function: _sized for function in (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)},
+    **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn), _sized),
     **COLLECTIVES,
 }
