@@ -185,7 +185,7 @@ _ALL = (
     Reason(
         "SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."
     ),
-    Reason("SG501", "bad argument", "An argument does not fit.", "See the message."),
+    Reason("SG501", "bad argument", "An argument does not fit.", "Pass what the message says is expected."),
 )
 
 REASONS: dict[str, Reason] = {reason.code: reason for reason in _ALL}

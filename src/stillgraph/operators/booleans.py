@@ -148,6 +148,8 @@ def _comparable(left: Any, right: Any) -> Any:
         return None
     if holds_unknown(left) or holds_unknown(right):
         raise refuse("SG211", f"a {type(left).__name__} is compared that has such a dict or set", location=here())
+    if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
+        left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
     if type(left) is not type(right):
         return None
     if dataclasses.is_dataclass(left) and _is_generated(type(left).__eq__):

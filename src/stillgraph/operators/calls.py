@@ -38,7 +38,7 @@ from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
-from stillgraph.trace.frames import here, is_standard_library, is_torch, is_transform
+from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.numbers import StagedNumber
@@ -208,6 +208,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
         raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
     refuse_unseen(function)
+    if is_distributions(function.__code__.co_filename):
+        capture.before_distribution()
     inner = _mode_decorated(function)
     if inner is not None:
         factory, decorated = inner
@@ -306,7 +308,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         raise refuse("SG305", message, location=here())
     if isinstance(receiver, torch.amp.GradScaler) and method.__name__ in ("unscale_", "step", "update"):
         message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
-        raise refuse("SG305", message, location=here())
+        hint = "Keep scaler.scale(loss).backward() in the function, and step after it: scaler.step(optimizer)."
+        raise refuse("SG305", message, location=here(), hint=hint)
     if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":

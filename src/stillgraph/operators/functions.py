@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers
@@ -83,6 +84,20 @@ def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:
     return sorted_(_call, iterable, key=key, reverse=reverse)
+
+
+def _divergence(p: Any, q: Any) -> Any:
+    """`torch.distributions.kl_divergence`: by the function registered for the two classes, if there is one.
+
+    torch remembers what it found, which nothing that a program guards may depend on.
+    """
+    capture = session()
+    assert capture is not None
+    capture.before_distribution()
+    classes = (type(p), type(q))
+    function = _dispatch_kl(*classes)
+    capture.reads.settings.append((_dispatch_kl, classes, function))
+    return kl_divergence(p, q) if function is NotImplemented else _call(function, p, q)  # the former says what is wrong
 
 
 def _id(value: Any) -> int:
@@ -188,6 +203,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         )
     },
     next: _next,
+    kl_divergence: _divergence,
     id: _id,
     operator.is_: _is,
     operator.is_not: _is_not,

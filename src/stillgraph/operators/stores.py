@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import torch
+from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
@@ -43,7 +44,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, Unjoined):
         target.either(lambda v: set_attr(v, name, value))
         return
-    descriptor = getattr(type(target), name, None)
+    descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
         from stillgraph.operators.calls import call
 
@@ -135,12 +136,27 @@ def del_attr(target: Any, name: str) -> None:
 
 def attr(target: Any, name: str) -> Any:
     """``target.name`` where the name is that of a property whose getter has to be converted."""
-    descriptor = getattr(type(target), name, None)
-    if session() is not None and isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
+    if session() is None:
+        return getattr(target, name)
+    # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
+    descriptor = class_member(type(target), name)
+    if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
         from stillgraph.operators.calls import call
 
         return call(descriptor.fget, target)
+    if isinstance(descriptor, lazy_property) and name not in vars(target):
+        return _computed_once(descriptor, target)
     return getattr(target, name)
+
+
+def _computed_once(descriptor: Any, target: Any) -> Any:
+    """What a property of a distribution gives when it is asked for first, which the object then has."""
+    from stillgraph.operators.calls import call
+
+    with torch.enable_grad():
+        value = call(descriptor.wrapped, target)
+    set_attr(target, descriptor.wrapped.__name__, value)
+    return value
 
 
 def note_contents(target: Any) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.operators.acts import may_print_to
 from stillgraph.operators.handed_out import shown
 from stillgraph.operators.truth import truth
@@ -46,8 +48,15 @@ def str_(*args: Any, **kwargs: Any) -> Any:
 
 
 def repr_(value: Any) -> Any:
-    """``repr(value)``."""
-    return StagedText("{!r}", (value,)) if is_staged(value) else repr(value)
+    """``repr(value)``: of an object whose class says so in Python, by what that does."""
+    if is_staged(value):
+        return StagedText("{!r}", (value,))
+    method = class_member(type(value), "__repr__")
+    if session() is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
+        return repr(value)
+    from stillgraph.operators.calls import call
+
+    return call(method, value)
 
 
 def format_(value: Any, spec: Any = "") -> Any:

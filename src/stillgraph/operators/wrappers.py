@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from stillgraph.operators import transformers
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
 from stillgraph.trace.collectives import COLLECTIVES, emit_step, refuse_distributed
 from stillgraph.trace.containers import split
@@ -259,5 +260,6 @@ WRAPPERS: dict[Any, Call] = {
     DistributedDataParallel.no_sync: _NoSync,
     DataParallel.forward: _data_parallel,
     **{function: _step_of(function) for function in COLLECTIVES},
+    **transformers.METHODS,
 }
-"""What functions and methods of torch.distributed's mean when rewritten code calls them."""
+"""What functions of torch.distributed's, and methods of torch's modules, mean when rewritten code calls them."""

@@ -328,6 +328,24 @@ def repeated(items: list[Any], count: int) -> list[Any]:
     return items * count
 
 
+def encode_nested(
+    src: torch.Tensor, kept: torch.Tensor, weights: list[tuple[torch.Tensor, ...]], options: list[tuple[Any, ...]]
+) -> torch.Tensor:
+    """The fast path of `torch.nn.TransformerEncoder`: the layers see no padding, and zeros are put in its place.
+
+    Args:
+        src: a padded batch.
+        kept: where it is no padding.
+        weights: of each layer, in the order of `torch._transformer_encoder_layer_fwd`.
+        options: of each layer: sizes, number of heads, whether GELU, whether normalised first, epsilon.
+    """
+    layer: Any = torch._transformer_encoder_layer_fwd
+    output = torch._nested_tensor_from_mask(src, kept, mask_check=False)
+    for tensors, (size, heads, gelu, norm_first, epsilon) in zip(weights, options, strict=True):
+        output = layer(output, size, heads, *tensors[:4], gelu, norm_first, epsilon, *tensors[4:], None, None)
+    return output.to_padded_tensor(0.0, src.size())
+
+
 def to_numpy(tensor: torch.Tensor) -> Any:
     """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension."""
     array = tensor.numpy()

@@ -378,8 +378,11 @@ def _inductor(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Callab
         return _eager(graph_module, example_inputs)
     from torch._inductor.compile_fx import compile_fx
 
+    # Inductor's own generator draws other numbers than eager, from a state of its own.
+    patches = {"fallback_random": True}
     # Inductor's Python wrapper spends more on an iteration of a loop than a small body takes; its C++ wrapper does not.
-    patches = {"cpp_wrapper": True} if _is_loop_on_cpu(graph_module, example_inputs) else None
+    if _is_loop_on_cpu(graph_module, example_inputs):
+        patches["cpp_wrapper"] = True
     compiled: Any = compile_fx(graph_module, example_inputs, config_patches=patches)
     return cast(Region, compiled)
 

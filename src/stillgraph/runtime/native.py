@@ -197,7 +197,8 @@ class _Block:
                 context = self._switch(context, self.ambient)
                 outputs = [self.value(a) for a in item.args[0]]
             elif item.op != "placeholder":
-                if item.op != "get_attr" and item.target is not operator.getitem:
+                takes_part = item.target is operator.getitem and item.meta.get("bookkeeping")
+                if item.op != "get_attr" and not takes_part:
                     context = self._switch(context, item.meta.get("context", context))
                 self._write_node(item)
                 self._let_go(item)

@@ -298,6 +298,9 @@ class BoundStaticFunction(Generic[P, R]):
         value = getattr(self.__func__, name)
         return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
 
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self.__func__)})
+
     __doc__ = property(lambda self: self.__func__.__doc__)
 
     def __eq__(self, other: object) -> bool:

@@ -8,7 +8,7 @@ import dis
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 import torch
@@ -153,7 +153,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             return
         if not isinstance(error, Exception) or isinstance(error, StillgraphError):
             raise
-        if not raised_by_user(error):
+        if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
             message = f"on a path that only the run takes, the code raises {type(error).__name__}: {error}"
             raise refuse("SG209", message, location=location_of(last_user_frame(error))) from error
         emit_raise(recorder, error)
@@ -279,21 +279,36 @@ def text_node(recorder: Recorder, value: Any) -> Any:
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, UnboundLocalError)  # of values the capture knows
 
 
+def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:
+    """Whether an exception comes from a ``raise`` of rewritten code, be that the user's or torch's."""
+    trace = _innermost(error)
+    return trace is not None and recorder.is_rewritten(trace.tb_frame.f_code) and _is_raise(trace)
+
+
 def raised_by_user(error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` or ``assert`` of the user's, or is one that eager would raise too."""
     if isinstance(error, _PYTHONS_OWN):
         return True
-    trace = error.__traceback__
+    trace = _innermost(error)
     if trace is None:
         return False
-    while trace.tb_next is not None:
-        trace = trace.tb_next
     code = trace.tb_frame.f_code
     if is_torch(code.co_filename):
         return False
     if is_ours(code.co_filename):
         return isinstance(error, AssertionError)
-    return dis.opname[code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    return _is_raise(trace)
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _is_raise(trace: TracebackType) -> bool:
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
 
 
 def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:

@@ -41,6 +41,7 @@ from stillgraph.program.types import NumberType
 from stillgraph.program.writes import writes_in_place
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
+from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.trace.inputs import Dims, Inputs, places_in, tensor_guards
@@ -140,6 +141,9 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.keep.add(restart.what)
     elif restart.kind == "watch":
         knowledge.watch_modules = True
+    elif restart.kind == "distributions":
+        knowledge.distributions = True
+        knowledge.watch |= property_names()
     elif restart.kind == "tries":
         knowledge.tries = True
     elif restart.kind == "recursive":
@@ -209,8 +213,9 @@ class _Attempt:
         Whatever happens, the user's objects are left as they were.
         """
         if under_transform():
-            hint = "Capture the function with a plain call first; its program can then be transformed."
-            raise refuse("SG305", "the first call is one under a transform of torch.func", hint=hint)
+            message = "no program fits this call, and none can be captured under a transform of torch.func"
+            hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
+            raise refuse("SG305", message, hint=hint)
         self.finder.complete()
         context = current_context()
         self.caches_weights = caches_weights()
@@ -440,9 +445,10 @@ class _Attempt:
     def _program(
         self, name: str | None, template: Template, effects: list[Any], graph: Any, modes: ModeGuard
     ) -> Program:
-        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users]
+        hidden = self.session.hidden_inputs
+        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users or n in hidden]
         for node in self.inputs.nodes:
-            if not node.users:
+            if not node.users and node not in hidden:
                 erase(_same_node(graph, node))
         graph.recompile()
         lists = self._lists_read([i for i, _ in used])

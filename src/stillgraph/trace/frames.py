@@ -15,7 +15,12 @@ from stillgraph.program.acts import Place
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_TORCH_LAYERS = (os.path.join(_TORCH, "nn", "modules") + os.sep, os.path.join(_TORCH, "nn", "utils") + os.sep)
+_DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
+_TORCH_LAYERS = (
+    os.path.join(_TORCH, "nn", "modules") + os.sep,
+    os.path.join(_TORCH, "nn", "utils") + os.sep,
+    _DISTRIBUTIONS,
+)
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 _SITE_PACKAGES = os.path.dirname(os.path.dirname(_TORCH)) + os.sep
@@ -44,6 +49,11 @@ def is_below_torch(file: str) -> bool:
 def is_torch_layer(file: str) -> bool:
     """Whether a file belongs to what torch writes in Python around its layers: those may be converted."""
     return file.startswith(_TORCH_LAYERS)
+
+
+def is_distributions(file: str) -> bool:
+    """Whether a file belongs to `torch.distributions`, whose objects keep what they have computed."""
+    return file.startswith(_DISTRIBUTIONS)
 
 
 def is_standard_library(file: str) -> bool:
@@ -77,19 +87,6 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_rewritten(frame.f_code):
         if frame.f_code.co_name == "apply" and frame.f_code.co_filename == _FUNCTIONS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-_DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
-
-
-def is_in_distribution() -> bool:
-    """Whether code of ``torch.distributions`` is running, called by the user's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
-        if frame.f_code.co_filename.startswith(_DISTRIBUTIONS):
             return True
         frame = frame.f_back
     return False

@@ -19,6 +19,7 @@ from torch.autograd.graph import GradientEdge, Node
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import TensorType
 from stillgraph.trace.frames import here
+from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.symbolic import is_fake, is_hidden
 
@@ -284,8 +285,9 @@ def _on_fakes(recorder: Recorder, args: Any, kwargs: Any) -> Any:
     given = dict(zip((name for name, _ in _GRAD), _given(args, kwargs, _GRAD)))
     options = {**given, "retain_graph": True, "allow_unused": True, "materialize_grads": False}
     try:
-        with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-            return torch.autograd.grad(**recorder.to_fake(options))
+        fakes = recorder.to_fake(options)
+        with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode, HiddenInputs(recorder):
+            return torch.autograd.grad(**fakes)
     except RuntimeError:  # what the run will raise too, or something that an arm did in place and that was undone
         return None
 

@@ -7,6 +7,7 @@ in rewritten code goes through the journal, which remembers what was there befor
 from __future__ import annotations
 
 import collections
+import inspect
 import itertools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class AttributePlace:
         for table in _tables(self.target):
             if self.name in table:
                 return table[self.name]
-        if hasattr(getattr(type(self.target), self.name, None), "__set__"):
+        if self._is_described():
             return getattr(self.target, self.name, MISSING)
         return MISSING
 
@@ -91,8 +92,11 @@ class AttributePlace:
             delattr(self.target, self.name)
 
     def _is_plain(self) -> bool:
-        described = hasattr(getattr(type(self.target), self.name, None), "__set__")
-        return not described and isinstance(getattr(self.target, "__dict__", None), dict)
+        return not self._is_described() and isinstance(getattr(self.target, "__dict__", None), dict)
+
+    def _is_described(self) -> bool:
+        """Whether a descriptor of the class says what is stored; asked of the class it may give another object."""
+        return hasattr(inspect.getattr_static(type(self.target), self.name, None), "__set__")
 
     def __str__(self) -> str:
         return f"{type(self.target).__name__}.{self.name}"

@@ -29,6 +29,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
+from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
@@ -97,6 +98,7 @@ class Recorder(TorchFunctionMode):
         self.hooked = HookedVariables()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
+        self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
         self.watching = 0  # ... that the user has written, and that see an exception go by
@@ -260,9 +262,13 @@ class Recorder(TorchFunctionMode):
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
+        function = special.is_autograd_function(func)
         watching = self.witness.pause()
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
+            if function:
+                self.witness.resume(watching)  # what the user's ``forward`` reads is read by the program
+                return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 fake_args, fake_kwargs = special.with_known_floats(func, (fake_args, fake_kwargs))
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
@@ -274,6 +280,13 @@ class Recorder(TorchFunctionMode):
             ) from error
         finally:
             self.witness.resume(watching)
+
+    def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
+        with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, HiddenInputs(self) as hidden:
+            result = apply(*args, **kwargs)
+        hidden.become_inputs()
+        return result
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""

@@ -27,7 +27,7 @@ from stillgraph.trace.frames import (
     here,
     in_autograd_function,
     is_container_class,
-    is_in_distribution,
+    is_distributions,
     is_library,
     is_ours,
     is_standard_library,
@@ -64,6 +64,7 @@ class Knowledge:
     aliases_matter: bool = False  # which arguments are one and the same object
     also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
     hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
+    distributions: bool = False  # those of torch's are used: their code is converted
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
@@ -207,6 +208,12 @@ class Session(Recorder):
             if not isinstance(error.__cause__, DATA_DEPENDENT):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
+
+    def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
+        if isinstance(apply.__self__.forward, FunctionType):
+            self.finder.add_function(apply.__self__.forward)
+        return super().run_function(apply, args, kwargs)
 
     def _refuse_mixed(self, leaves: list[Any]) -> None:
         """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
@@ -491,13 +498,20 @@ class Session(Recorder):
             return False
         if code in self.knowledge.convert:
             return True
+        if is_distributions(file):
+            return self.knowledge.distributions
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
 
+    def before_distribution(self) -> None:
+        """To be called before code of `torch.distributions` runs: begin anew with that converted."""
+        if not self.knowledge.distributions:
+            raise Restart("distributions", None)
+
     def _demand(self, value: Any, what: str) -> Any:
         """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse."""
-        if what in ("bool", "int", "index", "float"):
+        if what in ("bool", "int", "index", "float", "text"):
             self._ask_for_conversion()
         if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
             decided = self._decide_size(value, what)
@@ -508,8 +522,7 @@ class Session(Recorder):
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
-        hint = "Make the distribution with validate_args=False." if is_in_distribution() else None
-        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here(), hint=hint)
+        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
 
     def _ask_for_constants(self, number: StagedNumber) -> None:
         """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""

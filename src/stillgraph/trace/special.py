@@ -17,7 +17,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import asked, gradients, hooks
+from stillgraph.trace import asked, gradients, hooks, packed
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
@@ -204,11 +204,16 @@ def _is_position(index: Any) -> bool:
     return isinstance(index, torch.SymInt)
 
 
+def is_autograd_function(func: Any) -> bool:
+    """Whether a callable is a method of a ``torch.autograd.Function``, such as ``apply``."""
+    owner = getattr(func, "__self__", None)
+    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
 def name_of(func: Any) -> str:
     """How a message names a torch function."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        return f"the forward of {owner.__name__}, a torch.autograd.Function,"
+    if is_autograd_function(func):
+        return f"the forward of {func.__self__.__name__}, a torch.autograd.Function,"
     return f"torch's {getattr(func, '__name__', func)}"
 
 
@@ -401,6 +406,12 @@ def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.fresh_result(bool, recorder.emit(*as_node(func, args, kwargs), kwargs))
 
 
+def _all_true(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``torch._is_all_true``, which does not run on fake tensors of unknown size."""
+    result = recorder.run(_T.all, args, kwargs)
+    return recorder.bind(result, recorder.emit(*as_node(func, args, kwargs), kwargs))
+
+
 def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     fake = recorder.to_fake(args[0])
     if fake.dim() == 0:
@@ -489,6 +500,19 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
     recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
 
 
+def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A function that makes tensors of sizes, one of which may be a tensor: Python takes it for the number in it."""
+
+    def size(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(size, value)) if type(value) in (tuple, list) else value
+        return _item(recorder, _T.item, (value,), {}) if isinstance(value, torch.Tensor) else value
+
+    if func is torch.full:
+        return recorder.record(func, (size(args[0]), *args[1:]) if args else args, kwargs)
+    return recorder.record(func, size(args), kwargs)
+
+
 def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
 
@@ -519,10 +543,13 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.equal: _truth,
     torch.allclose: _truth,
     torch.is_nonzero: _truth,
+    torch._is_all_true: _all_true,
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,
     torch.from_numpy: _tensor,
     torch.asarray: _tensor,
     torch._C._set_grad_enabled: _run_only,
+    **packed.HANDLERS,
+    **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn), _sized),
     **COLLECTIVES,
 }

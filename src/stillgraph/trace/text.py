@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import format_
 from stillgraph.trace.frames import here
-from stillgraph.trace.numbers import Staged
+from stillgraph.trace.numbers import Staged, StagedNumber
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -66,4 +68,6 @@ def _filled(recorder: Recorder, value: Any) -> Any:
     """A value, texts in it being made first."""
     if isinstance(value, StagedText):
         return value.materialise(recorder)
+    if isinstance(value, torch.Size) and any(isinstance(size, StagedNumber) for size in value):
+        return recorder.emit("call_function", torch.Size, (tuple(value),), {})
     return tuple(_filled(recorder, each) for each in value) if type(value) is tuple else value

@@ -24,6 +24,19 @@ def around_an_if(x: Tensor) -> Any:
     return y, x * 2
 
 
+def indexed_behind_a_block(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        y = x.expand((1, *x.shape))
+    return (x[0] - x).pow(2).sum() + y[0].sum()
+
+
+def indexed_in_a_block(x: Tensor) -> Tensor:
+    y = x * 2
+    with torch.no_grad():
+        first = y[0]
+    return y - first
+
+
 def in_one_arm(x: Tensor) -> Tensor:
     if x.sum() > 0:
         with torch.no_grad():
@@ -220,6 +233,8 @@ def over_a_generator(x: Tensor) -> list[Tensor]:
 
 FUNCTIONS = [
     around_an_if,
+    indexed_behind_a_block,
+    indexed_in_a_block,
     in_one_arm,
     switched_in_an_arm,
     switched_around_an_if,

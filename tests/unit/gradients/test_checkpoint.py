@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
+import stillgraph as sg
 from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager
 
 REENTRANT = pytest.mark.parametrize("reentrant", [False, True])
@@ -220,3 +221,26 @@ def test_ckpt_method_state(wrap: Wrap) -> Any:
         y.sum().backward()
         out.append((y, x.grad, [p.grad for p in m.parameters()], {k: v.clone() for k, v in m.bn.state_dict().items()}))
     return out
+
+
+def test_a_block_is_not_run_again_for_what_it_does_to_python() -> None:
+    """A known difference: eager counts twice."""
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def block(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x.sin()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return checkpoint(self.block, x, use_reentrant=False)
+
+    counts = []
+    for module in (Counting(), sg.to_static(Counting(), backend="eager")):
+        module(V(*P)).sum().backward()
+        module(V(*P)).sum().backward()
+        counts.append(module.calls)
+    assert counts == [4, 2]

@@ -202,6 +202,89 @@ def test_lib_function(wrap: Wrap) -> Any:
     return out
 
 
+class _Weights:
+    weight = torch.ones(3, 3, dtype=torch.float64)
+
+
+class Outside(torch.autograd.Function):
+    """Uses a tensor that is no argument."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x @ _Weights.weight
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g * 2) @ _Weights.weight.T
+
+
+@as_in_eager
+def test_a_tensor_that_is_no_argument(wrap: Wrap) -> Any:
+    def f(x):
+        y = Outside.apply(x)
+        return y * torch.ones(y.shape)
+
+    f = wrap(f)
+    out = []
+    for weight in (torch.ones(3, 3), torch.full((3, 3), 2.0), torch.ones(3, 5)):
+        _Weights.weight = weight.double()
+        x = V(*P)
+        y = f(x)
+        y.sum().backward()
+        out.append((y, x.grad))
+    return out
+
+
+class Recomputed(torch.autograd.Function):
+    """A checkpoint of one's own: calls a module in both passes."""
+
+    @staticmethod
+    def forward(ctx, module, x):
+        ctx.module = module
+        ctx.save_for_backward(x)
+        with torch.no_grad():
+            return module(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.module(x)
+        torch.autograd.backward(y, g)
+        return None, x.grad
+
+
+@as_in_eager
+def test_a_module_as_an_argument(wrap: Wrap) -> Any:
+    block = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).double()
+
+    def f(x):
+        if x.sum() > 0:
+            return Recomputed.apply(block, x)
+        return x
+
+    f = wrap(f)
+    out = []
+    for values in (P, N, P):
+        x = torch.tensor([values, values[::-1]], dtype=torch.float64, requires_grad=True)
+        y = f(x)
+        y.pow(3).sum().backward()
+        out.append((y, x.grad, *(p.grad for p in block.parameters()), *block.buffers()))
+    return out
+
+
+@as_in_eager
+def test_gradients_it_leaves_are_read_inside(wrap: Wrap) -> Any:
+    layer = nn.Linear(3, 3).double()
+
+    def f(x):
+        Recomputed.apply(layer, x).sum().backward()
+        return layer.weight.grad.clone()
+
+    f = wrap(f)
+    return [f(V(*P)), f(V(*N))]
+
+
 def test_a_forward_that_looks_at_values_is_refused() -> None:
     text = refused(lambda x: Branchy.apply(x) * 2, V(*P))
     assert "the forward of Branchy, a torch.autograd.Function, needs a value that only the run knows" in text

@@ -10,14 +10,61 @@ from typing import Any
 import pytest
 import torch
 from torch import fx, nn
+from torch._inductor.compile_fx import compile_fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+import stillgraph as sg
 from stillgraph.runtime import backends
 from stillgraph.runtime.backends import resolve_backend
 from tests.unit.runtime.programs import graph_of
 
 needs_compiler = pytest.mark.skipif(not backends._has_cpp_compiler(), reason="no C++ compiler")
+
+
+def noise(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand(3) + torch.randn_like(x) + torch.randint(0, 5, (3,))
+
+
+def dropped_out(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.dropout(x * 2, 0.5).exp()
+
+
+def dropped_out_in_a_checkpoint(x: torch.Tensor) -> torch.Tensor:
+    return torch.utils.checkpoint.checkpoint(dropped_out, x.sin(), use_reentrant=False)
+
+
+def of_random_depth(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(4):
+        if torch.rand(()) < 0.5:
+            x = nn.functional.dropout(x.sin() * 2, 0.5) + 1
+    return x
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [noise, dropped_out, dropped_out_in_a_checkpoint, of_random_depth])
+def test_inductor_draws_what_eager_draws(function: Any) -> None:
+    def drawn(target: Any) -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        found = []
+        for _ in range(3):
+            x = torch.arange(3.0).requires_grad_()
+            result = target(x)
+            result.sum().backward()
+            found += [result.detach(), x.grad]
+        return [*found, torch.get_rng_state().float()]
+
+    static = sg.to_static(function, backend="inductor")
+    static(torch.ones(3))
+    torch.testing.assert_close(drawn(static), drawn(function))
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_inductors_own_generator() -> None:
+    static = sg.to_static(dropped_out, backend=compile_fx)
+    assert static(torch.ones(3)).shape == (3,)
 
 
 class Recording:
