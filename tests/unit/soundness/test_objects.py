@@ -18,8 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import stillgraph as sg
-from tests.unit.soundness.following import Box, Change, X, deleting, follows, in_turn, setting, storing
+from tests.unit.soundness.following import Box, Change, deleting, follows, in_turn, setting, storing
 
 
 class Config:
