@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import torch
+from torch.compiler import is_compiling
 
 from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
 from stillgraph.core.location import Location
@@ -96,8 +97,8 @@ class StaticFunction(Generic[P, R]):
 
     # ---- calling
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the program that fits; the first time, capture it."""
-        if self._is_capturing() or self._rolled_back or not self._is_enabled():
+        """Call the program that fits; the first time, capture it. Torch's own compilers are shown the original."""
+        if is_compiling() or self._is_capturing() or self._rolled_back or not self._is_enabled():
             return self._function(*args, **kwargs)
         captures = self.captures
         while True:
@@ -291,6 +292,11 @@ class BoundStaticFunction(Generic[P, R]):
     @property
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(types.MethodType(self.__func__.original, self.__self__))
+
+    @property
+    def __code__(self) -> types.CodeType:
+        """The original's: `torch.export` reads it to name the inputs of a module."""
+        return self.__func__.original.__code__
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair

@@ -226,8 +226,8 @@ class _Attempt:
         try:
             with torch._C.DisableTorchFunction():
                 self.inputs.as_they_are = self._as_they_are()
-                args = tuple(self.inputs.argument(a, Argument(i)) for i, a in enumerate(self.args))
-                kwargs = {k: self.inputs.argument(a, Argument(k)) for k, a in self.kwargs.items()}
+                args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
+                kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
                 self._promote()
             with self.session.active():
                 try:
@@ -260,6 +260,15 @@ class _Attempt:
             self.journal.rollback(0, self._outlives)
             tables.restore()
             self.session.symbolic.forget_real_tensors()
+
+    def _argument(self, value: Any, source: Source) -> Any:
+        """What the function gets in place of an argument."""
+        if source not in self.knowledge.promote or type(value) not in (int, float):
+            return self.inputs.argument(value, source)
+        number = self.inputs.state(value, source)
+        self.promoted.add(source)
+        self.session.changing[self.inputs.nodes[-1].name] = source
+        return number
 
     def _arguments(self) -> list[tuple[Any, Source]]:
         positional: list[tuple[Any, Source]] = [(value, Argument(i)) for i, value in enumerate(self.args)]

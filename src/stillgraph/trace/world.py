@@ -55,7 +55,7 @@ from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.buffers import BUFFERS, buffer_refused, require_plain_array
 from stillgraph.trace.environment import Environment
-from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
+from stillgraph.trace.frames import is_below_torch, is_library, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
 from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
@@ -142,7 +142,7 @@ class WorldGuards:
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
     of_protocols: frozenset[str] = frozenset()
-    own: frozenset[str] = frozenset()  # the attributes that the user's and libraries' code mentions
+    own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
@@ -285,7 +285,8 @@ class WorldGuards:
             else:
                 scopes.setdefault(code, (namespace, None))
         own = functools.reduce(operator.or_, map(names_of, scopes), Names())
-        self.own = own.attributes
+        users = (code for code, (space, _) in scopes.items() if not is_library(code_file(code, space)))
+        self.own = functools.reduce(operator.or_, map(names_of, users), Names()).attributes
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
         return scopes
@@ -457,7 +458,8 @@ class WorldGuards:
             self._described(kind, Held(kind.__qualname__, kind))
             if "__subclasses__" in self.own:
                 self.reads.settings.append((kind.__subclasses__, (), kind.__subclasses__()))
-        for space, base, present, missing in classes_read(kind, self.names.attributes, self.of_protocols):
+        names = self.names.attributes - (_DESCRIPTIONS - self.own)  # libraries' classes are described for ever
+        for space, base, present, missing in classes_read(kind, names, self.of_protocols):
             for name in present:
                 key = ("attribute", id(base), name)
                 if key not in self.inputs:
@@ -471,7 +473,7 @@ class WorldGuards:
         self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
         for hooks in HOOK_TABLES:
             self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
-        if id(module) in self.reads.whole or "__dict__" in self.names.attributes:
+        if id(module) in self.reads.whole or "__dict__" in self.own:
             self._add(KeysGuard(Attribute(source, "__dict__"), tuple(module.__dict__)))
         for table_name in MODULE_TABLES if self.listed else ():
             self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))

@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from stillgraph.program.effects import SetAttribute
 from stillgraph.program.guards import (
     Argument,
@@ -484,3 +485,29 @@ def test_a_call_that_raises_in_eager_too_raises_that_and_has_its_effects() -> No
         with pytest.raises(KeyError, match="own"):
             static(original, capture)(torch.ones(2))
     assert len(calls) == 1
+
+
+class Halves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) / 2  # type: ignore[no-any-return]
+
+
+def test_torch_compile_is_shown_the_original() -> None:
+    x = torch.randn(2, 3)
+    module = sg.to_static(Halves(), backend="eager")
+    compiled = torch.compile(module, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), module(x))
+    torch.testing.assert_close(compiled(-x), module(-x))
+    function = sg.to_static(lambda x: x * 2 if x.sum() > 0 else x, backend="eager")
+    torch.testing.assert_close(torch.compile(lambda x: function(x) + 1, backend="eager")(x), function(x) + 1)
+
+
+def test_torch_export_is_shown_the_original() -> None:
+    x = torch.randn(2, 3)
+    module = sg.to_static(Halves(), backend="eager")
+    exported = torch.export.export(module, (x,))
+    torch.testing.assert_close(exported.module()(x), module(x))

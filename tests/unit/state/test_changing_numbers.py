@@ -69,6 +69,57 @@ def test_numbers_that_are_set_between_calls(make: Callable[[], Settings], progra
     assert static.forward.cache_info().misses <= programs
 
 
+ROWS = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def looped(x: Tensor, n: int) -> Tensor:
+    for i in range(n):
+        x = x * 1.5 + i
+    return x
+
+
+ARGUMENTS: list[tuple[str, Callable[..., Any], list[tuple[Any, ...]], int]] = [
+    ("scale", lambda x, t: (x / t, t), [(float(i + 1),) for i in range(8)], 2),
+    ("schedule", lambda x, n: (x * 2, n) if n > 5 else (x + n, -1), [(i,) for i in range(9)], 2),
+    ("axis", lambda x, d: x.sum(d), [(0,), (1,), (0,), (-1,)], 3),
+    ("shape", lambda x, n: x.reshape(n, -1), [(1,), (2,), (3,), (6,)], 2),
+    ("loop", looped, [(i,) for i in range(6)], 2),
+    ("text", lambda x, n: f"{n}", [(i,) for i in range(4)], 4),
+    ("nested", lambda x, c: x * c["lr"] + c["l"][0], [({"lr": i * 0.1, "l": [i]},) for i in range(6)], 2),
+    ("slice", lambda x, n: x[:, :n], [(i,) for i in range(4)], 2),
+    ("topk", lambda x, k: x.topk(k).values, [(1,), (2,), (3,)], 2),
+    ("clamp", lambda x, low, high: x.clamp(low, high), [(i, i + 1.5) for i in range(4)], 2),
+    ("power", lambda x, e: x**e, [(2,), (3,), (0,), (0.5,)], 3),
+    ("type", lambda x, n: x * 2 if isinstance(n, int) else x, [(1,), (2,), (2.0,), (3.0,)], 3),
+    ("key", lambda x, n: x * {0: 1.0, 1: 2.0, 2: 3.0}.get(n, 4.0), [(i,) for i in range(5)], 2),
+    ("repeat", lambda x, n: [x] * n, [(i,) for i in range(4)], 2),
+    ("make", lambda x, n: (torch.full((2,), n), torch.zeros(n)), [(i,) for i in range(4)], 2),
+    ("least", lambda x, n: x * max(n, 3) + min(n, 2), [(i,) for i in range(6)], 2),
+    ("truth", lambda x, n: x * 2 if n else x, [(0,), (1,), (2,), (0,)], 2),
+    ("several", lambda x, n, t: x * n + t, [(i, i * 0.5) for i in range(6)], 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "calls", "programs"), [row[1:] for row in ARGUMENTS], ids=[row[0] for row in ARGUMENTS]
+)
+def test_arguments_that_differ(function: Callable[..., Any], calls: list[tuple[Any, ...]], programs: int) -> None:
+    static = sg.to_static(function, backend="eager")
+    for args in calls:
+        assert_same(function(ROWS, *args), static(ROWS, *args))
+    assert static.cache_info().programs <= programs
+
+
+def test_keyword_arguments_that_differ() -> None:
+    def function(x: Tensor, n: int = 1, *, k: int = 2) -> Tensor:
+        return x * n + k
+
+    static = sg.to_static(function, backend="eager")
+    for step in range(5):
+        assert_same(function(ROWS, n=step, k=2 * step), static(ROWS, n=step, k=2 * step))
+    assert static.cache_info().programs <= 2
+
+
 def test_counters_of_which_a_call_reads_one() -> None:
     class Counters(nn.Module):
         def __init__(self) -> None:
