@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness
@@ -150,14 +150,21 @@ def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
     """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
     if function in capture.knowledge.cached:
         return acts.call_cached(capture, function, args, kwargs)
-    cached = call_cached(capture, function, args, kwargs)
-    if cached is not None:
-        return cached[0]
+    if function in capture.knowledge.quiet and not capture.in_arm:
+        cached = call_cached(capture, function, args, kwargs)
+        if cached is not None:
+            return cached[0]
     capture.cached_calls.append(function)
     try:
-        return call(function.__wrapped__, *args, **kwargs)
+        value = call(function.__wrapped__, *args, **kwargs)
+    except CaptureError:
+        if function in capture.knowledge.quiet or capture.in_arm:
+            raise
     finally:
         capture.cached_calls.pop()
+    if function not in capture.knowledge.quiet and not capture.in_arm:
+        raise Restart("quiet", function)
+    return value
 
 
 def _is_staged(value: Any) -> bool:

