@@ -150,19 +150,21 @@ def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
     """A function with ``lru_cache``: nothing of a capture may stay in the user's cache."""
     if function in capture.knowledge.cached:
         return acts.call_cached(capture, function, args, kwargs)
-    if function in capture.knowledge.quiet and not capture.in_arm:
+    asked = not capture.in_arm and capture.finder.find(function) is not None
+    if asked and function in capture.knowledge.quiet:
         cached = call_cached(capture, function, args, kwargs)
         if cached is not None:
             return cached[0]
+        asked = False
     capture.cached_calls.append(function)
     try:
         value = call(function.__wrapped__, *args, **kwargs)
     except CaptureError:
-        if function in capture.knowledge.quiet or capture.in_arm:
+        if not asked:
             raise
     finally:
         capture.cached_calls.pop()
-    if function not in capture.knowledge.quiet and not capture.in_arm:
+    if asked:  # it has done nothing outside that would have to be done by the program
         raise Restart("quiet", function)
     return value
 

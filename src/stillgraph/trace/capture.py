@@ -419,7 +419,7 @@ class _Attempt:
                 container = self._container(base)
                 if isinstance(container, tuple):
                     return self._can_put(base)
-                return type(container) in (list, dict) and "__builtins__" not in container
+                return isinstance(container, (list, dict)) and "__builtins__" not in container
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
                 return name in getattr(owner, "__dict__", ()) and not isinstance(owner, (type, FunctionType))

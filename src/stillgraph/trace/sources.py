@@ -58,8 +58,10 @@ _ATOMS = (
     MethodDescriptorType,
     GetSetDescriptorType,
     MemberDescriptorType,
-    type(os.environ),  # whose variables are guarded one by one
 )
+
+
+_OPAQUE = frozenset({str, type(os.environ)})  # the latter's variables are guarded one by one
 
 
 class Finder:
@@ -202,7 +204,7 @@ class Finder:
     def _push(self, value: Any, source: Source) -> None:
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
-        if isinstance(value, _ATOMS) or type(value) is str or _is_unbound(value) or is_machinery(type(value)):
+        if isinstance(value, _ATOMS) or type(value) in _OPAQUE or _is_unbound(value) or is_machinery(type(value)):
             return
         if isinstance(value, type):
             source = Held(value.__qualname__, value)

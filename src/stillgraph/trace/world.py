@@ -81,9 +81,10 @@ from stillgraph.trace.torch_settings import backend_settings
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 _PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
+_OPAQUE = _PLAIN | {type(os.environ)}  # whose variables are guarded one by one
 _IMMUTABLE = (tuple, frozenset)
 _SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
-_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType, type(os.environ))
+_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType)
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
 
 
@@ -336,7 +337,7 @@ class WorldGuards:
 
     def _reach(self, value: Any, source: Source) -> None:
         """An object that the code comes to; where it comes by several ways, they have to lead to one object."""
-        if type(value) in _PLAIN or isinstance(value, _WITHOUT_PARTS) or is_value(value):
+        if type(value) in _OPAQUE or isinstance(value, _WITHOUT_PARTS) or is_value(value):
             return
         if isinstance(value, _IMMUTABLE):  # Python shares constant ones as it likes
             self._object(value, source)
