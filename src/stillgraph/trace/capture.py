@@ -537,7 +537,7 @@ class _Attempt:
             self.session.reads.settings.append((caches_weights, (), False))
         promoted = frozenset(self.promoted | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
-        tensors = self.session.fakes.keys()
+        tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
         compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
         return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written, tensors, compares)
 
