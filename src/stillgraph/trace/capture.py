@@ -270,7 +270,7 @@ class _Attempt:
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
-        if source not in self.knowledge.promote or type(value) not in (int, float):
+        if source not in self.knowledge.promote or type(value) is not float:  # a whole number is a size, or counts
             return self.inputs.argument(value, source)
         number = self.inputs.state(value, source)
         self.promoted.add(source)
@@ -392,6 +392,7 @@ class _Attempt:
     def _promote(self) -> None:
         for source in sorted(self.knowledge.promote, key=str):
             if source in self.knowledge.changing and not self._is_number(source):
+                self.knowledge.promote.discard(source)
                 continue
             if not isinstance(source, Item):
                 self.state_keys.add(self._place(source).key)
@@ -422,7 +423,7 @@ class _Attempt:
                 return isinstance(container, (list, dict)) and "__builtins__" not in container
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
-                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, (type, FunctionType))
+                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)
             case Slot(table=table):
                 return table == "__dict__"
         return isinstance(source, Global)

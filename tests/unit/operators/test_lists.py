@@ -549,7 +549,7 @@ def in_torch(x: Tensor) -> Any:
         (a_set, "SG301"),
         (unpacked, "SG210"),
         (in_torch, "SG210"),
-        (printed_texts, "SG210"),
+        (printed_texts, "SG203"),
         (printed_tuples, "SG210"),
         (holds_generators, "SG203"),
         (holds_arrays, "SG203"),

@@ -270,7 +270,6 @@ def test_a_numpy_array_of_plain_objects() -> None:
 
 BUFFERS: dict[str, Any] = {
     "memoryview": memoryview(bytearray(b"abc")),
-    "StringIO": io.StringIO("abc"),
     "ctypes array": (ctypes.c_int * 3)(1, 2, 3),
     "ctypes number": ctypes.c_int(3),
 }
@@ -281,6 +280,12 @@ def test_a_buffer_is_refused(name: str) -> None:
     buffer = BUFFERS[name]
     with pytest.raises(sg.CaptureError, match="whose contents no guard follows"):
         sg.to_static(lambda x: (x, str(buffer)), backend="eager")(X)
+
+
+def test_a_stream_that_is_read_is_refused() -> None:
+    stream = io.StringIO("abc")
+    with pytest.raises(sg.CaptureError, match="whose contents no guard follows"):
+        sg.to_static(lambda x: (x, stream.getvalue()), backend="eager")(X)
 
 
 def test_a_numpy_array_of_objects_is_refused() -> None:
