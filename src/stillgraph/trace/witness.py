@@ -28,6 +28,7 @@ class Witness:
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
         self._own: set[CodeType] = set()  # of this package
+        self._at_service: set[tuple[CodeType, CodeType | None]] = set()  # what is called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
         self._watching = False
 
@@ -78,8 +79,15 @@ class Witness:
             return
         if _is_own(str(frame.f_globals.get("__name__"))):
             self._own.add(code)
-        elif _is_for_user(frame):
+            return
+        caller = frame.f_back
+        pair = (code, None if caller is None else caller.f_code)
+        if pair in self._at_service:
+            return
+        if _is_for_user(frame):
             self.codes[code] = frame.f_globals
+        elif caller is not None and _package(str(caller.f_globals.get("__name__"))) not in sys.stdlib_module_names:
+            self._at_service.add(pair)  # to go down the stack at each of such calls takes long
 
 
 def _is_for_user(frame: FrameType) -> bool:
