@@ -49,6 +49,7 @@ from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, G
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.names import names_of
+from stillgraph.trace.reads import Reads, code_file
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import Knowledge, Options, Session
@@ -57,7 +58,7 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
 from stillgraph.trace.told import Told, constants
 from stillgraph.trace.torch_settings import caches_weights, uses_parametrizations
-from stillgraph.trace.world import Reads, WorldGuards, code_file
+from stillgraph.trace.world import WorldGuards
 
 _MAX_ATTEMPTS = 64
 
@@ -392,7 +393,8 @@ class _Attempt:
     def _promote(self) -> None:
         for source in sorted(self.knowledge.promote, key=str):
             if source in self.knowledge.changing and not self._is_number(source):
-                self.knowledge.promote.discard(source)
+                self.knowledge.promote.discard(source)  # until it turns out to be written
+                self.knowledge.changing.discard(source)
                 continue
             if not isinstance(source, Item):
                 self.state_keys.add(self._place(source).key)

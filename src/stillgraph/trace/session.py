@@ -40,6 +40,7 @@ from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
+from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
@@ -50,7 +51,6 @@ from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
 from stillgraph.trace.unjoined import Unjoined, is_lost
-from stillgraph.trace.world import Reads
 
 
 @dataclass

@@ -1,0 +1,182 @@
+"""Guards on what is read: a value is guarded where it is read, and gone through."""
+
+from __future__ import annotations
+
+import abc
+import array
+import collections
+import enum
+import os
+import types
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.program.fingerprints import fingerprint
+from stillgraph.program.guards import (
+    AliasGuard,
+    Attribute,
+    BytesGuard,
+    Called,
+    ConstantGuard,
+    Element,
+    Guard,
+    IdentityGuard,
+    Item,
+    Slot,
+    Source,
+    TypeGuard,
+)
+from stillgraph.program.values import is_value
+from stillgraph.trace.arrays import is_array
+from stillgraph.trace.buffers import require_plain_array
+from stillgraph.trace.names import Names
+from stillgraph.trace.namespaces import (
+    is_kept,
+)
+from stillgraph.trace.reads import Reads
+from stillgraph.trace.sources import Finder
+
+_PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
+PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
+_OPAQUE = PLAIN | {type(os.environ)}  # whose variables are guarded one by one
+_IMMUTABLE = (tuple, frozenset)
+_SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
+_WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType)
+
+
+@dataclass
+class Collector(abc.ABC):
+    """Collects guards along the ways by which the code of a capture could read.
+
+    What is found at the end of each is gone through in its turn: by `_go_through`, which derived classes define.
+
+    Attributes:
+        finder: the objects that the call reaches.
+        reads: what was read.
+        inputs: keys of the places whose numbers are inputs of the program; they are not guarded.
+        relied: places whose old value is part of the program's effects.
+        promoted: where numbers and lists are that are inputs of the program.
+        written: keys of the places that the program writes.
+        tensors: ids of the tensors whose metadata is guarded.
+        compares: whether the code asks whether two objects are one.
+    """
+
+    finder: Finder
+    reads: Reads
+    inputs: set[Any]
+    relied: set[tuple[int, str]]
+    promoted: frozenset[Source]
+    written: set[Any]
+    tensors: AbstractSet[int]
+    compares: bool
+    guards: dict[Any, Guard] = field(default_factory=dict)
+    members: dict[Source, dict[str, Any]] = field(default_factory=dict)
+    missing: dict[Source, dict[str, None]] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+    asked: dict[int, dict[str, None]] = field(default_factory=dict)
+    of_protocols: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
+    listed: bool = False  # whether the code goes through what modules hold
+    _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
+    _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
+    _compared: dict[int, Source] = field(default_factory=dict)  # tensors that the code may ask to be one, by their ids
+
+    def _add(self, guard: Any) -> None:
+        self.guards.setdefault((type(guard), guard.source), guard)
+
+    def _member(self, space: Source, source: Source, name: str, value: Any, key: Any = None) -> None:
+        """What a name of a namespace stands for."""
+        if is_kept(value):
+            self.members.setdefault(space, {})[name] = value
+            self._reach(value, source)
+        else:
+            self._value(source, value, key)
+
+    def _value(self, source: Source, value: Any, key: Any = None) -> None:
+        """What the code reads at a source: it is guarded there, and gone through."""
+        if is_value(value) or (isinstance(value, _PRIMITIVES) and not isinstance(value, enum.Enum)):
+            self._add(ConstantGuard(source, value))
+        elif isinstance(value, torch.Tensor):
+            self._tensor(value, source, key)
+        elif isinstance(value, (*_CONTAINERS, torch.nn.Module)):
+            pass  # guarded as it is gone through
+        elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
+            self._add(IdentityGuard(source, value))
+            if is_array(value):
+                self._add(BytesGuard(source, fingerprint(require_plain_array(value, source))))
+        self._reach(value, source)
+
+    def _reach(self, value: Any, source: Source) -> None:
+        """An object that the code comes to; where it comes by several ways, they have to lead to one object."""
+        if type(value) in _OPAQUE or isinstance(value, _WITHOUT_PARTS) or is_value(value):
+            return
+        if isinstance(value, _IMMUTABLE):  # Python shares constant ones as it likes
+            self._go_through(value, source)
+            return
+        known = self._reached.get(id(value))
+        first = known[1] if known is not None else self.finder.find(value)
+        if known is None:
+            self._reached[id(value)] = value, source
+            self._queue.append((value, source))
+        if first in (None, source) or isinstance(value, (torch.Tensor, FunctionType)):
+            return
+        if known is None or isinstance(value, _SHARED):
+            assert first is not None
+            self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
+
+    def _tensor(self, tensor: torch.Tensor, source: Source, key: Any) -> None:
+        if id(tensor) not in self.tensors or self.finder.find(tensor) != source:
+            self._add(TypeGuard(source, type(tensor)))
+        if self.compares and key not in self.written:
+            first = self._compared.setdefault(id(tensor), source)
+            if first != source:
+                self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
+
+    def was_read(self, source: Source) -> bool:
+        """Whether every step of a path is named in the code."""
+        while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+            name = source.name if isinstance(source, (Slot, Attribute)) else None
+            if isinstance(source, Item) and isinstance(source.base, Attribute) and source.base.name == "__dict__":
+                name = source.key if not source.key.startswith("__") else None  # of a class
+            if name is not None and not self._is_named(name):
+                return False
+            source = source.base
+        return True
+
+    def _is_named(self, name: str) -> bool:
+        return name in self.names.attributes or name in _IMPLICIT
+
+    def _reads(self, value: Any, name: str) -> bool:
+        asked = self.asked.get(id(value), ())
+        return name in self.names.attributes or name in asked or (id(value), name) in self.relied
+
+    def _attribute(self, owner: Any, source: Source, name: str, value: Any) -> None:
+        key = ("attribute", id(owner), name)
+        if key not in self.inputs:
+            self._value(Attribute(source, name), value, key)
+
+    @abc.abstractmethod
+    def _go_through(self, value: Any, source: Source) -> None:
+        """Guard what the code reads of an object that is neither a module, a function, a class nor a tensor."""
+
+
+_IMPLICIT = frozenset(  # steps that Python takes by itself
+    {
+        "func",
+        "args",
+        "keywords",
+        "fget",
+        "mapping",
+        "__self__",
+        "__func__",
+        "__wrapped__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__dict__",
+    }
+)

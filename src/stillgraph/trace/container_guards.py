@@ -1,0 +1,86 @@
+"""Guards on what containers hold."""
+
+from __future__ import annotations
+
+import array
+import collections
+import copy
+import io
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from stillgraph.program.guards import (
+    Attribute,
+    ContentsGuard,
+    Element,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    Source,
+    TypeGuard,
+)
+from stillgraph.trace.buffers import BUFFERS, READING, buffer_refused
+from stillgraph.trace.collector import PLAIN, Collector
+
+_FEW = 8  # contents guarded one by one, so that a miss names the one that differs
+
+
+@dataclass
+class ContainerGuards(Collector):
+    """What the code reads of containers."""
+
+    def _contents(self, value: Any, source: Source) -> None:
+        """What a container holds; nothing for anything else."""
+        place = self.finder.find(value) or source
+        if place in self.promoted:
+            return
+        if isinstance(value, (dict, types.MappingProxyType)):
+            self._mapping(value, source, place)
+        elif isinstance(value, (set, frozenset)):
+            self._add(TypeGuard(source, type(value)))
+            self._add(KeysGuard(source, tuple(value)))
+            self._members(value, source)
+        elif isinstance(value, BUFFERS) and not (isinstance(value, io.IOBase) and self.own.isdisjoint(READING)):
+            raise buffer_refused(value, source)
+        elif isinstance(value, (bytearray, array.array)):
+            self._add(ContentsGuard(source, copy.copy(value)))
+        elif isinstance(value, (list, tuple, collections.deque)):
+            if self._is_compared(value, source, place) and is_plain(value):
+                self._add(ContentsGuard(source, value if isinstance(value, tuple) else copy.copy(value)))
+                return
+            self._add(TypeGuard(source, type(value)))
+            self._add(LengthGuard(source, len(value)))
+            self._elements(source, place, enumerate(value))
+
+    def _mapping(self, value: Any, source: Source, place: Source) -> None:
+        if self._is_compared(value, source, place) and is_plain((*value, *value.values())):
+            self._add(ContentsGuard(source, value.copy()))
+            return
+        self._add(TypeGuard(source, type(value)))
+        self._add(KeysGuard(source, tuple(value)))
+        self._members(value, source)
+        self._elements(source, place, value.items())
+        if isinstance(value, collections.defaultdict):
+            self._value(Attribute(source, "default_factory"), value.default_factory)
+
+    def _members(self, members: Iterable[Any], source: Source) -> None:
+        """The elements of a set, or the keys of a mapping: they are known to be the same."""
+        for position, member in enumerate(members):
+            self._reach(member, Element(source, position))
+
+    def _is_compared(self, value: Any, source: Source, place: Source) -> bool:
+        """Whether a container is compared as a whole: it is long, and nothing in it is an input of the program."""
+        defaults = isinstance(source, Attribute) and source.name == "__defaults__"
+        long = len(value) > _FEW or (defaults and len(value) > 0)
+        return long and not any(isinstance(p, Item) and p.base == place for p in self.promoted)
+
+    def _elements(self, source: Source, place: Source, items: Iterable[tuple[Any, Any]]) -> None:
+        for key, item in items:
+            if Item(place, key) not in self.promoted:
+                self._value(Item(source, key), item)
+
+
+def is_plain(items: Iterable[Any]) -> bool:
+    return all(type(item) in PLAIN for item in items)

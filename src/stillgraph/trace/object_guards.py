@@ -1,0 +1,211 @@
+"""Guards on what is read of functions, classes, modules and other objects."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, cast
+
+import torch
+
+from stillgraph.program.guards import (
+    Attribute,
+    Cell,
+    ConstantGuard,
+    FunctionGuard,
+    Held,
+    IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    NoAttributeGuard,
+    Slot,
+    Source,
+    TypeGuard,
+)
+from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
+from stillgraph.trace.collector import PLAIN
+from stillgraph.trace.container_guards import ContainerGuards
+from stillgraph.trace.frames import is_below_torch
+from stillgraph.trace.names import names_in_torch, names_of
+from stillgraph.trace.namespaces import (
+    cell_contents,
+    class_attributes,
+    class_space,
+    classes_read,
+    file_of,
+    users_classes,
+)
+from stillgraph.trace.sources import slots
+
+
+@dataclass
+class ObjectGuards(ContainerGuards):
+    """What the code reads of objects, and what it asked them for and did not get."""
+
+    def _hooks(self, table: dict[Any, Any], source: Source) -> None:
+        """Hooks of a module, or of all."""
+        self._add(KeysGuard(source, (*table,)) if table else LengthGuard(source, 0))
+        for key, hook in table.items():
+            self._value(Item(source, key), hook)
+
+    def _cells(self, function: FunctionType) -> None:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if ("cell", id(cell)) not in self.inputs:
+                self._value(Cell(name, cell), cell_contents(cell))
+
+    def _function(self, function: FunctionType, source: Source) -> None:
+        code = function.__code__
+        self._described(function, source)
+        whole = id(function) in self.reads.whole
+        if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
+            return
+        has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
+        self._add(FunctionGuard(source, code, *has))
+        self._cells(function)
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self._value(Attribute(source, name), getattr(function, name))
+        for name, item in function.__dict__.items():
+            if self._reads(function, name):
+                self._attribute(function, source, name, item)
+        if id(function) in self.asked:
+            self._asked(function, source)
+
+    def _described(self, value: Any, source: Source) -> None:
+        """What the code asks of the description of a function or class: its name, its text, its annotations."""
+        for name in _DESCRIPTIONS & (_DESCRIPTIONS if id(value) in self.reads.whole else self.own):
+            if name == "__annotations__" and isinstance(value, type) and name not in vars(value):
+                continue  # asking a class for its annotations makes them
+            described, where = getattr(value, name, None), Attribute(source, name)
+            if isinstance(described, dict):
+                self._contents(described, where)
+            elif described is not None:
+                self._value(where, described)
+        if isinstance(value, FunctionType) and "__code__" in self.own:
+            self._value(Attribute(source, "__code__"), value.__code__)
+
+    def _class(self, kind: type) -> None:
+        """What the code mentions of a class, where it is found and where it might come to be found first."""
+        if users_classes(kind) and not is_below_torch(file_of(kind)):
+            self._add(IdentityGuard(Attribute(Held(kind.__qualname__, kind), "__mro__"), kind.__mro__))
+            self._described(kind, Held(kind.__qualname__, kind))
+            if "__subclasses__" in self.own:
+                self.reads.settings.append((kind.__subclasses__, (), kind.__subclasses__()))
+        names = self.names.attributes - (_DESCRIPTIONS - self.own)  # libraries' classes are described for ever
+        for space, base, present, missing in classes_read(kind, names, self.of_protocols):
+            for name in present:
+                key = ("attribute", id(base), name)
+                if key not in self.inputs:
+                    self._member(space, Item(space, name), name, vars(base)[name], key)
+            if missing:
+                self.missing.setdefault(space, {}).update(dict.fromkeys(missing))
+
+    def _module(self, module: torch.nn.Module, source: Source) -> None:
+        self._add(TypeGuard(source, type(module)))
+        self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
+        for hooks in HOOK_TABLES:
+            self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
+        if id(module) in self.reads.whole or "__dict__" in self.own:
+            self._add(KeysGuard(Attribute(source, "__dict__"), tuple(module.__dict__)))
+        for table_name in MODULE_TABLES if self.listed else ():
+            self._add(KeysGuard(Slot(source, "__dict__", table_name), tuple(getattr(module, table_name))))
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
+            self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
+        in_torch = names_in_torch(cast(Any, type(module)))
+        for name, value in module.__dict__.items():
+            read = name in self.names.attributes or name in in_torch or (id(module), name) in self.relied
+            if read and name not in _ALWAYS_READ and ("attribute", id(module), name) not in self.inputs:
+                self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
+        for table_name in MODULE_TABLES:
+            for name, value in module.__dict__[table_name].items():
+                self._entry(module, Slot(source, table_name, name), value, name in self.names.attributes | in_torch)
+        self._shadowed(module, source, {"forward", *in_torch})
+        self._asked(module, source)
+
+    def _entry(self, module: torch.nn.Module, source: Slot, value: Any, named: bool) -> None:
+        """What a module has registered under a name; submodules may also be come to by names that are computed."""
+        if isinstance(value, torch.nn.Module):
+            self._reach(value, source)
+        elif named:
+            self._value(source, value, ("attribute", id(module), source.name))
+
+    def _instance(self, value: Any, source: Source) -> None:
+        state = getattr(value, "__dict__", None)
+        if isinstance(state, dict) or slots(type(value)):
+            self._add(TypeGuard(source, type(value)))
+        asked = id(value) in self.reads.whole or "__dict__" in self.names.attributes
+        whole = asked or not _looks_up_plainly(type(value))
+        if isinstance(state, dict):
+            if whole:
+                self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))
+            for name, item in state.items():
+                key = ("attribute", id(value), name)
+                if (whole or self._reads(value, name)) and key not in self.inputs:
+                    plain = _is_compared_plainly(item)
+                    self._value(Slot(source, "__dict__", name) if plain else Attribute(source, name), item, key)
+            self._shadowed(value, source, set())
+        for name in slots(type(value)):
+            if self._reads(value, name) and hasattr(value, name):
+                self._attribute(value, source, name, getattr(value, name))
+        self._asked(value, source)
+
+    def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:
+        """The attributes that an object has of its class stay those, as long as it has none of these names itself."""
+        state = value.__dict__
+        names = [name for name in class_attributes(type(value)) if name in also or name in self.names.attributes]
+        given = [n for n in names if ("attribute", id(value), n) in self.inputs]
+        shadowed = tuple(name for name in names if name not in state and name not in given)
+        if shadowed:
+            self.missing.setdefault(Attribute(source, "__dict__"), {}).update(dict.fromkeys(shadowed))
+
+    def _asked(self, value: Any, source: Source) -> None:
+        """What an object was asked for and does not have."""
+        names = dict.fromkeys(sorted(self._asked_of(value))) | self.asked.get(id(value), {})
+        lacking = dict.fromkeys(name for name in names if not has_attribute(value, name))
+        if not lacking:
+            return
+        if not isinstance(getattr(value, "__dict__", None), dict):
+            for name in lacking:
+                self.guards[NoAttributeGuard, source, name] = NoAttributeGuard(source, name)
+            return
+        tables = MODULE_TABLES if isinstance(value, torch.nn.Module) else ()
+        own: list[Source] = [Attribute(source, "__dict__"), *(Slot(source, "__dict__", table) for table in tables)]
+        for space in (*own, *map(class_space, users_classes(type(value)))):
+            self.missing.setdefault(space, {}).update(lacking)
+
+    def _asked_of(self, value: Any) -> frozenset[str]:
+        """What code that was not rewritten may have asked an object for."""
+        if not isinstance(value, torch.nn.Module):
+            return self.names.asked if isinstance(getattr(value, "__dict__", None), dict) else frozenset()
+        methods = (member for base in users_classes(type(value)) for member in vars(base).values())
+        return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+
+
+_DESCRIPTIONS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__annotations__"})
+_ALWAYS_READ = frozenset({"training", *HOOK_TABLES, *MODULE_TABLES})
+
+
+def _is_compared_plainly(value: Any) -> bool:
+    """Whether a guard on an attribute's value says all: reading it past the class is quicker, and as good."""
+    return type(value) in PLAIN or isinstance(value, (torch.dtype, torch.device))
+
+
+def _looks_up_plainly(kind: type) -> bool:
+    """Whether an attribute of an object of a class is looked up in its dictionary and its class alone."""
+    plain = getattr(kind, "__getattr__", None) in (None, vars(torch.nn.Module)["__getattr__"])
+    return plain and _found_in(kind, "__getattribute__") is object and kind.__dictoffset__ != 0
+
+
+def _found_in(kind: type, name: str) -> type:
+    """The class that an attribute of a class is found in."""
+    return next(base for base in kind.__mro__ if name in vars(base))
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """Whether an object has an attribute; a getter of the user's is there, whatever it does, and is not called."""
+    try:
+        return isinstance(inspect.getattr_static(value, name, None), property) or hasattr(value, name)
+    except Exception:  # of any kind, for it is the user's code
+        return True

@@ -1,0 +1,43 @@
+"""What a capture has read besides what its code says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from stillgraph.trace.environment import Environment
+
+
+@dataclass
+class Reads:
+    """What a capture has read besides what its code says.
+
+    Attributes:
+        functions: those that were rewritten, as the user wrote them.
+        codes: the code objects that ran, with their globals.
+        attributes: pairs of an object and the name of an attribute that it was asked for by that name.
+        whole: objects that went to code of which only the whole is known.
+        variables: pairs of a namespace, given as a dictionary, and a name that was looked up in it.
+        spaces: namespaces of which all was read.
+        same: pairs of a source and what was found there, on which the program relies whatever the code mentions.
+        settings: readings of what no object holds: functions, their arguments and what they gave.
+        environment: what was done with environment variables.
+    """
+
+    functions: list[FunctionType] = field(default_factory=list)
+    codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
+    attributes: list[tuple[Any, str]] = field(default_factory=list)
+    whole: dict[int, Any] = field(default_factory=dict)
+    variables: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    same: list[tuple[Any, Any]] = field(default_factory=list)
+    settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
+    environment: Environment = field(default_factory=Environment)
+
+
+def code_file(code: CodeType, namespace: dict[str, Any]) -> str:
+    """Where code is from; generated code (a dataclass's ``__init__``) is from its module, if that has a file."""
+    if not code.co_filename.startswith("<string>"):
+        return code.co_filename
+    return str(namespace.get("__file__", code.co_filename))
