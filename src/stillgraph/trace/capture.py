@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -18,37 +17,21 @@ from stillgraph.core.location import Location
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.graphs import regions
-from stillgraph.program.guards import (
-    AliasGuard,
-    Argument,
-    Attribute,
-    ConstantGuard,
-    ElementsGuard,
-    Global,
-    Guard,
-    Held,
-    IdentityGuard,
-    Item,
-    LengthGuard,
-    ModeGuard,
-    Slot,
-    Source,
-    TensorGuard,
-)
+from stillgraph.program.guards import Argument, Attribute, Guard, ModeGuard, Source
 from stillgraph.program.outputs import Constant, Template
-from stillgraph.program.program import Input, Program
-from stillgraph.program.types import NumberType
+from stillgraph.program.program import Program
 from stillgraph.program.writes import writes_in_place
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
-from stillgraph.trace.inputs import Dims, Inputs, places_in, tensor_guards
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
-from stillgraph.trace.lists import Leaf
+from stillgraph.trace.inputs import Dims, Inputs, places_in
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.met_guards import MetGuards
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.names import names_of
+from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.reads import Reads, code_file
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
@@ -195,8 +178,6 @@ class _Attempt:
         self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
         self.written: set[Any] = set()
-        self.state_keys: set[Any] = set()  # places whose numbers are inputs of the program, not guards
-        self.promoted: set[Source] = set()  # where those are
         self.session = Session(
             self._convert,
             self._turn_inside_out,
@@ -208,7 +189,9 @@ class _Attempt:
             knowledge,
             options,
         )
-        self.inputs.recorder = self.session
+        self.inputs.recorder = session = self.session
+        journal, changing, grown = session.journal, session.changing, session.grown
+        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
         self.session.witness.reaching = audits.before_reaching
 
     @property
@@ -236,7 +219,7 @@ class _Attempt:
                 self.inputs.as_they_are = self._as_they_are()
                 args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
                 kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
-                self._promote()
+                self.promotion.run()
             with self.session.active():
                 try:
                     with self.session.witness.watching(), self.session.reads.environment.watched():
@@ -273,10 +256,7 @@ class _Attempt:
         """What the function gets in place of an argument."""
         if source not in self.knowledge.promote or type(value) is not float:  # a whole number is a size, or counts
             return self.inputs.argument(value, source)
-        number = self.inputs.state(value, source)
-        self.promoted.add(source)
-        self.session.changing[self.inputs.nodes[-1].name] = source
-        return number
+        return self.promotion.argument(value, source)
 
     def _arguments(self) -> list[tuple[Any, Source]]:
         positional: list[tuple[Any, Source]] = [(value, Argument(i)) for i, value in enumerate(self.args)]
@@ -385,85 +365,10 @@ class _Attempt:
         place = CellPlace(cell, name)
         value = place.get()
         if type(value) in (int, float, bool):
-            self.state_keys.add(place.key)
+            self.promotion.places.add(place.key)
             self.journal.write(place, self.inputs.state(value, source))
         else:
             self.journal.note(place)
-
-    def _promote(self) -> None:
-        for source in sorted(self.knowledge.promote, key=str):
-            if source in self.knowledge.changing and not self._is_number(source):
-                self.knowledge.promote.discard(source)  # until it turns out to be written
-                self.knowledge.changing.discard(source)
-                continue
-            if not isinstance(source, Item):
-                self.state_keys.add(self._place(source).key)
-            self._put(source, self.inputs.state(self._at(source), source))
-            self.promoted.add(source)
-            if source in self.knowledge.changing:
-                self.session.changing[self.inputs.nodes[-1].name] = source
-
-        for source, element in self.knowledge.lists.items():
-            grown: list[Any] = self.finder.value_at(source)
-            spread = self.inputs.list_of(element, source)
-            self.session.grown[id(grown)] = spread
-            self.journal.write(ContentsPlace(grown), [spread])
-
-    def _is_number(self, source: Source) -> bool:
-        """Whether there is a number at a source in this call too, where another can be put in its place."""
-        try:
-            return self._can_put(source) and type(self._at(source)) in (int, float)
-        except Exception:  # of any kind: reading an attribute may run the user's code
-            return False
-
-    def _can_put(self, source: Source) -> bool:
-        match source:
-            case Item(base=base):
-                container = self._container(base)
-                if isinstance(container, tuple):
-                    return self._can_put(base)
-                return isinstance(container, (list, dict)) and "__builtins__" not in container
-            case Attribute(base=base, name=name):
-                owner = self.finder.value_at(base)
-                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)
-            case Slot(table=table):
-                return table == "__dict__"
-        return isinstance(source, Global)
-
-    def _place(self, source: Source) -> Place:
-        """The place of a number that is read and written."""
-        match source:
-            case Global(module=module, name=name):
-                return GlobalPlace(sys.modules[module].__dict__, name)
-            case Attribute(base=base, name=name):
-                return AttributePlace(self.finder.value_at(base), name)
-            case Slot(base=base, name=name):
-                return AttributePlace(self.finder.value_at(base), name)
-        raise refuse("SG305", f"{source} is read and written")
-
-    def _at(self, source: Source) -> Any:
-        """What stands at a source now."""
-        return self._container(source.base)[source.key] if isinstance(source, Item) else self._place(source).get()
-
-    def _container(self, source: Source) -> Any:
-        """A container that the finder knows; a tuple may have been made anew since."""
-        known = self.finder.value_at(source)
-        return self._at(source) if isinstance(known, tuple) and not isinstance(source, (Argument, Held)) else known
-
-    def _put(self, source: Source, value: Any) -> None:
-        """Let ``value`` stand at a source; a tuple there is made anew."""
-        if not isinstance(source, Item):
-            self.journal.write(self._place(source), value)
-            return
-        target = self._container(source.base)
-        if isinstance(target, tuple):
-            items = [value if index == source.key else item for index, item in enumerate(target)]
-            made = type(target)(*items) if hasattr(target, "_fields") else tuple(items)
-            self.finder.stand_in(made, source.base)
-            self._put(source.base, made)
-            return
-        self.journal.note(ContentsPlace(target))
-        target[source.key] = value
 
     def _relevant(self, modes: ModeGuard, graph: fx.GraphModule) -> ModeGuard:
         """The guard on modes; on torch's switches only if the code asks for them or turns them."""
@@ -480,7 +385,8 @@ class _Attempt:
             if not node.users and node not in hidden:
                 erase(_same_node(graph, node))
         graph.recompile()
-        lists = self._lists_read([i for i, _ in used])
+        met = MetGuards(self.session, self.inputs, self.finder, self.knowledge, self.promotion.sources)
+        lists = met.lists_read([i for i, _ in used])
         world = self._world()
         of_world = world.collect()
         told = self._told([*constants(graph), template, effects, self.session.failures])
@@ -489,15 +395,15 @@ class _Attempt:
             modes,
             *self.inputs.guards,
             *objects,
-            *self._tensors_looked_at(),
+            *met.tensors_looked_at(),
             *of_world,
-            *self._apart(world),
+            *met.apart(world, self._arguments(), bool(self.written)),
             *self.inputs.facts(),
             *self.inputs.identities(),
             *size_guards(self.session, self.inputs),
-            *self._wrapper_guards(),
+            *met.wrapper_guards(),
         ]
-        guards = [*filter(self._is_relied_on, guards), *lists, *self._same_tensors()]
+        guards = [*filter(met.is_relied_on, guards), *lists, *met.same_tensors()]
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
             _location(self.function),
@@ -515,20 +421,6 @@ class _Attempt:
         ids = self.session.witness.hashed
         return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
 
-    def _wrapper_guards(self) -> Iterator[Guard]:
-        """That the modules are the same whose wrappers take part in the program.
-
-        Raises:
-            CaptureError: one of their parameters is read while it may be whole or not.
-        """
-        for tensor, name in self.session.sharded.items():
-            if tensor in self.session.fakes:
-                raise refuse("SG309", f"the sharded parameter {name} is read outside the call of its module")
-        for module in self.session.wrapped.values():
-            source = self.finder.find(module)
-            if source is not None:
-                yield IdentityGuard(source, module)
-
     def _world(self) -> WorldGuards:
         if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
@@ -538,64 +430,11 @@ class _Attempt:
                 hint = "Make the call outside of the block."
                 raise refuse("SG305", "the call is made in a block of parametrize.cached()", hint=hint)
             self.session.reads.settings.append((caches_weights, (), False))
-        promoted = frozenset(self.promoted | self.knowledge.lists.keys())
+        promoted = frozenset(self.promotion.sources | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
         compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
-        return WorldGuards(self.finder, reads, self.state_keys, relied, promoted, self.written, tensors, compares)
-
-    def _tensors_looked_at(self) -> Iterator[Guard]:
-        """Guards on the metadata of tensors that are no inputs: of some only the shape was asked for, or the dtype."""
-        guarded = {guard.source for guard in self.inputs.guards if isinstance(guard, TensorGuard)}
-        for tensor, _ in list(self.session.fakes.values()):
-            source = self.finder.find(tensor)
-            if source is not None and source not in guarded:
-                yield from tensor_guards(tensor, source, (False,) * tensor.dim())
-
-    def _apart(self, world: WorldGuards) -> list[Guard]:
-        """That arguments are none of the other objects that the code reads, if it can tell the difference."""
-        unseen = self.inputs.also_elsewhere(self._arguments()) - self.inputs.as_they_are
-        if unseen:  # found only now
-            raise Restart("elsewhere", unseen)
-        if not self.written and not self.knowledge.aliases_matter:
-            return self.inputs.apart()
-        passed = {source for value, first in self._arguments() for _, source in places_in(value, first)}
-        others = [(v, s) for v, s in self.finder.everything() if s not in passed and world.was_read(s)]
-        tensors = [(value, source) for value, source in others if isinstance(value, torch.Tensor)]
-        containers = [(value, source) for value, source in others if not isinstance(value, (torch.Tensor, type))]
-        found = self.inputs.tensors_apart(tensors) if self.knowledge.aliases_matter else []
-        return [*found, *self.inputs.apart(containers)]
-
-    def _lists_read(self, used: list[Input]) -> list[Guard]:
-        """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""
-        guards: list[Guard] = []
-        for source in {i.source: None for i in used if i.kind == "list"}:
-            element = self.knowledge.lists[source]
-            if not (isinstance(element, Leaf) and isinstance(element.type, NumberType)):
-                raise Restart("keep", source)
-            guards.append(ElementsGuard(source, element.type.kind))
-        return guards
-
-    def _same_tensors(self) -> list[Guard]:
-        """Guards on the tensors that the call reaches by several paths: tied weights, an argument that was kept."""
-        given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
-        met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
-        pairs = ((self.finder.find(value), source) for value, source in met if source not in given)
-        return [AliasGuard(first, source, same=True) for first, source in pairs if first not in (None, source)]
-
-    def _is_relied_on(self, guard: Guard) -> bool:
-        """Whether a guard is about anything but numbers and lists that are inputs of the program."""
-        if isinstance(guard, ConstantGuard) and guard.source in self.promoted:
-            return False
-        source = getattr(guard, "source", None)
-        if isinstance(guard, LengthGuard) and source in self.knowledge.lists:
-            return False
-        while isinstance(source, (Attribute, Item, Slot)):
-            source = source.base
-            if source in self.knowledge.lists:
-                return False
-        return True
-
+        return WorldGuards(self.finder, reads, self.promotion.places, relied, promoted, self.written, tensors, compares)
 
 # what shows a learning rate; a program that steps a scheduler would show the one from before the call
 _SCHEDULED = frozenset({"param_groups", "get_last_lr", "get_lr", "_last_lr", "last_epoch"})

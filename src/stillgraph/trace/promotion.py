@@ -1,0 +1,121 @@
+"""Numbers and lists outside the call that become inputs of the program: put where the code will read them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Argument, Attribute, Global, Held, Item, Slot, Source
+from stillgraph.trace.inputs import Inputs
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place
+from stillgraph.trace.session import Knowledge
+from stillgraph.trace.sources import Finder
+
+
+@dataclass
+class Promotion:
+    """Makes inputs of what earlier attempts, or calls, have found to change.
+
+    Attributes:
+        finder, inputs, journal: of the attempt.
+        knowledge: of the capture.
+        places: keys of the places whose numbers are inputs of the program, not guards.
+        sources: where those are.
+        changing: the numbers that differ from call to call, by the names of their inputs.
+        grown: what stands for the lists that the call makes longer, by the ids of those.
+    """
+
+    finder: Finder
+    inputs: Inputs
+    journal: Journal
+    knowledge: Knowledge
+    changing: dict[str, Source]
+    grown: dict[int, Any]
+    places: set[Any] = field(default_factory=set)
+    sources: set[Source] = field(default_factory=set)
+
+    def argument(self, value: float, source: Source) -> Any:
+        """What the function gets in place of a number that differs from call to call."""
+        number = self.inputs.state(value, source)
+        self.sources.add(source)
+        self.changing[self.inputs.nodes[-1].name] = source
+        return number
+
+    def run(self) -> None:
+        """Put the inputs in place of the numbers and of the lists."""
+        for source in sorted(self.knowledge.promote, key=str):
+            if source in self.knowledge.changing and not self._is_number(source):
+                self.knowledge.promote.discard(source)  # until it turns out to be written
+                self.knowledge.changing.discard(source)
+                continue
+            if not isinstance(source, Item):
+                self.places.add(self._place(source).key)
+            self._put(source, self.inputs.state(self._at(source), source))
+            self.sources.add(source)
+            if source in self.knowledge.changing:
+                self.changing[self.inputs.nodes[-1].name] = source
+
+        for source, element in self.knowledge.lists.items():
+            grown: list[Any] = self.finder.value_at(source)
+            spread = self.inputs.list_of(element, source)
+            self.grown[id(grown)] = spread
+            self.journal.write(ContentsPlace(grown), [spread])
+
+    def _is_number(self, source: Source) -> bool:
+        """Whether there is a number at a source in this call too, where another can be put in its place."""
+        try:
+            return self._can_put(source) and type(self._at(source)) in (int, float)
+        except Exception:  # of any kind: reading an attribute may run the user's code
+            return False
+
+    def _can_put(self, source: Source) -> bool:
+        match source:
+            case Item(base=base):
+                container = self._container(base)
+                if isinstance(container, tuple):
+                    return self._can_put(base)
+                return isinstance(container, (list, dict)) and "__builtins__" not in container
+            case Attribute(base=base, name=name):
+                owner = self.finder.value_at(base)
+                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)
+            case Slot(table=table):
+                return table == "__dict__"
+        return isinstance(source, Global)
+
+    def _place(self, source: Source) -> Place:
+        """The place of a number that is read and written."""
+        match source:
+            case Global(module=module, name=name):
+                return GlobalPlace(sys.modules[module].__dict__, name)
+            case Attribute(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+            case Slot(base=base, name=name):
+                return AttributePlace(self.finder.value_at(base), name)
+        raise refuse("SG305", f"{source} is read and written")
+
+    def _at(self, source: Source) -> Any:
+        """What stands at a source now."""
+        return self._container(source.base)[source.key] if isinstance(source, Item) else self._place(source).get()
+
+    def _container(self, source: Source) -> Any:
+        """A container that the finder knows; a tuple may have been made anew since."""
+        known = self.finder.value_at(source)
+        return self._at(source) if isinstance(known, tuple) and not isinstance(source, (Argument, Held)) else known
+
+    def _put(self, source: Source, value: Any) -> None:
+        """Let ``value`` stand at a source; a tuple there is made anew."""
+        if not isinstance(source, Item):
+            self.journal.write(self._place(source), value)
+            return
+        target = self._container(source.base)
+        if isinstance(target, tuple):
+            items = [value if index == source.key else item for index, item in enumerate(target)]
+            made = type(target)(*items) if hasattr(target, "_fields") else tuple(items)
+            self.finder.stand_in(made, source.base)
+            self._put(source.base, made)
+            return
+        self.journal.note(ContentsPlace(target))
+        target[source.key] = value
