@@ -1,6 +1,8 @@
 """What every test starts from: one thread, the same random numbers, reproducible hypothesis examples."""
 from __future__ import annotations
 
+import logging
+
 import hypothesis
 import pytest
 import torch
@@ -13,3 +15,9 @@ torch.set_num_threads(1)  # tests run in several processes
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Torch describes each symbol it makes, stack and all, to whoever listens: pytest's recorder of logs does."""
+    logging.getLogger("torch.__trace").handlers.clear()

@@ -77,16 +77,16 @@ class Witness:
             return
         if code in self.codes or code in self._own:
             return
-        if _is_own(str(frame.f_globals.get("__name__"))):
-            self._own.add(code)
-            return
         caller = frame.f_back
         pair = (code, None if caller is None else caller.f_code)
         if pair in self._at_service:
             return
+        if _is_own(_module(frame)):
+            self._own.add(code)
+            return
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
-        elif caller is not None and _package(str(caller.f_globals.get("__name__"))) not in sys.stdlib_module_names:
+        elif caller is not None and _package(_module(caller)) not in _STANDARD_LIBRARY:
             self._at_service.add(pair)  # to go down the stack at each of such calls takes long
 
 
@@ -96,32 +96,36 @@ def _is_for_user(frame: FrameType) -> bool:
     What the operators call, they call in the user's place; what they ask of abstract classes is their own affair. So is
     an import that happens on the way, for it happens once in a process.
     """
-    callers = _callers(frame)
-    if _IMPORTING in callers or callers[0] in _ABSTRACT:
+    here = _module(frame)
+    if here in _ABSTRACT:
         return False
-    caller = next((each for each in callers if _package(each) not in sys.stdlib_module_names), "")
-    if caller is callers[0] or caller.startswith(_IN_USERS_PLACE):
-        return True
-    return not _is_own(caller) and _package(caller) != "torch"
+    caller = next((name for each in _stack(frame) if _package(name := _module(each)) not in _STANDARD_LIBRARY), "")
+    if caller is not here and not caller.startswith(_IN_USERS_PLACE):
+        if _is_own(caller) or _package(caller) == "torch":
+            return False
+    return all(_module(each) != _IMPORTING for each in _stack(frame))
 
 
 def _is_own(module: str) -> bool:
     return _package(module) == "stillgraph" and not module.startswith(_DEMO)
 
 
-def _callers(frame: FrameType | None) -> list[str]:
-    """The modules of a frame and of those below it."""
-    modules: list[str] = []
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those below it."""
     while frame is not None:
-        modules.append(str(frame.f_globals.get("__name__")))
+        yield frame
         frame = frame.f_back
-    return modules
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
+_STANDARD_LIBRARY = sys.stdlib_module_names
 _IMPORTING = "importlib._bootstrap"
 _DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."
