@@ -100,9 +100,9 @@ def _is_for_user(frame: FrameType) -> bool:
     if here in _ABSTRACT:
         return False
     caller = next((name for each in _stack(frame) if _package(name := _module(each)) not in _STANDARD_LIBRARY), "")
-    if caller is not here and not caller.startswith(_IN_USERS_PLACE):
-        if _is_own(caller) or _package(caller) == "torch":
-            return False
+    in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
+    if not in_users_place and (_is_own(caller) or _package(caller) == "torch"):
+        return False
     return all(_module(each) != _IMPORTING for each in _stack(frame))
 
 
