@@ -132,7 +132,7 @@ def _leave_early(leave: Callable[[], object]) -> bool:
     """
     try:
         leave()
-    except Exception:
+    except Exception:  # of any kind, for it is the user's manager
         pass
     except BaseException as error:
         if not is_signal(error):

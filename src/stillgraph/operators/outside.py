@@ -72,7 +72,7 @@ def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
         settings = _capture().reads.settings
         try:
             value = function(*args)
-        except Exception as error:
+        except Exception as error:  # of any kind: the guard compares it
             settings.append((_Failure(function), args, type(error)))
             raise
         settings.append((reading or function, args, value if reading is None else reading(*args)))

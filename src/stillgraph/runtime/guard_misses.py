@@ -74,7 +74,7 @@ def failures(
     for item in inputs:
         try:
             read_source(item.source, args, kwargs)
-        except Exception as error:
+        except Exception as error:  # of any kind: reading may run the user's code
             yield f"{item.source} should be there, but reading it raised {type(error).__name__}: {error}"
 
 
@@ -89,7 +89,7 @@ def failing(
     for guard in in_checking_order(guards):
         try:
             sentence = _failure(guard, read)
-        except Exception as error:
+        except Exception as error:  # of any kind: reading may run the user's code
             sentence = f"{guard}, but reading it raised {type(error).__name__}: {error}"
         if sentence is not None:
             yield guard, sentence
@@ -277,7 +277,7 @@ def _shown(value: Any, guard: TensorGuard | None = None) -> str:
     if not isinstance(value, torch.Tensor):
         try:
             return repr(value) if isinstance(value, (type, types.FunctionType)) else _REPR.repr(value)
-        except Exception:
+        except Exception:  # the user's own `__repr__`
             return f"a {type(value).__qualname__}"
     strides = value.stride() if guard is not None and guard.strides is not None else None
     dims = [str(size) for size in value.shape]

@@ -121,7 +121,7 @@ class StaticFunction(Generic[P, R]):
             return self._function(*args, **kwargs)
         except StillgraphError:
             raise
-        except Exception as error:
+        except Exception as error:  # of any kind: the function's own
             failure = error
         else:
             return cast(R, self._run(call, inputs, args, kwargs))
@@ -141,7 +141,7 @@ class StaticFunction(Generic[P, R]):
     def _run(self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             outputs = call.run(*inputs)
-        except Exception as error:
+        except Exception as error:  # of any kind: an operation's, or the user's own
             with self.captures.exclusive():
                 call.fail(error, args, kwargs)
             raise

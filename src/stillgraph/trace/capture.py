@@ -103,7 +103,7 @@ def capture(
             _learn(knowledge, restart)
         except InitialisingCall as error:
             raise error.located(_location(function)) from None
-        except Exception as error:
+        except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
             if not isinstance(error, CaptureError):
                 if knowledge.changing & knowledge.promote:  # it may be what code that is not rewritten does with them
                     knowledge.promote -= knowledge.changing
