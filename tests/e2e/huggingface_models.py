@@ -260,7 +260,6 @@ MODELS: Mapping[str, Model] = {
             pad_token_id=0,
         ),
         masked_text,
-        pending_training="a library's torch.autograd.Function loses its backward",
     ),
     "phi": Model(hf.PhiForCausalLM, decoder(hf.PhiConfig), masked_text),
     "gemma": Model(hf.GemmaForCausalLM, decoder(hf.GemmaConfig, num_key_value_heads=1, head_dim=8), masked_text),

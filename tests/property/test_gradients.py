@@ -39,9 +39,9 @@ def compare(function: Any, calls: Inputs) -> None:
     """Assert that every call of a static function has eager's derivatives, by `torch.autograd.grad` and `backward`."""
     static = sg.to_static(function, backend="eager")
     for number, args in enumerate(calls):
-        for accumulate in (False, True):
-            expected = derivatives(function, function, args, 2, accumulate)
-            actual = derivatives(static, function, args, 2, accumulate)
+        for accumulate, curved in ((False, False), (False, True), (True, False)):
+            expected = derivatives(function, function, args, 2, accumulate, curved)
+            actual = derivatives(static, function, args, 2, accumulate, curved)
             for what, value in expected.items():
                 assert_same(value, actual[what], f"call {number}: {what}")
 
@@ -66,7 +66,7 @@ def check(folder: Path, writer: str, count: int, seed: int) -> Counter[str]:
         if error is None:
             compare(function, given)
             found["twice differentiable"] += any(
-                "derivatives of order 2" in derivatives(function, function, args, 2, False) for args in given
+                "derivatives of order 2" in derivatives(function, function, args, 2, False, True) for args in given
             )
         else:
             assert error.reason.code in REFUSED, error

@@ -17,7 +17,7 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
-from stillgraph.program.guards import Attribute, Global, Item, Source
+from stillgraph.program.guards import Attribute, Global, Source, item_of
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, split
@@ -103,7 +103,7 @@ def _promote_parts(capture: Session, source: Source, before: Any, value: Any) ->
     if found is None or old is None or new is None or old.context != new.context:
         return
     for key, child, other in zip(_keys(old), old.children, new.children):
-        _promote_parts(capture, Attribute(found, key) if old.attributes else Item(found, key), child, other)
+        _promote_parts(capture, Attribute(found, key) if old.attributes else item_of(before, found, key), child, other)
 
 
 def _keys(parts: Parts) -> Iterable[Any]:
@@ -122,7 +122,7 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
         before = dict.get(target, key) if isinstance(target, dict) else target[key]
     except (LookupError, TypeError):
         return  # nothing is there yet, or Python says what is wrong
-    capture.number_is_written(Item(source, key), before, value)
+    capture.number_is_written(item_of(target, source, key), before, value)
 
 
 def del_attr(target: Any, name: str) -> None:

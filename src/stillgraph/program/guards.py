@@ -6,6 +6,7 @@ frozen and know nothing of how they are checked: `runtime/guard_codegen.py` turn
 
 from __future__ import annotations
 
+import collections
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -37,10 +38,19 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Item:
-    """``base[key]``: an element of a sequence or mapping."""
+    """``base[key]``: an element of a sequence or mapping.
+
+    Attributes:
+        kind: of a container whose own class gives ``[]`` another meaning, the built-in class that keeps its elements.
+    """
 
     base: Source
     key: Any
+    kind: Any = None
+
+    def of(self, container: Any) -> Any:
+        """The element of a container."""
+        return container[self.key] if self.kind is None else self.kind.__getitem__(container, self.key)
 
     def __str__(self) -> str:
         return f"{self.base}[{self.key!r}]"
@@ -125,6 +135,16 @@ class Element:
 
 
 Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | Element
+
+
+def item_of(container: Any, base: Source, key: Any) -> Item:
+    """Where a container keeps an element, itself being at ``base``."""
+    kind = next((kind for kind in _CONTAINERS if isinstance(container, kind)), None)
+    plain = kind is None or type(container).__getitem__ is kind.__getitem__
+    return Item(base, key) if plain else Item(base, key, kind)
+
+
+_CONTAINERS: tuple[Any, ...] = (dict, list, tuple, collections.deque)
 
 
 # ---- what must hold of it

@@ -77,8 +77,10 @@ class FunctionWriter:
             case Attribute(base=base, name=name):
                 owner = self.read(base)
                 return self.local(source, f"{owner}.{name}" if is_name(name) else f"getattr({owner}, {name!r})")
-            case Item(base=base, key=key):
+            case Item(base=base, key=key, kind=None):
                 return self.local(source, f"{self.read(base)}[{self.literal(key)}]")
+            case Item(base=base):
+                return self.local(source, f"{self.constant(source.of)}({self.read(base)})")
             case Slot(base=base, table=table, name=name):
                 return self.local(source, f"{self._table(base, table)}[{name!r}]")
             case Global(module=module, name=name):
@@ -163,8 +165,8 @@ def read_source(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             return args[key] if isinstance(key, int) else kwargs[key]
         case Attribute(base=base, name=name):
             return getattr(read_source(base, args, kwargs), name)
-        case Item(base=base, key=key):
-            return read_source(base, args, kwargs)[key]
+        case Item(base=base):
+            return source.of(read_source(base, args, kwargs))
         case Slot(base=base, table=table, name=name):
             names = read_source(base, args, kwargs).__dict__
             return names[name] if table == "__dict__" else names[table][name]

@@ -20,6 +20,7 @@ from stillgraph.program.guards import (
     LengthGuard,
     Source,
     TypeGuard,
+    item_of,
 )
 from stillgraph.trace.buffers import BUFFERS, READING, buffer_refused
 from stillgraph.trace.collector import PLAIN, Collector
@@ -52,7 +53,7 @@ class ContainerGuards(Collector):
                 return
             self._add(TypeGuard(source, type(value)))
             self._add(LengthGuard(source, len(value)))
-            self._elements(source, place, enumerate(value))
+            self._elements(value, source, place, enumerate(value))
 
     def _mapping(self, value: Any, source: Source, place: Source) -> None:
         if self._is_compared(value, source, place) and is_plain((*value, *value.values())):
@@ -61,7 +62,7 @@ class ContainerGuards(Collector):
         self._add(TypeGuard(source, type(value)))
         self._add(KeysGuard(source, tuple(value)))
         self._members(value, source)
-        self._elements(source, place, value.items())
+        self._elements(value, source, place, value.items())
         if isinstance(value, collections.defaultdict):
             self._value(Attribute(source, "default_factory"), value.default_factory)
 
@@ -76,10 +77,10 @@ class ContainerGuards(Collector):
         long = len(value) > _FEW or (defaults and len(value) > 0)
         return long and not any(isinstance(p, Item) and p.base == place for p in self.promoted)
 
-    def _elements(self, source: Source, place: Source, items: Iterable[tuple[Any, Any]]) -> None:
+    def _elements(self, container: Any, source: Source, place: Source, items: Iterable[tuple[Any, Any]]) -> None:
         for key, item in items:
-            if Item(place, key) not in self.promoted:
-                self._value(Item(source, key), item)
+            if item_of(container, place, key) not in self.promoted:
+                self._value(item_of(container, source, key), item)
 
 
 def is_plain(items: Iterable[Any]) -> bool:

@@ -32,6 +32,7 @@ from stillgraph.program.guards import (
     Source,
     TensorGuard,
     TypeGuard,
+    item_of,
 )
 from stillgraph.program.program import Input
 from stillgraph.program.types import ListType
@@ -328,11 +329,11 @@ def parts_at(value: Any, source: Source) -> list[tuple[Any, Source]] | None:
     if isinstance(value, torch.Size) or (parts := split(value)) is None:
         return None
     if isinstance(value, dict):
-        return list(zip(parts.children, [Item(source, key) for key in value], strict=True))
+        return list(zip(parts.children, [item_of(value, source, key) for key in value], strict=True))
     if parts.attributes:
         return list(zip(parts.children, [Attribute(source, name) for name in parts.context], strict=True))
     if isinstance(value, (list, tuple, deque)):
-        return [(child, Item(source, index)) for index, child in enumerate(value)]
+        return [(child, item_of(value, source, index)) for index, child in enumerate(value)]
     return None
 
 

@@ -77,7 +77,7 @@ class Promotion:
                 container = self._container(base)
                 if isinstance(container, tuple):
                     return self._can_put(base)
-                return isinstance(container, (list, dict)) and "__builtins__" not in container
+                return source.kind is None and isinstance(container, (list, dict)) and "__builtins__" not in container
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
                 return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)
@@ -98,7 +98,7 @@ class Promotion:
 
     def _at(self, source: Source) -> Any:
         """What stands at a source now."""
-        return self._container(source.base)[source.key] if isinstance(source, Item) else self._place(source).get()
+        return source.of(self._container(source.base)) if isinstance(source, Item) else self._place(source).get()
 
     def _container(self, source: Source) -> Any:
         """A container that the finder knows; a tuple may have been made anew since."""

@@ -29,7 +29,19 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.program.guards import Argument, Attribute, Called, Cell, Element, Global, Held, Item, Slot, Source
+from stillgraph.program.guards import (
+    Argument,
+    Attribute,
+    Called,
+    Cell,
+    Element,
+    Global,
+    Held,
+    Item,
+    Slot,
+    Source,
+    item_of,
+)
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
 from stillgraph.trace.frames import is_standard_library, is_torch
 from stillgraph.trace.names import names_of
@@ -168,8 +180,8 @@ class Finder:
                 return self.value_at(base).__dict__[name]
             case Slot(base=base, table=table, name=name):
                 return self.value_at(base).__dict__[table][name]
-            case Item(base=base, key=key):
-                return self.value_at(base)[key]
+            case Item(base=base):
+                return source.of(self.value_at(base))
             case Global(module=module, name=name):
                 return sys.modules[module].__dict__[name]
             case Cell(cell=cell):
@@ -251,12 +263,12 @@ class Finder:
         if isinstance(value, (dict, MappingProxyType)):
             self._walk_members(value, source)
             for key, item in list(value.items()):
-                self._push(item, Item(source, key))
+                self._push(item, item_of(value, source, key))
         elif isinstance(value, (set, frozenset)):
             self._walk_members(value, source)
         elif isinstance(value, (list, tuple, collections.deque)):
             for index, item in enumerate(value):
-                self._push(item, Item(source, index))
+                self._push(item, item_of(value, source, index))
 
     def _walk_members(self, members: Iterable[Any], source: Source) -> None:
         for position, member in enumerate(members):

@@ -66,7 +66,12 @@ def differentiate(make: Callable[[], Any], *calls: Any, order: int = 2, programs
 
 
 def derivatives(
-    function: Callable[..., Any], owner: Any, args: tuple[Any, ...], order: int, accumulate: bool
+    function: Callable[..., Any],
+    owner: Any,
+    args: tuple[Any, ...],
+    order: int,
+    accumulate: bool,
+    curved: bool = False,
 ) -> dict[str, Any]:
     """All that differentiating a call gives.
 
@@ -76,6 +81,7 @@ def derivatives(
         args: of the call; they are copied.
         order: how often to differentiate.
         accumulate: by ``backward()`` into ``.grad``, not by `torch.autograd.grad`.
+        curved: differentiate a square of what the call gives: what is linear has second derivatives too, then.
     """
     args = copy.deepcopy(args)
     torch.manual_seed(1)
@@ -98,7 +104,7 @@ def derivatives(
         for turn in range(1, order + 1):
             if not current or not leaves:
                 break
-            weights = [weight(tensor) for tensor in current]
+            weights = [weight(tensor) * (tensor if curved and turn == 1 else 1) for tensor in current]
             if accumulate and turn == 1:
                 torch.autograd.backward(current, weights)
                 found["accumulated"] = [leaf.grad for leaf in leaves]

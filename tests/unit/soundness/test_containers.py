@@ -393,3 +393,26 @@ def test_an_iterator_made_inside_starts_anew() -> None:
 def test_a_sum_of_what_a_container_holds() -> None:
     items = [1.0, 2.0]
     follows(lambda x: x * total(items), storing(items, 0, 5.0), partial(items.append, 1.0))
+
+
+class Instances(dict[str, Any]):
+    """Makes a new object of what it keeps, each time that it is asked."""
+
+    def __getitem__(self, key: str) -> Any:
+        return super().__getitem__(key)()
+
+
+MAKERS: dict[str, Any] = Instances(double=lambda: Doubling())
+
+
+class Doubling:
+    factor = 2.0
+
+
+def test_a_mapping_that_makes_what_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MAKERS, "double", MAKERS.get("double"))
+    follows(
+        lambda x: x * MAKERS["double"].factor,
+        lambda: MAKERS.update(double=lambda: types.SimpleNamespace(factor=5.0)),
+        lambda: MAKERS.update(double=lambda: types.SimpleNamespace(factor=7.0)),
+    )
