@@ -463,6 +463,8 @@ def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict
     ordinary = type(kind) is type and by_python and isinstance(init, FunctionType)
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         _refuse_spread(kind, args)
+    if isinstance(init, FunctionType) and is_distributions(init.__code__.co_filename):
+        capture.before_distribution()
     if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
         return kind(*args, **kwargs)
     instance: Any = make(kind) if make is object.__new__ else make(kind, *args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -132,6 +132,16 @@ FUNCTIONS: list[Callable[..., Any]] = [
 ]
 
 
+@pytest.fixture(params=[True, False], ids=["checked", "unchecked"])
+def _checks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whether arguments are checked by default: until Dynamo is imported, which switches that off."""
+    before = D.Distribution._validate_args
+    D.Distribution.set_default_validate_args(request.param)
+    yield
+    D.Distribution.set_default_validate_args(before)
+
+
+@pytest.mark.usefixtures("_checks")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_made_inside(function: Callable[..., Any]) -> None:
     agree(function, *CALLS, programs=2)
