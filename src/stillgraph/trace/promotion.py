@@ -47,9 +47,15 @@ class Promotion:
     def run(self) -> None:
         """Put the inputs in place of the numbers and of the lists."""
         for source in sorted(self.knowledge.promote, key=str):
+            if isinstance(source, Argument):
+                continue  # handed over already, see `argument`
             if source in self.knowledge.changing and not self._is_number(source):
                 self.knowledge.promote.discard(source)  # until it turns out to be written
                 self.knowledge.changing.discard(source)
+                continue
+            if not self._is_there(source):
+                self.knowledge.promote.discard(source)
+                self.knowledge.keep.add(source)  # the call itself puts it there before it changes it
                 continue
             if not isinstance(source, Item):
                 self.places.add(self._place(source).key)
@@ -69,6 +75,13 @@ class Promotion:
         try:
             return self._can_put(source) and type(self._at(source)) in (int, float)
         except Exception:  # of any kind: reading an attribute may run the user's code
+            return False
+
+    def _is_there(self, source: Source) -> bool:
+        """Whether a number that the call writes is there when the call begins."""
+        try:
+            return type(self._at(source)) in (int, float, bool)
+        except LookupError:
             return False
 
     def _can_put(self, source: Source) -> bool:

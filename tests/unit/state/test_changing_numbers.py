@@ -188,3 +188,27 @@ def test_a_trainer_that_steps_a_scheduler_and_counts() -> None:
     assert ours.count == 12
     assert eager.scheduler.state_dict() == ours.scheduler.state_dict()
     assert static.cache_info().misses <= 2
+
+
+def test_an_argument_that_differs_between_train_steps() -> None:
+    """What begins a capture anew (a backward pass asks which tensors are one) does not make it a constant."""
+
+    def trainer() -> Callable[[Tensor, float], Tensor]:
+        torch.manual_seed(0)
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: Tensor, beta: float, *, scale: float = 1.0) -> Tensor:
+            optimizer.zero_grad()
+            loss = model(x * scale).square().sum() * beta
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), beta)
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    eager, static = trainer(), sg.to_static(trainer(), backend="eager")
+    for call in range(8):
+        assert_same(eager(ROWS, 0.1 * call, scale=call / 3), static(ROWS, 0.1 * call, scale=call / 3))
+    assert static.cache_info().misses <= 2
