@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.optim.lr_scheduler import LRScheduler
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
@@ -233,7 +234,7 @@ class _Attempt:
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
-                    written = list(self.journal.written(0).values())
+                    written = list(self.journal.written(self.journal.start).values())
                     if self.knowledge.watch_modules:
                         self._note_unseen(written)
                     effects = results.effects(written, self.session.outer_cells)
@@ -422,7 +423,9 @@ class _Attempt:
         return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
 
     def _world(self) -> WorldGuards:
-        if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
+        unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten
+        named = any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions)
+        if self.session.schedules and (unseen or named):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
         if uses_parametrizations(self.session.witness.codes):
@@ -436,8 +439,9 @@ class _Attempt:
         compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
         return WorldGuards(self.finder, reads, self.promotion.places, relied, promoted, self.written, tensors, compares)
 
+
 # what shows a learning rate; a program that steps a scheduler would show the one from before the call
-_SCHEDULED = frozenset({"param_groups", "get_last_lr", "get_lr", "_last_lr", "last_epoch"})
+_SCHEDULED = frozenset({"param_groups", "get_lr", "_last_lr", "last_epoch"})
 
 
 def _same_node(graph: Any, node: Any) -> Any:

@@ -69,6 +69,7 @@ class Promotion:
             spread = self.inputs.list_of(element, source)
             self.grown[id(grown)] = spread
             self.journal.write(ContentsPlace(grown), [spread])
+        self.journal.start = self.journal.mark
 
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""

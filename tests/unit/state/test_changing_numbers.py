@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import types
+from abc import ABCMeta
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -212,3 +214,58 @@ def test_an_argument_that_differs_between_train_steps() -> None:
     for call in range(8):
         assert_same(eager(ROWS, 0.1 * call, scale=call / 3), static(ROWS, 0.1 * call, scale=call / 3))
     assert static.cache_info().misses <= 2
+
+
+READS: dict[str, Callable[[Any], float]] = {
+    "attribute": lambda o: o.k,
+    "dict": lambda o: o.table["k"],
+    "list": lambda o: o.row[0],
+    "tuple": lambda o: o.pair[0],
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_number_that_a_backward_hook_counts_is_not_put_back(read: Callable[[Any], float]) -> None:
+    """What is only read is left alone: something else may have changed it during the run."""
+
+    def make() -> tuple[Callable[[Tensor], Tensor], Any]:
+        weight = torch.ones(3, requires_grad=True)
+        kept = types.SimpleNamespace(k=1.0, table={"k": 1.0, "z": 0}, row=[1.0, 2], pair=(1.0, 2))
+
+        def count(gradient: Tensor) -> None:
+            kept.k += 1
+            kept.table["k"] += 1
+            kept.row[0] += 1
+            kept.pair = (kept.pair[0] + 1, 2)
+
+        weight.register_hook(count)
+
+        def function(x: Tensor) -> Tensor:
+            scale = read(kept)
+            (weight * x).sum().backward()
+            return x * scale
+
+        return function, kept
+
+    (eager, expected), (function, kept) = make(), make()
+    static = sg.to_static(function, backend="eager")
+    for _ in range(6):
+        assert_same(eager(X), static(X))
+    assert kept == expected
+    assert static.cache_info().misses <= 3
+
+
+def test_staging_a_first_number_guards_nothing_else() -> None:
+    """What Python looks up for the capture itself, once in a process, is no reading of the user's."""
+
+    class Kept:
+        step, rate = 1, 2.0
+
+    kept = Kept()
+    kept.step, kept.rate = 1, 2.0
+    static = sg.to_static(lambda x: x * kept.step * int(x.sum()), backend="eager")
+    for kind in (Iterator, Generator):
+        ABCMeta._abc_caches_clear(kind)  # type: ignore[attr-defined]  # not in the stubs
+    static(X)
+    kept.rate += 1
+    assert static.explain_miss(X) is None
