@@ -71,8 +71,10 @@ def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> 
     kinds = _kinds_of_rates(scheduler)
     capture.reads.settings.append((_kinds_of_rates, (scheduler,), kinds))
     capture.before_risk()
-    reads = [(invoke, (learning_rate, (function, index), {})) for index in range(len(kinds))]
-    rates = [capture.fresh_result(float, capture.emit("call_function", *read, {})) for read in reads]
+    rates = []
+    for index in range(len(kinds)):
+        read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
+        rates.append(capture.fresh_result(float, read))
     capture.freeze(rates)  # the user gets the scheduler's own list
     return rates
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import sys
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -91,7 +92,8 @@ class Promotion:
                 container = self._container(base)
                 if isinstance(container, tuple):
                     return self._can_put(base)
-                return source.kind is None and isinstance(container, (list, dict)) and "__builtins__" not in container
+                plain = isinstance(container, (list, dict, collections.deque)) and "__builtins__" not in container
+                return plain and source.kind is None
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
                 return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import types
 from abc import ABCMeta
@@ -269,3 +270,23 @@ def test_staging_a_first_number_guards_nothing_else() -> None:
     static(X)
     kept.rate += 1
     assert static.explain_miss(X) is None
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_window_settles_once_it_is_full(pairs: bool) -> None:
+    def averaging(window: Any) -> Callable[[Tensor], tuple[Tensor, float]]:
+        def function(x: Tensor) -> tuple[Tensor, float]:
+            total = x.sum().item()
+            window.append((total, 1) if pairs else total)
+            values = [value[0] for value in window] if pairs else window
+            return x * (sum(values) / len(window)), max(values)
+
+        return function
+
+    eager, ours = collections.deque[Any](maxlen=3), collections.deque[Any](maxlen=3)
+    static = sg.to_static(averaging(ours), backend="eager")
+    for call in range(9):
+        x = X * (call / 3)
+        assert_same(averaging(eager)(x), static(x))
+    assert ours == eager
+    assert static.cache_info().misses <= 5  # of each length, and two of the last
