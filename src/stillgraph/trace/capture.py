@@ -105,14 +105,12 @@ def capture(
         except InitialisingCall as error:
             raise error.located(_location(function)) from None
         except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
+            if knowledge.keep_constant():
+                continue  # any error may come of what code that is not rewritten does with such numbers
             if not isinstance(error, CaptureError):
-                if knowledge.changing & knowledge.promote:  # it may be what code that is not rewritten does with them
-                    knowledge.promote -= knowledge.changing
-                    continue
                 raise
-            if not knowledge.keep_constant():
-                called = args[0].forward if function is torch.nn.Module.__call__ else function
-                raise error.located(_location(called)) from error.__cause__
+            called = args[0].forward if function is torch.nn.Module.__call__ else function
+            raise error.located(_location(called)) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -154,6 +152,7 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.also_elsewhere |= restart.what
     else:
         knowledge.promote.add(restart.what)
+        knowledge.changing.discard(restart.what)  # it is also written
 
 
 class _Attempt:

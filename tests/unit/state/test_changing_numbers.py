@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
+import json
+import statistics
 import types
+import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -15,6 +19,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
+from tests.unit.trace.agreement import outcome, same_error
 
 X = torch.tensor([1.0, 2.0, 3.0])
 
@@ -290,3 +295,86 @@ def test_a_window_settles_once_it_is_full(pairs: bool) -> None:
         assert_same(averaging(eager)(x), static(x))
     assert ours == eager
     assert static.cache_info().misses <= 5  # of each length, and two of the last
+
+
+@dataclasses.dataclass
+class Measures:
+    loss: float = 1.0
+    count: int = 0
+
+
+class Tracker:
+    def __init__(self) -> None:
+        self.table, self.measures, self.best, self.rate = {"loss": 1.0, "pair": (1.0, 2)}, Measures(), None, 1.0
+
+
+KEEPING: dict[str, Callable[[Tracker], Any]] = {
+    "deepcopy of a dict": lambda t: copy.deepcopy(t.table),
+    "copy of a dict": lambda t: copy.copy(t.table),
+    "deepcopy of a dataclass": lambda t: copy.deepcopy(t.measures),
+    "copy of a dataclass": lambda t: copy.copy(t.measures),
+    "asdict": lambda t: dataclasses.asdict(t.measures),
+    "astuple": lambda t: dataclasses.astuple(t.measures),
+    "replace": lambda t: dataclasses.replace(t.measures, count=5),
+    "deepcopy of a number": lambda t: copy.deepcopy(t.rate),
+}
+
+
+@pytest.mark.parametrize("keep", KEEPING.values(), ids=KEEPING.keys())
+@pytest.mark.parametrize("always", [True, False])
+def test_copies_of_staged_numbers(keep: Callable[[Tracker], Any], always: bool) -> None:
+    def best(tracker: Tracker) -> Callable[[Tensor], Tensor]:
+        def function(x: Tensor) -> Tensor:
+            tracker.table["loss"] = tracker.table["loss"] + x.sum().item()  # type: ignore[operator]  # a float
+            tracker.measures.loss += 1
+            tracker.rate += 0.5
+            if always or x.sum() > 4:
+                tracker.best = keep(tracker)
+            return x * tracker.rate
+
+        return function
+
+    eager, ours = Tracker(), Tracker()
+    static = sg.to_static(best(ours), backend="eager")
+    for call in range(5):
+        assert_same(best(eager)(X * call), static(X * call))
+        assert_same(vars(eager), vars(ours))
+    assert static.cache_info().misses <= 3
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("use", [lambda k: json.dumps({"k": k}), lambda k: statistics.mean([k, 2.0])])
+def test_a_number_that_python_itself_needs_is_a_constant(use: Callable[[float], Any], written: bool) -> None:
+    class Kept:
+        k, total = 1.0, 0.0
+
+    def function(x: Tensor, kept: Any) -> Any:
+        kept.total += x.sum().item()
+        if written:
+            kept.k += 0.5
+        return use(kept.k), x * kept.k
+
+    eager, ours = Kept(), Kept()
+    static = sg.to_static(lambda x: function(x, ours), backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            assert_same(function(X, eager), static(X))
+            assert vars(eager) == vars(ours)
+            eager.k, ours.k = eager.k + 1, ours.k + 1
+    assert static.cache_info().misses == 4
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.2], (0.1, 0.2), [(0.1, 1), (0.2, 2)]])
+def test_an_index_that_differs_may_be_out_of_range(values: Any) -> None:
+    kept = types.SimpleNamespace(index=0)
+
+    def function(x: Tensor) -> Any:
+        return x, values[kept.index]
+
+    static = sg.to_static(function, backend="eager")
+    for kept.index in (0, 1, 0, -1, 5, -4):
+        expected, actual = outcome(function, (X,)), outcome(static, (X,))
+        assert same_error(expected["error"], actual["error"])
+        assert_same(expected["value"], actual["value"])
+    assert static.cache_info().misses <= 2
