@@ -284,6 +284,7 @@ class _Attempt:
         rewritten = self.front_end.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in self.session.witness.codes]
         reals = {id(fake): real for real, fake in self.session.fakes.values()}
         reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
         return reads
