@@ -10,7 +10,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.operations import invoke
+from stillgraph.program.operations import invoke, learning_rate
 from stillgraph.program.types import TensorType
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import clear_gradients, read_gradient
@@ -35,14 +35,19 @@ def _owner(function: Any) -> Any:
     return None
 
 
-def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """``optimizer.step()``, ``optimizer.zero_grad()``, ``scheduler.step()``: called by the program."""
+def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``optimizer.step()``, ``optimizer.zero_grad()``, ``scheduler.step()``: called by the program.
+
+    So is ``scheduler.get_last_lr()``, where it gives floats.
+    """
     owner, name = _owner(function), function.__name__
     what = f"{type(owner).__name__}.{name}"
     if not capture.is_outer(owner):
         raise refuse(
             "SG305", f"{what}, of one that is made inside the function, is called", location=here(), hint=_HINT
         )
+    if getattr(function, "__func__", None) is LRScheduler.get_last_lr and set(_kinds_of_rates(owner)) <= {float}:
+        return _learning_rates(capture, function, owner)
     given = [value for value in (*args, *kwargs.values()) if value is not None]
     if name not in _STEPPING or (isinstance(owner, LRScheduler) and name != "step"):
         raise refuse("SG305", f"{what} is called inside the function", location=here(), hint=_HINT)
@@ -52,12 +57,30 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     capture.emit("call_function", invoke, (function, args, kwargs), {})
     if isinstance(owner, LRScheduler):
         capture.schedules = True
-        return
+        return None
     parameters = [parameter for group in owner.param_groups for parameter in group["params"]]
     if name == "step":
         _changed(capture, parameters)
     elif not given or given == [True]:
         clear_gradients(capture, parameters)
+    return None
+
+
+def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> list[Any]:
+    """``scheduler.get_last_lr()``: read by the program, which may have stepped the scheduler by then."""
+    kinds = _kinds_of_rates(scheduler)
+    capture.reads.settings.append((_kinds_of_rates, (scheduler,), kinds))
+    capture.before_risk()
+    rates = []
+    for index in range(len(kinds)):
+        read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
+        rates.append(capture.fresh_result(float, read))
+    capture.freeze(rates)  # the user gets the scheduler's own list
+    return rates
+
+
+def _kinds_of_rates(scheduler: LRScheduler) -> tuple[type, ...]:
+    return tuple(map(type, scheduler._last_lr))
 
 
 def _changed(capture: Session, parameters: list[torch.Tensor]) -> None:

@@ -16,15 +16,19 @@ from stillgraph.trace.session import Session
 from stillgraph.trace.unjoined import is_leaf
 
 
-def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
+def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type = tuple) -> Any:
     """The element at an index that only the run knows: tensors or numbers of one type, or tuples of such.
+
+    Args:
+        capture, elements, key: of the session; out of which; at which place.
+        kind: of the user's sequence, a tuple or list, which an index out of its range names in the run.
 
     Raises:
         CaptureError: the elements have no join. Lists among them would lose their identity.
     """
     first = elements[0]
     if all(is_leaf(element) for element in elements):
-        return _pick_leaf(capture, elements, key)
+        return _pick_leaf(capture, elements, key, kind)
     if all(same_constant(first, element) for element in elements[1:]):
         return first
     parts = [p for element in elements if isinstance(element, tuple) and (p := split(element)) is not None]
@@ -32,10 +36,10 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
     if len(parts) < len(elements) or len(alike) > 1:
         raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
     columns = zip(*(p.children for p in parts))
-    return parts[0].rebuild([pick(capture, column, key) for column in columns])
+    return parts[0].rebuild([pick(capture, column, key, kind) for column in columns])
 
 
-def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any:
+def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type) -> Any:
     type_ = capture.type_of(elements[0])
     try:
         for element in elements[1:]:
@@ -43,7 +47,7 @@ def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt) -> Any
     except JoinFailure as failure:
         raise refuse(failure.code, failure.message, location=here()) from failure
     value = capture.instantiate(type_)
-    node = capture.emit("call_function", operator.getitem, (tuple(elements), key), {})
+    node = capture.emit("call_function", operator.getitem, (kind(elements), key), {})
     node.meta["val"] = capture.to_fake(value)
     capture.region.define(value, node)
     return value

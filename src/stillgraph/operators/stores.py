@@ -287,7 +287,7 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     elements = list(target)
     if not elements:
         raise refuse("SG203", "an empty list is indexed by a number that only the run knows", location=here())
-    return pick(capture, elements, key)
+    return pick(capture, elements, key, list if isinstance(target, list) else tuple)
 
 
 def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:

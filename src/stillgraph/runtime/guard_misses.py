@@ -69,8 +69,9 @@ def explain_miss(
 def failures(
     guards: Sequence[Guard], args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Sequence[Input] = ()
 ) -> Iterator[str]:
-    """One sentence on each guard that does not hold, in the order of checking (see `explain_miss`)."""
-    yield from (sentence for _, sentence in failing(guards, args, kwargs))
+    """One sentence on each fact that does not hold, in the order of checking (see `explain_miss`)."""
+    for guard, sentence in failing(guards, args, kwargs):
+        yield from _mode_failures(guard) if isinstance(guard, ModeGuard) else [sentence]
     for item in inputs:
         try:
             read_source(item.source, args, kwargs)
@@ -174,7 +175,7 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             values = ", ".join(f"{name} (size {dim} of {src}) is {found_sizes[name]}" for name, src, dim in sizes)
             return f"{expression} should hold, but {values}"
         case ModeGuard():
-            return _mode_failure(guard)
+            return next(_mode_failures(guard), None)
 
 
 def _one_object(sources: Sequence[Source], read: Callable[[Source], Any]) -> str:
@@ -224,7 +225,8 @@ def _identity_failure(guard: IdentityGuard, value: Any) -> str | None:
     return None if holds else f"{guard.source} should be the same {kind.__name__} as before, but is {_shown(value)}"
 
 
-def _mode_failure(guard: ModeGuard) -> str | None:
+def _mode_failures(guard: ModeGuard) -> Iterator[str]:
+    """One sentence on each mode that is another one."""
     now = current_context()
     facts: tuple[tuple[str, Any, Any], ...] = (
         ("grad mode", guard.context.grad, now.grad),
@@ -238,8 +240,7 @@ def _mode_failure(guard: ModeGuard) -> str | None:
         facts = (*facts, *zip(names, guard.context.switches, now.switches))
     for name, expected, found in facts:
         if expected != found:
-            return f"{name} should be {_mode_value(expected)}, but is {_mode_value(found)}"
-    return None
+            yield f"{name} should be {_mode_value(expected)}, but is {_mode_value(found)}"
 
 
 def _mode_value(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.optim.lr_scheduler import LRScheduler
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
@@ -104,14 +105,12 @@ def capture(
         except InitialisingCall as error:
             raise error.located(_location(function)) from None
         except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
+            if knowledge.keep_constant():
+                continue  # any error may come of what code that is not rewritten does with such numbers
             if not isinstance(error, CaptureError):
-                if knowledge.changing & knowledge.promote:  # it may be what code that is not rewritten does with them
-                    knowledge.promote -= knowledge.changing
-                    continue
                 raise
-            if not knowledge.keep_constant():
-                called = args[0].forward if function is torch.nn.Module.__call__ else function
-                raise error.located(_location(called)) from error.__cause__
+            called = args[0].forward if function is torch.nn.Module.__call__ else function
+            raise error.located(_location(called)) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -153,6 +152,7 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.also_elsewhere |= restart.what
     else:
         knowledge.promote.add(restart.what)
+        knowledge.changing.discard(restart.what)  # it is also written
 
 
 class _Attempt:
@@ -233,7 +233,7 @@ class _Attempt:
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
-                    written = list(self.journal.written(0).values())
+                    written = list(self.journal.written(self.journal.start).values())
                     if self.knowledge.watch_modules:
                         self._note_unseen(written)
                     effects = results.effects(written, self.session.outer_cells)
@@ -284,6 +284,7 @@ class _Attempt:
         rewritten = self.front_end.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in self.session.witness.codes]
         reals = {id(fake): real for real, fake in self.session.fakes.values()}
         reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
         return reads
@@ -422,7 +423,9 @@ class _Attempt:
         return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
 
     def _world(self) -> WorldGuards:
-        if self.session.schedules and any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions):
+        unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten
+        named = any(names_of(f.__code__).attributes & _SCHEDULED for f in self.functions)
+        if self.session.schedules and (unseen or named):
             hint = "Step the scheduler, or read its learning rate, outside the static function."
             raise refuse("SG305", "a learning rate is read in a function that steps its scheduler", hint=hint)
         if uses_parametrizations(self.session.witness.codes):
@@ -436,8 +439,9 @@ class _Attempt:
         compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
         return WorldGuards(self.finder, reads, self.promotion.places, relied, promoted, self.written, tensors, compares)
 
+
 # what shows a learning rate; a program that steps a scheduler would show the one from before the call
-_SCHEDULED = frozenset({"param_groups", "get_last_lr", "get_lr", "_last_lr", "last_epoch"})
+_SCHEDULED = frozenset({"param_groups", "get_lr", "_last_lr", "last_epoch"})
 
 
 def _same_node(graph: Any, node: Any) -> Any:

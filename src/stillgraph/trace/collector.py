@@ -21,6 +21,7 @@ from stillgraph.program.guards import (
     Attribute,
     BytesGuard,
     Called,
+    Cell,
     ConstantGuard,
     Element,
     Guard,
@@ -81,6 +82,7 @@ class Collector(abc.ABC):
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
     of_protocols: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
+    left: frozenset[int] = frozenset()  # ids of the cells that only hooks read
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
@@ -146,7 +148,7 @@ class Collector(abc.ABC):
             if name is not None and not self._is_named(name):
                 return False
             source = source.base
-        return True
+        return not (isinstance(source, Cell) and id(source.cell) in self.left)
 
     def _is_named(self, name: str) -> bool:
         return name in self.names.attributes or name in _IMPLICIT

@@ -50,6 +50,7 @@ class HookedVariables:
     """Variables that hooks close over: Python would show a hook what they hold in the end, a program does not."""
 
     known: list[tuple[CellType, Any, Location | None]] = field(default_factory=list)
+    hooks: list[FunctionType] = field(default_factory=list)
 
     def require_unchanged(self) -> None:
         """To be called at the end of an arm, and of the capture."""
@@ -73,6 +74,8 @@ def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Handle:
     """``tensor.register_hook(hook)`` and its kin."""
     tensor, hook = args[0], args[1] if len(args) > 1 else kwargs["hook"]
     recorder.before_raise(RuntimeError)
+    if isinstance(hook, FunctionType):
+        recorder.hooked.hooks.append(hook)
     node = recorder.emit("call_method", func.__name__, (tensor, _lasting(recorder, hook)), {})
     node.meta["val"] = ObjectType(RemovableHandle)
     handle = Handle(recorder)

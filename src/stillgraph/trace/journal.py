@@ -276,6 +276,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._log: list[Write] = []
+        self.start = 0  # a mark: what was written before it are the program's inputs, put in their places
         self.watch: Watch | None = None
 
     def note(self, place: Place) -> None:

@@ -64,6 +64,12 @@ class StagedNumber(Staged):
     def __hash__(self) -> int:
         return hash(self.recorder.number_demanded(self, "hash"))
 
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
     def __round__(self, ndigits: int | None = None) -> Any:
         args = (self,) if ndigits is None else (self, ndigits)
         return self.recorder.number_operation(round, args)

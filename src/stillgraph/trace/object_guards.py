@@ -52,7 +52,7 @@ class ObjectGuards(ContainerGuards):
 
     def _cells(self, function: FunctionType) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if ("cell", id(cell)) not in self.inputs:
+            if ("cell", id(cell)) not in self.inputs and id(cell) not in self.left:
                 self._value(Cell(name, cell), cell_contents(cell))
 
     def _function(self, function: FunctionType, source: Source) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import sys
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -47,9 +48,15 @@ class Promotion:
     def run(self) -> None:
         """Put the inputs in place of the numbers and of the lists."""
         for source in sorted(self.knowledge.promote, key=str):
+            if isinstance(source, Argument):
+                continue  # handed over already, see `argument`
             if source in self.knowledge.changing and not self._is_number(source):
                 self.knowledge.promote.discard(source)  # until it turns out to be written
                 self.knowledge.changing.discard(source)
+                continue
+            if not self._is_there(source):
+                self.knowledge.promote.discard(source)
+                self.knowledge.keep.add(source)  # the call itself puts it there before it changes it
                 continue
             if not isinstance(source, Item):
                 self.places.add(self._place(source).key)
@@ -63,6 +70,7 @@ class Promotion:
             spread = self.inputs.list_of(element, source)
             self.grown[id(grown)] = spread
             self.journal.write(ContentsPlace(grown), [spread])
+        self.journal.start = self.journal.mark
 
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""
@@ -71,13 +79,21 @@ class Promotion:
         except Exception:  # of any kind: reading an attribute may run the user's code
             return False
 
+    def _is_there(self, source: Source) -> bool:
+        """Whether a number that the call writes is there when the call begins."""
+        try:
+            return type(self._at(source)) in (int, float, bool)
+        except LookupError:
+            return False
+
     def _can_put(self, source: Source) -> bool:
         match source:
             case Item(base=base):
                 container = self._container(base)
                 if isinstance(container, tuple):
                     return self._can_put(base)
-                return source.kind is None and isinstance(container, (list, dict)) and "__builtins__" not in container
+                plain = isinstance(container, (list, dict, collections.deque)) and "__builtins__" not in container
+                return plain and source.kind is None
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
                 return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)

@@ -22,6 +22,7 @@ class Reads:
         spaces: namespaces of which all was read.
         same: pairs of a source and what was found there, on which the program relies whatever the code mentions.
         settings: readings of what no object holds: functions, their arguments and what they gave.
+        hooks: functions that are put on tensors as hooks; those whose code ran are among ``functions`` or ``codes``.
         environment: what was done with environment variables.
     """
 
@@ -33,6 +34,7 @@ class Reads:
     spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
     same: list[tuple[Any, Any]] = field(default_factory=list)
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
+    hooks: list[FunctionType] = field(default_factory=list)
     environment: Environment = field(default_factory=Environment)
 
 

@@ -436,9 +436,10 @@ class Recorder(TorchFunctionMode):
             self.before_risk()
         if function is divmod:
             return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
-        result = number_result(self, function, args)
-        if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
-            return known_true(result)
+        with self.witness.paused():
+            result = number_result(self, function, args)
+            if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
+                return known_true(result)
         node = self.emit("call_function", function, args, {})
         return self.number(result, node)
 
@@ -469,7 +470,8 @@ class Recorder(TorchFunctionMode):
     def fresh_number(self, kind: type) -> Any:
         """A staged number of which nothing is known; the caller defines its node."""
         make = {int: self.symbolic.fresh_int, float: self.symbolic.fresh_float, bool: self.symbolic.fresh_bool}[kind]
-        return staged(make(), self)
+        with self.witness.paused():
+            return staged(make(), self)
 
     def fresh_result(self, kind: type, node: fx.Node) -> Any:
         """A staged number of which nothing is known but that ``node`` computes it."""
@@ -505,8 +507,9 @@ class Recorder(TorchFunctionMode):
             value = self.fresh_number(type_.kind)
             value.stillgraph_mixed = type_.mixed
         else:
-            shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
-            value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
+            with self.witness.paused():
+                shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
+                value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
         if isinstance(type_, TensorType):
             value.stillgraph_joined = True
             value.stillgraph_grad_differs = type_.grad_differs

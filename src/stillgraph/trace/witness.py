@@ -64,6 +64,15 @@ class Witness:
             self._watching = True
             sys.setprofile(self._note)
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """In the body nothing is noted: what runs there is at the capture's service, whatever it calls."""
+        watching = self.pause()
+        try:
+            yield
+        finally:
+            self.resume(watching)
+
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             self._note_call(frame.f_code, frame)
@@ -129,7 +138,7 @@ _STANDARD_LIBRARY = sys.stdlib_module_names
 _IMPORTING = "importlib._bootstrap"
 _DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."
-_ABSTRACT = frozenset({"abc", "_collections_abc"})
+_ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__
 _REACHING = frozenset(
     {

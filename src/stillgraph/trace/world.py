@@ -33,6 +33,7 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.frames import is_below_torch, is_library, is_ours, is_standard_library
+from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.modules import global_hooks
 from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
@@ -73,6 +74,7 @@ class WorldGuards(ObjectGuards):
         self._read_as_a_whole()
         found = list(self.finder.everything())
         self.names |= self._module_names(found)
+        self._left_to_hooks([value for value, _ in found])
         self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
         self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
         for value, source in self.finder.arguments:
@@ -102,6 +104,13 @@ class WorldGuards(ObjectGuards):
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
         return [*self.guards.values(), *spaces, *lacking, *apart]
+
+    def _left_to_hooks(self, found: list[Any]) -> None:
+        """What only hooks read, which autograd calls: it may change from call to call."""
+        ran = {*self.reads.codes, *(function.__code__ for function in self.reads.functions)}
+        hooks = [h for h in (*self.reads.hooks, *hooks_of_modules(found)) if h.__code__ not in ran]
+        functions = [value for value in (*found, *self.reads.functions) if isinstance(value, FunctionType)]
+        self.left = cells_left_alone(hooks, functions, self.reads.functions) if hooks else frozenset()
 
     def _asked_attributes(self) -> None:
         """What objects were asked for by a name that the code need not mention (``getattr(c, "k" + "1")``)."""

@@ -268,3 +268,72 @@ def test_code_that_is_not_rewritten_does_not_step_on_fake_tensors() -> None:
     assert "SGD.step is called by code that is not rewritten" in refused(f, V(*P))
     assert not optimizer.state
     assert weight.grad is None
+
+
+SCHEDULES = {
+    "StepLR": lambda opt: torch.optim.lr_scheduler.StepLR(opt, 2),
+    "LambdaLR": lambda opt: torch.optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5**epoch),
+    "ChainedScheduler": lambda opt: torch.optim.lr_scheduler.ChainedScheduler(
+        [torch.optim.lr_scheduler.StepLR(opt, 2), torch.optim.lr_scheduler.ExponentialLR(opt, 0.5)]
+    ),
+    "OneCycleLR": lambda opt: torch.optim.lr_scheduler.OneCycleLR(opt, 0.5, total_steps=20),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES.keys())
+@pytest.mark.parametrize("steps", ["inside", "outside", "on a condition"])
+def test_the_last_learning_rate_is_that_of_the_run(schedule: Any, steps: str) -> None:
+    def scenario(wrap: Wrap) -> Any:
+        net = nn.Linear(3, 1).double()
+        opt = torch.optim.SGD([{"params": [parameter]} for parameter in net.parameters()], 0.1)
+        scheduler = schedule(opt)
+        log: list[float] = []
+
+        def step(x):
+            opt.zero_grad()
+            loss = net(x).pow(2).sum()
+            loss.backward()
+            opt.step()
+            before = scheduler.get_last_lr()[0]
+            if steps == "inside" or (steps == "on a condition" and x.sum() > 0):
+                scheduler.step()
+            log.append(scheduler.get_last_lr()[-1])
+            return loss.detach() * max(scheduler.get_last_lr()), before, {"lr": scheduler.get_last_lr()}
+
+        step = wrap(step)
+        out = []
+        for k in range(6):
+            out.append(step(V(*(P if k % 3 else N), g=False)))
+            if steps == "outside":
+                scheduler.step()
+        return out, log, scheduler.state_dict().get("last_epoch")
+
+    as_in_eager(scenario)()
+
+
+def test_the_last_learning_rates_are_the_schedulers() -> None:
+    optimizer = torch.optim.SGD([V(*P)], 0.1)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    def change(x):
+        scheduler.get_last_lr()[0] = 1.0
+        return x
+
+    assert "a list is changed" in refused(change, V(*P))
+
+    @sg.not_to_static
+    def rate():
+        return scheduler.get_last_lr()[0]
+
+    def unseen(x):
+        scheduler.step()
+        return x * rate()
+
+    assert "a learning rate is read in a function that steps its scheduler" in refused(unseen, V(*P))
+
+
+@pytest.mark.parametrize("rate", [1, torch.tensor(0.1)])
+def test_learning_rates_that_are_no_floats_are_refused(rate: Any) -> None:
+    optimizer = torch.optim.SGD([V(*P)], rate)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    assert "StepLR.get_last_lr is called" in refused(lambda x: x * scheduler.get_last_lr()[0], V(*P))

@@ -511,3 +511,13 @@ def test_torch_export_is_shown_the_original() -> None:
     module = sg.to_static(Halves(), backend="eager")
     exported = torch.export.export(module, (x,))
     torch.testing.assert_close(exported.module()(x), module(x))
+
+
+def test_a_miss_is_explained_by_the_nearest_program() -> None:
+    function = sg.to_static(lambda x: x * 2, backend="eager")
+    x = torch.ones(2)
+    function(x)
+    with torch.no_grad():
+        function(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert function.explain_miss(x) == "autocast should be off, but is autocast(cpu, bfloat16)"

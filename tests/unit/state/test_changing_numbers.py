@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import copy
-from collections.abc import Callable
+import dataclasses
+import json
+import statistics
+import types
+import warnings
+from abc import ABCMeta
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +19,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
+from tests.unit.trace.agreement import outcome, same_error
 
 X = torch.tensor([1.0, 2.0, 3.0])
 
@@ -187,4 +195,186 @@ def test_a_trainer_that_steps_a_scheduler_and_counts() -> None:
         assert_same(eager.step(x), static(x))
     assert ours.count == 12
     assert eager.scheduler.state_dict() == ours.scheduler.state_dict()
+    assert static.cache_info().misses <= 2
+
+
+def test_an_argument_that_differs_between_train_steps() -> None:
+    """What begins a capture anew (a backward pass asks which tensors are one) does not make it a constant."""
+
+    def trainer() -> Callable[[Tensor, float], Tensor]:
+        torch.manual_seed(0)
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: Tensor, beta: float, *, scale: float = 1.0) -> Tensor:
+            optimizer.zero_grad()
+            loss = model(x * scale).square().sum() * beta
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), beta)
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    eager, static = trainer(), sg.to_static(trainer(), backend="eager")
+    for call in range(8):
+        assert_same(eager(ROWS, 0.1 * call, scale=call / 3), static(ROWS, 0.1 * call, scale=call / 3))
+    assert static.cache_info().misses <= 2
+
+
+READS: dict[str, Callable[[Any], float]] = {
+    "attribute": lambda o: o.k,
+    "dict": lambda o: o.table["k"],
+    "list": lambda o: o.row[0],
+    "tuple": lambda o: o.pair[0],
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_number_that_a_backward_hook_counts_is_not_put_back(read: Callable[[Any], float]) -> None:
+    """What is only read is left alone: something else may have changed it during the run."""
+
+    def make() -> tuple[Callable[[Tensor], Tensor], Any]:
+        weight = torch.ones(3, requires_grad=True)
+        kept = types.SimpleNamespace(k=1.0, table={"k": 1.0, "z": 0}, row=[1.0, 2], pair=(1.0, 2))
+
+        def count(gradient: Tensor) -> None:
+            kept.k += 1
+            kept.table["k"] += 1
+            kept.row[0] += 1
+            kept.pair = (kept.pair[0] + 1, 2)
+
+        weight.register_hook(count)
+
+        def function(x: Tensor) -> Tensor:
+            scale = read(kept)
+            (weight * x).sum().backward()
+            return x * scale
+
+        return function, kept
+
+    (eager, expected), (function, kept) = make(), make()
+    static = sg.to_static(function, backend="eager")
+    for _ in range(6):
+        assert_same(eager(X), static(X))
+    assert kept == expected
+    assert static.cache_info().misses <= 3
+
+
+def test_staging_a_first_number_guards_nothing_else() -> None:
+    """What Python looks up for the capture itself, once in a process, is no reading of the user's."""
+
+    class Kept:
+        step, rate = 1, 2.0
+
+    kept = Kept()
+    kept.step, kept.rate = 1, 2.0
+    static = sg.to_static(lambda x: x * kept.step * int(x.sum()), backend="eager")
+    for kind in (Iterator, Generator):
+        ABCMeta._abc_caches_clear(kind)  # type: ignore[attr-defined]  # not in the stubs
+    static(X)
+    kept.rate += 1
+    assert static.explain_miss(X) is None
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_window_settles_once_it_is_full(pairs: bool) -> None:
+    def averaging(window: Any) -> Callable[[Tensor], tuple[Tensor, float]]:
+        def function(x: Tensor) -> tuple[Tensor, float]:
+            total = x.sum().item()
+            window.append((total, 1) if pairs else total)
+            values = [value[0] for value in window] if pairs else window
+            return x * (sum(values) / len(window)), max(values)
+
+        return function
+
+    eager, ours = collections.deque[Any](maxlen=3), collections.deque[Any](maxlen=3)
+    static = sg.to_static(averaging(ours), backend="eager")
+    for call in range(9):
+        x = X * (call / 3)
+        assert_same(averaging(eager)(x), static(x))
+    assert ours == eager
+    assert static.cache_info().misses <= 5  # of each length, and two of the last
+
+
+@dataclasses.dataclass
+class Measures:
+    loss: float = 1.0
+    count: int = 0
+
+
+class Tracker:
+    def __init__(self) -> None:
+        self.table, self.measures, self.best, self.rate = {"loss": 1.0, "pair": (1.0, 2)}, Measures(), None, 1.0
+
+
+KEEPING: dict[str, Callable[[Tracker], Any]] = {
+    "deepcopy of a dict": lambda t: copy.deepcopy(t.table),
+    "copy of a dict": lambda t: copy.copy(t.table),
+    "deepcopy of a dataclass": lambda t: copy.deepcopy(t.measures),
+    "copy of a dataclass": lambda t: copy.copy(t.measures),
+    "asdict": lambda t: dataclasses.asdict(t.measures),
+    "astuple": lambda t: dataclasses.astuple(t.measures),
+    "replace": lambda t: dataclasses.replace(t.measures, count=5),
+    "deepcopy of a number": lambda t: copy.deepcopy(t.rate),
+}
+
+
+@pytest.mark.parametrize("keep", KEEPING.values(), ids=KEEPING.keys())
+@pytest.mark.parametrize("always", [True, False])
+def test_copies_of_staged_numbers(keep: Callable[[Tracker], Any], always: bool) -> None:
+    def best(tracker: Tracker) -> Callable[[Tensor], Tensor]:
+        def function(x: Tensor) -> Tensor:
+            tracker.table["loss"] = tracker.table["loss"] + x.sum().item()  # type: ignore[operator]  # a float
+            tracker.measures.loss += 1
+            tracker.rate += 0.5
+            if always or x.sum() > 4:
+                tracker.best = keep(tracker)
+            return x * tracker.rate
+
+        return function
+
+    eager, ours = Tracker(), Tracker()
+    static = sg.to_static(best(ours), backend="eager")
+    for call in range(5):
+        assert_same(best(eager)(X * call), static(X * call))
+        assert_same(vars(eager), vars(ours))
+    assert static.cache_info().misses <= 3
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("use", [lambda k: json.dumps({"k": k}), lambda k: statistics.mean([k, 2.0])])
+def test_a_number_that_python_itself_needs_is_a_constant(use: Callable[[float], Any], written: bool) -> None:
+    class Kept:
+        k, total = 1.0, 0.0
+
+    def function(x: Tensor, kept: Any) -> Any:
+        kept.total += x.sum().item()
+        if written:
+            kept.k += 0.5
+        return use(kept.k), x * kept.k
+
+    eager, ours = Kept(), Kept()
+    static = sg.to_static(lambda x: function(x, ours), backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            assert_same(function(X, eager), static(X))
+            assert vars(eager) == vars(ours)
+            eager.k, ours.k = eager.k + 1, ours.k + 1
+    assert static.cache_info().misses == 4
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.2], (0.1, 0.2), [(0.1, 1), (0.2, 2)]])
+def test_an_index_that_differs_may_be_out_of_range(values: Any) -> None:
+    kept = types.SimpleNamespace(index=0)
+
+    def function(x: Tensor) -> Any:
+        return x, values[kept.index]
+
+    static = sg.to_static(function, backend="eager")
+    for kept.index in (0, 1, 0, -1, 5, -4):
+        expected, actual = outcome(function, (X,)), outcome(static, (X,))
+        assert same_error(expected["error"], actual["error"])
+        assert_same(expected["value"], actual["value"])
     assert static.cache_info().misses <= 2

@@ -6,9 +6,12 @@ import types
 from collections import Counter, defaultdict
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
+from tests.cases.compare import assert_same
 from tests.unit.state.stories import XS, Static, X, state, story
 
 NT = collections.namedtuple("NT", "h c")
@@ -340,3 +343,56 @@ def test_default_dict(static: Static) -> Any:
 
     g = static(f)
     return ([g(x) for x in XS], f.__defaults__)
+
+
+def _default(target: Any, x: Tensor) -> Tensor:
+    target.setdefault("n", 0)
+    target["n"] += 1
+    return x * target["n"]
+
+
+def _cleared(target: Any, x: Tensor) -> Tensor:
+    target.clear()
+    return _default(target, x)
+
+
+def _stored(target: Any, x: Tensor) -> Tensor:
+    target.pop("n", None)
+    target["n"] = 2
+    target["n"] += 1
+    return x * target["n"]
+
+
+def _updated(target: Any, x: Tensor) -> Tensor:
+    target.update(n=3)
+    target["n"] *= 2
+    return x * target["n"]
+
+
+def _attribute(target: Any, x: Tensor) -> Tensor:
+    if not hasattr(target, "n"):
+        target.n = 0
+    target.n += 1
+    return x * target.n
+
+
+def _appended(target: Any, x: Tensor) -> Tensor:
+    target.append(5)
+    target[-1] += 1
+    return x * target[-1]
+
+
+_DICTS = (dict, collections.OrderedDict, collections.UserDict, lambda: defaultdict(int))
+NEW = [(act, make) for act in (_default, _cleared, _stored, _updated) for make in _DICTS]
+
+
+@pytest.mark.parametrize(("act", "make"), [*NEW, (_attribute, types.SimpleNamespace), (_appended, list)])
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_number_that_the_call_itself_puts_there_and_changes(act: Any, make: Any, passed: bool) -> None:
+    kept, ours = make(), make()
+    static = sg.to_static(act if passed else lambda x: act(ours, x), backend="eager")
+    for _ in range(4):
+        assert_same(act(kept, X), static(ours, X) if passed else static(X))
+    assert ours == kept
+    assert 1 <= static.cache_info().misses <= 2
+    assert static.cache_info().hits + static.cache_info().misses == 4
