@@ -41,6 +41,7 @@ from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
+from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -373,7 +374,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
         _refuse_spread(method, args)
-    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0])
+    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
@@ -399,11 +400,12 @@ def _session() -> Session:
     return capture
 
 
-def _decided_in_the_run(name: str, argument: Any) -> bool:
+def _decided_in_the_run(name: str, argument: Any, receiver: list[Any]) -> bool:
     """Whether only the run knows where in a list a method finds, puts or takes something."""
     if name in ("pop", "insert"):
         return isinstance(argument, StagedNumber)
-    return name in ("remove", "index", "count") and _is_staged(argument)
+    looks = name in ("remove", "index", "count")
+    return looks and (_is_staged(argument) or (argument is None and any(map(is_optional, receiver))))
 
 
 def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

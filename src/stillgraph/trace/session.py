@@ -38,10 +38,11 @@ from stillgraph.trace.frames import (
 )
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.narrowing import Narrowing
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.reads import Reads
-from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
@@ -98,28 +99,6 @@ class Options:
     lists_grow: bool = True  # a list that each call makes longer is an input: a file cannot have such
 
 
-@dataclass(frozen=True, eq=False)
-class _Follows:
-    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
-
-    condition: Any
-    flag: Any
-    when: bool | None
-    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
-
-    @property
-    def holds(self) -> bool:
-        """Whether the condition is still what it was."""
-        return self.version == _version(self.condition)
-
-
-def _version(condition: Any) -> int | None:
-    if not isinstance(condition, torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        return condition._version
-
-
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
@@ -128,7 +107,7 @@ _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doub
 _MOST_SPLITS = 512
 
 
-class Session(Recorder):
+class Session(Narrowing):
     """The recorder of a capture by the source front end.
 
     Args:
@@ -185,9 +164,7 @@ class Session(Recorder):
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
-        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
         self._splitting = 0  # how many unjoined values are being used in the arms around
-        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -253,8 +230,9 @@ class Session(Recorder):
         if is_lost(value):
             value.refuse()
         flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
-        if id(flag) in self._taken:
-            return block(left if self._taken[id(flag)] else right)
+        decided = self.decided(flag)
+        if decided is not None:
+            return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
         self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
@@ -271,43 +249,6 @@ class Session(Recorder):
             name = value.__dict__["place"]
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)
-
-    @contextlib.contextmanager
-    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
-        """As `Recorder.assuming`: an unjoined value that depends on the condition is the one of its two values."""
-        before = dict(self._taken)
-        self._taken = self._following(predicate, taken) | before
-        try:
-            yield
-        finally:
-            self._taken = before
-
-    def _following(self, predicate: Any, taken: bool) -> dict[int, bool]:
-        """The conditions that are decided with one, by their ids, and how."""
-        found: dict[int, bool] = {}
-        queue = [(predicate, taken)]
-        while queue:
-            condition, value = queue.pop()
-            if id(condition) in found:
-                continue
-            found[id(condition)] = value
-            for follows in self._follows.get(id(condition), ()):
-                if follows.holds and (follows.when is None or follows.when is value):
-                    queue.append((follows.flag, not value if follows.when is None else value))
-        return found
-
-    def implies(self, result: Any, when: bool, flag: Any) -> None:
-        """As `Recorder.implies`."""
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
-
-    def opposite(self, flag: Any) -> Any:
-        """As `Recorder.opposite`, and remember what it is the opposite of."""
-        for follows in self._follows.get(id(flag), ()):
-            if follows.when is None:
-                return follows.flag
-        result = super().opposite(flag)
-        self._follows[id(result)] = [_Follows(result, flag, None, None)]
-        return result
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:
