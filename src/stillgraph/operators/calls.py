@@ -35,6 +35,7 @@ from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
 from stillgraph.operators.strings import fill, joined
+from stillgraph.operators.unseen import initialiser, uncertain_argument, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
@@ -97,6 +98,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
+    if meaning is None and capture.has_optionals:
+        uncertain = uncertain_argument(capture, function, (args, kwargs))
+        if uncertain is not None:
+            return with_each(capture, call, function, (args, kwargs), uncertain)
     given = acts.carry_out(capture, function, args, kwargs)
     if given is not acts.NOT_AN_ACT:
         return given
@@ -459,13 +464,11 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
+    init = initialiser(capture, kind)
     make: Any = kind.__new__
-    by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
-    ordinary = type(kind) is type and by_python and isinstance(init, FunctionType)
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         _refuse_spread(kind, args)
-    if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
+    if init is None:
         return kind(*args, **kwargs)
     instance: Any = make(kind) if make is object.__new__ else make(kind, *args)
     call_function(capture, init, (instance, *args), kwargs)

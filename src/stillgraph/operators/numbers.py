@@ -82,6 +82,8 @@ def bool_(value: Any = False) -> Any:
 def len_(value: Any) -> Any:
     """``len``; a symbolic first dimension stays symbolic."""
     value = tensor_of(value)
+    if _capture().may_be_none(value):
+        return _capture().with_or_without(value, len_)
     if isinstance(value, torch.Tensor):
         capture = _capture()
         shape = read_shape(capture, value, capture.to_fake(value))

@@ -274,6 +274,7 @@ class Joiner:
         return lambda outs: Spread(spread.element, tuple(outs[index] for index in indices))
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
+        self.recorder.has_optionals = self.recorder.has_optionals or left is None or right is None
         flag = self._take_flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)

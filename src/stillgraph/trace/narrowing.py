@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.program.types import JoinFailure
+from stillgraph.program.types import JoinFailure, ListType, Type
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.exits import Return
 from stillgraph.trace.numbers import StagedNumber
@@ -57,6 +57,33 @@ def is_optional(value: Any) -> bool:
     return isinstance(value, (torch.Tensor, StagedNumber)) and bool(
         getattr(value, "stillgraph_optional", (False, False))[0]
     )
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in a value, plain containers taken apart."""
+    if type(value) in (list, tuple):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    elif type(value) is slice:
+        yield from (value.start, value.stop, value.step)
+    else:
+        yield value
+
+
+def exchanged(value: Any, old: Any, new: Any) -> Any:
+    """The same with one leaf exchanged; a container in which it is not stays itself."""
+    if value is old:
+        return new
+    if not any(leaf is old for leaf in leaves(value)):
+        return value
+    if type(value) is dict:
+        return {key: exchanged(each, old, new) for key, each in value.items()}
+    if type(value) is slice:
+        return slice(*(exchanged(each, old, new) for each in (value.start, value.stop, value.step)))
+    return type(value)(exchanged(each, old, new) for each in value)
 
 
 class Narrowing(Recorder):
@@ -126,6 +153,12 @@ class Narrowing(Recorder):
         return result
 
     # ---- values that are None on some path
+    def instantiate(self, type_: Type) -> Any:
+        """As `Recorder.instantiate`."""
+        if not isinstance(type_, ListType) and type_.may_be_none:
+            self.has_optionals = True
+        return super().instantiate(type_)
+
     def absence(self, value: Any) -> Any:
         """``value is None``: a plain truth value where that is known, otherwise a staged one."""
         if not is_optional(value):

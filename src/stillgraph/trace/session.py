@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ from stillgraph.trace.frames import (
 )
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
-from stillgraph.trace.narrowing import Narrowing
+from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.reads import Reads
@@ -48,6 +49,7 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.special import asks_metadata, is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
@@ -172,10 +174,15 @@ class Session(Narrowing):
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
-        if any(getattr(v, "stillgraph_mixed", False) for v in leaves if isinstance(v, StagedNumber)):
-            self._refuse_mixed(leaves)
-        flags = [v for v in leaves if isinstance(v, StagedBool)]
+        uncertain = self._optional_for_torch(func, args, kwargs) if self.has_optionals else None
+        if uncertain is not None:
+            return self.with_or_without(
+                uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
+            )
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
+            self._refuse_mixed(given)
+        flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
             return super().record(func, args, kwargs)
         try:
@@ -186,6 +193,25 @@ class Session(Narrowing):
             if not isinstance(error.__cause__, DATA_DEPENDENT):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
+
+    def _optional_for_torch(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """An argument that may be None where torch takes None too, and does something else."""
+        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None)
+        if uncertain is None or is_autograd_function(func):
+            return uncertain
+        try:
+            self.run(func, *exchanged((args, kwargs), uncertain, None))
+        except (Exception, Refusal):  # of any kind: whatever torch says to None it says again in the run
+            return None
+        return uncertain
+
+    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """As `Recorder.number_operation`; None is equal to no number."""
+        if self.has_optionals and function in (operator.eq, operator.ne):
+            uncertain = next(filter(self.may_be_none, args), None)
+            if uncertain is not None:
+                return self.with_or_without(uncertain, lambda value: function(*exchanged(args, uncertain, value)))
+        return super().number_operation(function, args)
 
     def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
@@ -203,18 +229,21 @@ class Session(Narrowing):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
             return torch_call(self, func, args, kwargs or {})
+        ask = asks_metadata(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
+        if ask is not None:
+            return self.with_or_without(args[0], lambda value: ask(value, *args[1:], **(kwargs or {})))
         if Unjoined not in types:
             return super().__torch_function__(func, types, args, kwargs)
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
-        unjoined = [leaf for leaf in leaves if isinstance(leaf, Unjoined)]
+        given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
         if not unjoined:
             return super().__torch_function__(func, (), args, kwargs)
 
-        def given(value: Any) -> Any:
+        def one(value: Any) -> Any:
             swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
             return self.__torch_function__(func, types, *swapped)
 
-        return self.either(unjoined[0], given)
+        return self.either(unjoined[0], one)
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
@@ -370,6 +399,11 @@ class Session(Narrowing):
 
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+
+    def before_unseen_none(self) -> None:
+        """Begin anew with libraries converted: code that is not would take what may be None for what is there."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
