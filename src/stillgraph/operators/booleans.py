@@ -74,9 +74,7 @@ def is_none(value: Any) -> Any:
     capture = session()
     if capture is not None and isinstance(value, Unjoined):
         return value.either(is_none)
-    if capture is not None and may_be_none(value):
-        return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (value, None), {}))
-    return value is None
+    return value is None if capture is None else capture.absence(value)
 
 
 def is_(left: Any, right: Any) -> Any:
@@ -84,9 +82,13 @@ def is_(left: Any, right: Any) -> Any:
     capture = session()
     if capture is None or left is right:
         return left is right
+    if left is None or right is None:
+        return is_none(right if left is None else left)
     for value, other in ((left, right), (right, left)):
         if isinstance(value, Unjoined):
             return value.either(functools.partial(is_, other))
+        if capture.may_be_none(value) and not isinstance(other, torch.Tensor):
+            return capture.with_or_without(value, functools.partial(is_, other))
         origin = capture.origins.get(id(value))
         if origin is not None:
             sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
@@ -109,21 +111,20 @@ def _is_joined(value: torch.Tensor) -> bool:
     return bool(getattr(value, "stillgraph_joined", False))
 
 
-def may_be_none(value: Any) -> bool:
-    """Whether a staged value stands for ``None`` on some path."""
-    if not isinstance(value, (torch.Tensor, StagedNumber)):
-        return False
-    return bool(getattr(value, "stillgraph_optional", (False, False))[0])
-
-
 def eq(left: Any, right: Any) -> Any:
     """``left == right``; containers of what only the run knows are compared in the run."""
+    capture = session()
+    if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
+        return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: eq(a, b)))
     known = _comparable(left, right)
     return left == right if known is None else known
 
 
 def ne(left: Any, right: Any) -> Any:
     """``left != right``."""
+    capture = session()
+    if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
+        return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: ne(a, b)))
     known = _comparable(left, right)
     return left != right if known is None else not_(known)
 
@@ -187,6 +188,8 @@ def in_(item: Any, container: Any) -> Any:
         return container.either(lambda v: in_(item, v))
     if isinstance(item, Unjoined):
         return item.either(lambda v: in_(v, container))
+    if capture.may_be_none(item):
+        return capture.with_or_without(item, lambda v: in_(v, container))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
     if entries.is_staged_key(container, item):
@@ -203,7 +206,9 @@ def in_(item: Any, container: Any) -> Any:
         raise refuse("SG211", "a list or tuple is looked through that has such a dict or set", location=here())
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
-    if isinstance(container, (list, tuple)) and (_holds_staged((item,)) or _holds_staged(container)):
+    if isinstance(container, (list, tuple)) and (
+        _holds_staged((item,)) or _holds_staged(container) or any(isinstance(v, Unjoined) for v in container)
+    ):
         return _in_sequence(capture, item, container)
     return item in container
 

@@ -35,12 +35,14 @@ from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
 from stillgraph.operators.strings import fill, joined
+from stillgraph.operators.unseen import initialiser, uncertain_argument, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
+from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -96,6 +98,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
+    if meaning is None and capture.has_optionals:
+        uncertain = uncertain_argument(capture, function, (args, kwargs))
+        if uncertain is not None:
+            return with_each(capture, call, function, (args, kwargs), uncertain)
     given = acts.carry_out(capture, function, args, kwargs)
     if given is not acts.NOT_AN_ACT:
         return given
@@ -373,7 +379,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return entries.call_method(capture, receiver, method.__name__, args, kwargs)
     if method.__name__ in ("issubset", "issuperset", "isdisjoint"):
         _refuse_spread(method, args)
-    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0])
+    looked_up = type(receiver) is list and bool(args) and _decided_in_the_run(method.__name__, args[0], receiver)
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
@@ -399,11 +405,12 @@ def _session() -> Session:
     return capture
 
 
-def _decided_in_the_run(name: str, argument: Any) -> bool:
+def _decided_in_the_run(name: str, argument: Any, receiver: list[Any]) -> bool:
     """Whether only the run knows where in a list a method finds, puts or takes something."""
     if name in ("pop", "insert"):
         return isinstance(argument, StagedNumber)
-    return name in ("remove", "index", "count") and _is_staged(argument)
+    looks = name in ("remove", "index", "count")
+    return looks and (_is_staged(argument) or (argument is None and any(map(is_optional, receiver))))
 
 
 def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -457,15 +464,14 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
+    own = getattr(kind, "__init__", None)
+    if isinstance(own, FunctionType) and is_distributions(own.__code__.co_filename):
+        capture.before_distribution()
+    init = initialiser(capture, kind)
     make: Any = kind.__new__
-    by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
-    ordinary = type(kind) is type and by_python and isinstance(init, FunctionType)
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         _refuse_spread(kind, args)
-    if isinstance(init, FunctionType) and is_distributions(init.__code__.co_filename):
-        capture.before_distribution()
-    if not ordinary or not capture.wants_conversion(init) or init.__code__.co_filename.startswith("<"):
+    if init is None:
         return kind(*args, **kwargs)
     instance: Any = make(kind) if make is object.__new__ else make(kind, *args)
     call_function(capture, init, (instance, *args), kwargs)

@@ -42,7 +42,13 @@ class Context:
             journal.note(place)
         capture = self.session
         return Checkpoint(
-            capture, mark, capture.region.mark(), len(capture.splits), capture.advances, len(capture.begun)
+            capture,
+            mark,
+            capture.region.mark(),
+            len(capture.splits),
+            capture.advances,
+            len(capture.begun),
+            len(capture.learned),
         )
 
 
@@ -54,6 +60,7 @@ class Checkpoint:
     splits: int
     advances: int
     begun: int
+    learned: int
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since.
@@ -69,6 +76,7 @@ class Checkpoint:
         self.session.journal.rollback(self.journal)
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
+        del self.session.learned[self.learned :]
 
 
 class _Unstageable(Exception):

@@ -25,6 +25,7 @@ from stillgraph.trace.entries import container_of
 from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
@@ -53,8 +54,14 @@ def int_(value: Any = 0, *rest: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return _from_tensor(int, value)
     if isinstance(value, StagedNumber):
-        return value if kind_of(value) is int else _capture().number_operation(int, (value,))
+        return _as_kind(int, value)
     return int(value, *rest)
+
+
+def _as_kind(kind: type, value: StagedNumber) -> Any:
+    if kind_of(value) is kind and not is_optional(value):
+        return value
+    return _capture().number_operation(kind, (value,))
 
 
 def float_(value: Any = 0.0) -> Any:
@@ -63,7 +70,7 @@ def float_(value: Any = 0.0) -> Any:
     if isinstance(value, torch.Tensor):
         return _from_tensor(float, value)
     if isinstance(value, StagedNumber):
-        return value if kind_of(value) is float else _capture().number_operation(float, (value,))
+        return _as_kind(float, value)
     return float(value)
 
 
@@ -75,6 +82,8 @@ def bool_(value: Any = False) -> Any:
 def len_(value: Any) -> Any:
     """``len``; a symbolic first dimension stays symbolic."""
     value = tensor_of(value)
+    if _capture().may_be_none(value):
+        return _capture().with_or_without(value, len_)
     if isinstance(value, torch.Tensor):
         capture = _capture()
         shape = read_shape(capture, value, capture.to_fake(value))
@@ -325,8 +334,10 @@ def _until_in_loop(iterable: Any, stop_at: bool) -> Any:
 
 def isinstance_(value: Any, kinds: Any) -> Any:
     """``isinstance``: a staged number is an instance of its Python type, not of ours."""
+    capture = _capture()
+    if capture.may_be_none(value):
+        return capture.with_or_without(value, lambda v: isinstance_(v, kinds))
     if _is_uncertain(value):
-        capture = _capture()
         return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
     if isinstance(value, StagedArray):
         return _is_array(value, kinds)
@@ -354,8 +365,9 @@ def _is_uncertain(value: Any) -> bool:
         return True
     if not _staged(value):
         return False
-    marks = ("stillgraph_optional", "stillgraph_may_be_number", "stillgraph_mixed")
-    return any(getattr(value, mark, False) for mark in marks)
+    unbound = getattr(value, "stillgraph_optional", (False, False))[1]
+    marks = ("stillgraph_may_be_number", "stillgraph_mixed")
+    return unbound or any(getattr(value, mark, False) for mark in marks)
 
 
 def _symbolic_kind(value: Any, kinds: Any) -> bool:
@@ -365,6 +377,8 @@ def _symbolic_kind(value: Any, kinds: Any) -> bool:
 
 def type_(*args: Any) -> Any:
     """``type``."""
+    if len(args) == 1 and _capture().may_be_none(args[0]):
+        return _capture().with_or_without(args[0], type_)
     if len(args) == 1 and _is_uncertain(args[0]):
         raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here())
     if len(args) == 1 and isinstance(args[0], StagedNumber):

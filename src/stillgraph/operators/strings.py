@@ -101,6 +101,7 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
         return
     shown = None if message is None else text_node(capture, message())
     capture.emit("call_function", run_assert, (known, shown, message is not None), {})
+    capture.learn(known, True)
 
 
 def print_(*values: Any, **options: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from stillgraph.operators import lists
 from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.special import number_kind
@@ -24,6 +25,8 @@ def truth(session: Session, value: Any) -> Any:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
     value = tensor_of(value)
+    if is_optional(value) and session.may_be_none(value):
+        return session.is_true(value, lambda v: truth_number(session, v))
     if isinstance(value, torch.Tensor):
         return _tensor_truth(session, value)
     if isinstance(value, StagedBool):

@@ -152,7 +152,7 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.also_elsewhere |= restart.what
     else:
         knowledge.promote.add(restart.what)
-        knowledge.changing.discard(restart.what)  # it is also written
+        knowledge.changing.discard(restart.what)  # it is written: no number that only differs from call to call
 
 
 class _Attempt:

@@ -39,6 +39,7 @@ DEAD = _Dead()  # what every place holds after a path that raises
 
 Build = Callable[[Sequence[Any]], Any]
 View = Callable[[Any], Parts | None]
+Absence = Callable[[Any], bool | None]
 
 
 def same_constant(left: Any, right: Any) -> bool:
@@ -81,6 +82,7 @@ class Joiner:
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
+    absences: tuple[Absence, Absence] = (lambda value: None,) * 2  # what each path knows of values that may be None
     _flag: int | None = None
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
     _joined: dict[tuple[int, int], Build] = field(default_factory=dict)  # mutable containers that met before
@@ -97,6 +99,7 @@ class Joiner:
             return self._one_sided(left, right, place, lambda type_: type_)
         if same_constant(left, right):
             return lambda _: left
+        left, right = (None if self._absence(v, side) is True else v for side, v in enumerate((left, right)))
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
@@ -118,10 +121,12 @@ class Joiner:
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:
             return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
+        if left is None and right is None:
+            return lambda _: None
         if (left is None and is_leaf(right)) or (right is None and is_leaf(left)):
             return self._one_sided(left, right, place, lambda type_: optional(type_, none=True))
         if is_leaf(left) and is_leaf(right):
-            return self._pair(left, right, join_types(self.type_of(left), self.type_of(right)), place)
+            return self._pair(left, right, join_types(self.type_of(left, 0), self.type_of(right, 1)), place)
         return self._join_containers(left, right, place)
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
@@ -242,7 +247,7 @@ class Joiner:
         if is_leaf(value):
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
                 return lambda _: value
-            return self._pair(left, right, widen(self.type_of(value)), place)
+            return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
         if empty is DEAD and self.is_older(value):
             return lambda _: value
         if isinstance(value, Spread):
@@ -269,6 +274,7 @@ class Joiner:
         return lambda outs: Spread(spread.element, tuple(outs[index] for index in indices))
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
+        self.recorder.has_optionals = self.recorder.has_optionals or left is None or right is None
         flag = self._take_flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)
@@ -282,9 +288,16 @@ class Joiner:
         self.pairs.append(Pair(left, right, type_, place))
         return len(self.pairs) - 1
 
-    def type_of(self, value: Any) -> Type:
+    def _absence(self, value: Any, side: int) -> bool | None:
+        """Whether a leaf is None, if its path knows."""
+        return self.absences[side](value) if is_leaf(value) and getattr(value, "stillgraph_optional", None) else None
+
+    def type_of(self, value: Any, side: int = 1) -> Type:
         """The type of a leaf as seen from outside its path: sizes that only the path knows are unknown."""
-        return self._from_outside(self.recorder.type_of(value))
+        type_ = self._from_outside(self.recorder.type_of(value))
+        if isinstance(type_, ListType) or self._absence(value, side) is not False:
+            return type_
+        return replace(type_, may_be_none=False)
 
     def _from_outside(self, type_: Type) -> Type:
         if isinstance(type_, ListType):

@@ -89,6 +89,7 @@ class Recorder(TorchFunctionMode):
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.origins: dict[int, Origin] = {}  # by the joined container
         self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
@@ -330,7 +331,7 @@ class Recorder(TorchFunctionMode):
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
         """Add a node to the open region, its arguments given as values."""
-        if any(getattr(value, "stillgraph_optional", None) for value in args):
+        if target is not operator.is_ and any(getattr(value, "stillgraph_optional", None) for value in args):
             self.before_raise(None)  # an operation on what may be None or unbound
         for attempt in self.attempts:
             attempt.before_node()
@@ -447,6 +448,13 @@ class Recorder(TorchFunctionMode):
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """Record what is only reached where a staged condition is true, or is false."""
         yield
+
+    def learn(self, predicate: Any, taken: bool) -> None:
+        """Told that from here on a staged condition is decided: where it is not, the program has raised."""
+
+    def known_absence(self, value: Any) -> bool | None:
+        """Whether a staged value that is ``None`` on some path is it on the one being recorded, if that is known."""
+        return None
 
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,15 +39,17 @@ from stillgraph.trace.frames import (
 )
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.reads import Reads
-from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.special import asks_metadata, is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
@@ -98,28 +101,6 @@ class Options:
     lists_grow: bool = True  # a list that each call makes longer is an input: a file cannot have such
 
 
-@dataclass(frozen=True, eq=False)
-class _Follows:
-    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
-
-    condition: Any
-    flag: Any
-    when: bool | None
-    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
-
-    @property
-    def holds(self) -> bool:
-        """Whether the condition is still what it was."""
-        return self.version == _version(self.condition)
-
-
-def _version(condition: Any) -> int | None:
-    if not isinstance(condition, torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        return condition._version
-
-
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
@@ -128,7 +109,7 @@ _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doub
 _MOST_SPLITS = 512
 
 
-class Session(Recorder):
+class Session(Narrowing):
     """The recorder of a capture by the source front end.
 
     Args:
@@ -185,9 +166,7 @@ class Session(Recorder):
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
-        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
         self._splitting = 0  # how many unjoined values are being used in the arms around
-        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -195,10 +174,15 @@ class Session(Recorder):
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
-        if any(getattr(v, "stillgraph_mixed", False) for v in leaves if isinstance(v, StagedNumber)):
-            self._refuse_mixed(leaves)
-        flags = [v for v in leaves if isinstance(v, StagedBool)]
+        uncertain = self._optional_for_torch(func, args, kwargs) if self.has_optionals else None
+        if uncertain is not None:
+            return self.with_or_without(
+                uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
+            )
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
+            self._refuse_mixed(given)
+        flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
             return super().record(func, args, kwargs)
         try:
@@ -209,6 +193,25 @@ class Session(Recorder):
             if not isinstance(error.__cause__, DATA_DEPENDENT):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
+
+    def _optional_for_torch(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """An argument that may be None where torch takes None too, and does something else."""
+        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None)
+        if uncertain is None or is_autograd_function(func):
+            return uncertain
+        try:
+            self.run(func, *exchanged((args, kwargs), uncertain, None))
+        except (Exception, Refusal):  # of any kind: whatever torch says to None it says again in the run
+            return None
+        return uncertain
+
+    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """As `Recorder.number_operation`; None is equal to no number."""
+        if self.has_optionals and function in (operator.eq, operator.ne):
+            uncertain = next(filter(self.may_be_none, args), None)
+            if uncertain is not None:
+                return self.with_or_without(uncertain, lambda value: function(*exchanged(args, uncertain, value)))
+        return super().number_operation(function, args)
 
     def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
@@ -226,18 +229,21 @@ class Session(Recorder):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
             return torch_call(self, func, args, kwargs or {})
+        ask = asks_metadata(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
+        if ask is not None:
+            return self.with_or_without(args[0], lambda value: ask(value, *args[1:], **(kwargs or {})))
         if Unjoined not in types:
             return super().__torch_function__(func, types, args, kwargs)
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
-        unjoined = [leaf for leaf in leaves if isinstance(leaf, Unjoined)]
+        given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
         if not unjoined:
             return super().__torch_function__(func, (), args, kwargs)
 
-        def given(value: Any) -> Any:
+        def one(value: Any) -> Any:
             swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
             return self.__torch_function__(func, types, *swapped)
 
-        return self.either(unjoined[0], given)
+        return self.either(unjoined[0], one)
 
     def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
         """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
@@ -253,8 +259,9 @@ class Session(Recorder):
         if is_lost(value):
             value.refuse()
         flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
-        if id(flag) in self._taken:
-            return block(left if self._taken[id(flag)] else right)
+        decided = self.decided(flag)
+        if decided is not None:
+            return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
         self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
@@ -271,43 +278,6 @@ class Session(Recorder):
             name = value.__dict__["place"]
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)
-
-    @contextlib.contextmanager
-    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
-        """As `Recorder.assuming`: an unjoined value that depends on the condition is the one of its two values."""
-        before = dict(self._taken)
-        self._taken = self._following(predicate, taken) | before
-        try:
-            yield
-        finally:
-            self._taken = before
-
-    def _following(self, predicate: Any, taken: bool) -> dict[int, bool]:
-        """The conditions that are decided with one, by their ids, and how."""
-        found: dict[int, bool] = {}
-        queue = [(predicate, taken)]
-        while queue:
-            condition, value = queue.pop()
-            if id(condition) in found:
-                continue
-            found[id(condition)] = value
-            for follows in self._follows.get(id(condition), ()):
-                if follows.holds and (follows.when is None or follows.when is value):
-                    queue.append((follows.flag, not value if follows.when is None else value))
-        return found
-
-    def implies(self, result: Any, when: bool, flag: Any) -> None:
-        """As `Recorder.implies`."""
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
-
-    def opposite(self, flag: Any) -> Any:
-        """As `Recorder.opposite`, and remember what it is the opposite of."""
-        for follows in self._follows.get(id(flag), ()):
-            if follows.when is None:
-                return follows.flag
-        result = super().opposite(flag)
-        self._follows[id(result)] = [_Follows(result, flag, None, None)]
-        return result
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:
@@ -429,6 +399,11 @@ class Session(Recorder):
 
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
+        if not self.knowledge.convert_libraries:
+            raise Restart("convert_libraries", None)
+
+    def before_unseen_none(self) -> None:
+        """Begin anew with libraries converted: code that is not would take what may be None for what is there."""
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 

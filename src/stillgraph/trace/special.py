@@ -300,6 +300,26 @@ _PLAIN_ATTRIBUTES = frozenset(
 )
 
 
+def asks_metadata(func: Any) -> Callable[..., Any] | None:
+    """For a question about a tensor that the capture answers itself: the same, of anything."""
+    name = getattr(func, "__name__", "")
+    if name == "__get__":
+        return operator.attrgetter(func.__self__.__name__)
+    if func is _T.__len__:
+        return len
+    if name in _METADATA and getattr(_T, name) is func:
+        return lambda value, *args, **kwargs: getattr(value, name)(*args, **kwargs)
+    return None
+
+
+_METADATA = frozenset(
+    {
+        *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "element_size", "get_device"),
+        *("is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_conj", "is_shared"),
+    }
+)
+
+
 def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
     name = func.__self__.__name__

@@ -64,8 +64,17 @@ def branch(
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, left, right)
-    exit = close_arms(recorder, emit, left, right, variables, dropped, mark)
+    absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
+    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences)
+    if left.diverged or right.diverged:
+        recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
+
+
+def _absence(recorder: Recorder, predicate: Any, taken: bool, arm: Arm, value: Any) -> bool | None:
+    """Whether a value is None at the end of an arm, if the arm knows."""
+    with recorder.assuming(predicate, taken), recorder.resume(arm.region):
+        return recorder.known_absence(value)
 
 
 def leaves(arm: Arm) -> bool:
@@ -105,9 +114,10 @@ def close_arms(
     variables: Sequence[Place],
     dropped: Sequence[Place],
     mark: int,
+    absences: tuple[Any, ...] = (lambda value: None,) * 2,
 ) -> Exit | None:
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
-    joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view))
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view), absences=absences)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join

@@ -35,3 +35,13 @@ def asserted(x: Tensor) -> Tensor:
         print(error)
         return x
     return x * 2
+
+
+def of_what_is_there(value: object, x: Tensor) -> Tensor:
+    assert value is not None, "there is none"
+    return x * 2
+
+
+def of_what_is_true(value: object, x: Tensor) -> Tensor:
+    assert value
+    return x * 2

@@ -13,9 +13,9 @@ After::
 
     and_(0 < (middle_1 := f(x)), lambda: middle_1 <= 10)
     not_(in_(x, [a, b]))
-    not_(is_none(x))        # left as it is for a parameter that is never assigned
+    not_(is_none(x))
     is_(x, y)
-    eq(x, y)                # left as it is where one of them is a constant
+    eq(x, y)                # left as it is where one of them is a constant other than None
     le(x, y)                # and so is this, for what cannot be a set
 """
 from __future__ import annotations
@@ -81,13 +81,12 @@ def _link(op: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.expr, to: Rewr
             return found if isinstance(op, ast.In) else to.op("not_", [found], at)
         case ast.Is() | ast.IsNot() if _is_none(left) != _is_none(right):
             other = right if _is_none(left) else left
-            if not _never_staged(other, to):
-                same = to.op("is_none", [other], at)
-                return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
+            same = to.op("is_none", [other], at)
+            return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
         case ast.Is() | ast.IsNot() if not _is_none(left):
             same = to.op("is_", [left, right], at)
             return same if isinstance(op, ast.Is) else to.op("not_", [same], at)
-        case ast.Eq() | ast.NotEq() if not isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
+        case ast.Eq() | ast.NotEq() if not (_is_plain(left) or _is_plain(right)):
             return to.op("eq" if isinstance(op, ast.Eq) else "ne", [left, right], at)
         case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() if _may_be_sets(left, right):
             return to.op(_ORDERS[type(op)], [left, right], at)
@@ -107,11 +106,9 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _never_staged(node: ast.expr, to: Rewriter) -> bool:
-    """Whether a name is a parameter that keeps the value it was called with."""
-    scope = to.scope
-    return (isinstance(node, ast.Name) and to.holds(node.id) and node.id in scope.params
-            and node.id not in scope.rebound and node.id not in scope.nested_writes)
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an operand is a constant to which a staged value is compared as Python does it."""
+    return isinstance(node, ast.Constant) and node.value is not None
 
 
 STEP = Step("comparisons", {ast.Compare: comparison})

@@ -1,0 +1,111 @@
+"""Code that is not rewritten and is handed a value that is None on some path: its ``is None`` would be Python's own.
+
+Such a call is made once for each alternative, in the arms of a branch. A library's code is converted instead.
+"""
+
+from __future__ import annotations
+
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch.overrides import get_testing_overrides
+
+from stillgraph.core.lookup import class_member
+from stillgraph.trace.frames import is_library, is_torch
+from stillgraph.trace.narrowing import exchanged, leaves
+from stillgraph.trace.session import Session
+from stillgraph.trace.unjoined import Unjoined, is_lost
+
+
+def uncertain_argument(capture: Session, function: Any, arguments: Any) -> Any:
+    """The first value among the arguments of a call that may be None, if code that is not rewritten gets it.
+
+    Raises:
+        Restart: the code is a library's, which can be converted.
+    """
+    uncertain = next((v for v in leaves(arguments) if capture.may_be_none(v) or _has_none(v)), None)
+    if uncertain is None:
+        return None
+    if isinstance(function, type):
+        return uncertain if _is_made_unseen(capture, function) else None
+    code = _code_behind(capture, function)
+    if code is None or capture.is_rewritten(code.__code__) or capture.wants_conversion(code):
+        return None
+    if not capture.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
+        capture.before_unseen_none()
+    return uncertain
+
+
+def with_each(capture: Session, call: Any, function: Any, arguments: Any, uncertain: Any) -> Any:
+    """A call for each alternative of one of its arguments."""
+
+    def given(value: Any) -> Any:
+        args, kwargs = exchanged(arguments, uncertain, value)
+        return call(function, *args, **kwargs)
+
+    return uncertain.either(given) if isinstance(uncertain, Unjoined) else capture.with_or_without(uncertain, given)
+
+
+def _has_none(value: Any) -> bool:
+    """Whether one of the alternatives of a value without a join is None."""
+    if not isinstance(value, Unjoined) or is_lost(value):
+        return False
+    return any(side is None or _has_none(side) for side in (value.__dict__["left"], value.__dict__["right"]))
+
+
+def _is_made_unseen(capture: Session, kind: type) -> bool:
+    """Whether Python code that is not rewritten runs when an object is made; what `dataclass` writes only stores."""
+    made = [getattr(kind, name, None) for name in ("__new__", "__init__", "__post_init__")]
+    code = [each for each in made if isinstance(each, FunctionType) and not _is_generated(each)]
+    if not code or code == made[1:2]:
+        return bool(code) and initialiser(capture, kind) is None
+    return True
+
+
+def _is_generated(function: FunctionType) -> bool:
+    return function.__code__.co_filename.startswith("<")
+
+
+def initialiser(capture: Session, kind: type) -> FunctionType | None:
+    """The ``__init__`` of a class, if it is called by itself and converted."""
+    init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
+    make: Any = kind.__new__
+    by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
+    if type(kind) is not type or not by_python or not isinstance(init, FunctionType):
+        return None
+    return init if capture.wants_conversion(init) and not _is_generated(init) else None
+
+
+def _is_torchs(function: FunctionType) -> bool:
+    return is_torch(function.__code__.co_filename)
+
+
+def _code_behind(capture: Session, function: Any) -> FunctionType | None:
+    """The Python function that runs when something is called; None where what runs is not Python, or ours to decide."""
+    if isinstance(function, torch.nn.Module):
+        forward = getattr(function.forward, "__func__", None)
+        own = type(function).__call__ is not torch.nn.Module.__call__
+        if own or not isinstance(forward, FunctionType) or not _is_torchs(forward):
+            return None
+        return None if forward is torch.nn.Sequential.forward else forward
+    if isinstance(function, MethodType):
+        function = function.__func__
+        if function is torch.nn.Module.__call__ or function is torch.nn.Sequential.forward:
+            return None
+    if not isinstance(function, FunctionType) and not hasattr(type(function), "__stillgraph_behind__"):
+        function = class_member(type(function), "__call__")
+    if not isinstance(function, FunctionType) or _is_recorded(function) or _calls_another(function):
+        return None
+    return function
+
+
+def _is_recorded(function: FunctionType) -> bool:
+    """Whether a function of torch's becomes one operation of the program, and is told of None by `Session.record`."""
+    return _is_torchs(function) and function in get_testing_overrides()
+
+
+def _calls_another(function: FunctionType) -> bool:
+    """Whether a function only surrounds another one, which `call` finds."""
+    code = function.__code__
+    return code.co_name in ("decorate_context", "decorate_autocast", "helper") and hasattr(function, "__wrapped__")

@@ -1,0 +1,224 @@
+"""What is known of conditions where the program is being recorded, and so of values that are None on some path."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from stillgraph.program.types import JoinFailure, ListType, Type
+from stillgraph.trace.arms import emit_raise
+from stillgraph.trace.exits import Return
+from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.region import Region
+from stillgraph.trace.signals import Diverged
+from stillgraph.trace.staging import branch
+from stillgraph.trace.unjoined import Unjoined
+
+
+@dataclass(frozen=True, eq=False)
+class _Follows:
+    """Where ``condition`` is ``when``, so is ``flag``; if ``when`` is None, the one is always the other's opposite."""
+
+    condition: Any
+    flag: Any
+    when: bool | None
+    version: int | None  # of a condition that is a tensor: it says nothing any more once it has been written
+
+    @property
+    def holds(self) -> bool:
+        """Whether the condition is still what it was."""
+        return self.version == _version(self.condition)
+
+
+def _version(condition: Any) -> int | None:
+    if not isinstance(condition, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        return condition._version
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """A condition that is decided from some point of a region on: where it is not, the program has raised."""
+
+    flag: Any
+    region: Region
+    value: bool
+
+
+def is_optional(value: Any) -> bool:
+    """Whether a staged value stands for ``None`` on some path, be that the one being recorded or not."""
+    return isinstance(value, (torch.Tensor, StagedNumber)) and bool(
+        getattr(value, "stillgraph_optional", (False, False))[0]
+    )
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in a value, plain containers taken apart."""
+    if type(value) in (list, tuple):
+        for each in value:
+            yield from leaves(each)
+    elif type(value) is dict:
+        for each in value.values():
+            yield from leaves(each)
+    elif type(value) is slice:
+        yield from (value.start, value.stop, value.step)
+    else:
+        yield value
+
+
+def exchanged(value: Any, old: Any, new: Any) -> Any:
+    """The same with one leaf exchanged; a container in which it is not stays itself."""
+    if value is old:
+        return new
+    if not any(leaf is old for leaf in leaves(value)):
+        return value
+    if type(value) is dict:
+        return {key: exchanged(each, old, new) for key, each in value.items()}
+    if type(value) is slice:
+        return slice(*(exchanged(each, old, new) for each in (value.start, value.stop, value.step)))
+    return type(value)(exchanged(each, old, new) for each in value)
+
+
+class Narrowing(Recorder):
+    """A recorder that knows in which arms it is, and what the conditions of these say of others."""
+
+    def __init__(self, lift: Callable[[torch.Tensor], Any], demanded: Callable[[Any, str], Any]) -> None:
+        super().__init__(lift, demanded)
+        self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
+        self.learned: list[_Learned] = []
+        self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
+        self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
+
+    # ---- conditions
+    @contextlib.contextmanager
+    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
+        """As `Recorder.assuming`: a value that depends on the condition is the one of its two values."""
+        before = dict(self._taken)
+        self._taken = self._following(predicate, taken) | before
+        try:
+            yield
+        finally:
+            self._taken = before
+
+    def learn(self, predicate: Any, taken: bool) -> None:
+        """As `Recorder.learn`."""
+        for condition, value in self._conditions(predicate, taken):
+            self.learned.append(_Learned(condition, self.region, value))
+
+    def decided(self, flag: Any) -> bool | None:
+        """How a staged condition is decided where we are; None if only the run knows."""
+        known = self._taken.get(id(flag))
+        if known is not None:
+            return known
+        for each in self.learned:
+            if each.flag is flag and _is_within(self.region, each.region):
+                return each.value
+        return None
+
+    def _following(self, predicate: Any, taken: bool) -> dict[int, bool]:
+        """The conditions that are decided with one, by their ids, and how."""
+        return {id(condition): value for condition, value in self._conditions(predicate, taken)}
+
+    def _conditions(self, predicate: Any, taken: bool) -> list[tuple[Any, bool]]:
+        found: dict[int, tuple[Any, bool]] = {}
+        queue = [(predicate, taken)]
+        while queue:
+            condition, value = queue.pop()
+            if id(condition) in found:
+                continue
+            found[id(condition)] = condition, value
+            for follows in self._follows.get(id(condition), ()):
+                if follows.holds and (follows.when is None or follows.when is value):
+                    queue.append((follows.flag, not value if follows.when is None else value))
+        return list(found.values())
+
+    def implies(self, result: Any, when: bool, flag: Any) -> None:
+        """As `Recorder.implies`."""
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+
+    def opposite(self, flag: Any) -> Any:
+        """As `Recorder.opposite`, and remember what it is the opposite of."""
+        for follows in self._follows.get(id(flag), ()):
+            if follows.when is None and self.region.holds(follows.flag):
+                return follows.flag
+        result = super().opposite(flag)
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, None, None))
+        return result
+
+    # ---- values that are None on some path
+    def instantiate(self, type_: Type) -> Any:
+        """As `Recorder.instantiate`."""
+        if not isinstance(type_, ListType) and type_.may_be_none:
+            self.has_optionals = True
+        return super().instantiate(type_)
+
+    def absence(self, value: Any) -> Any:
+        """``value is None``: a plain truth value where that is known, otherwise a staged one."""
+        if not is_optional(value):
+            return value is None
+        known = self._absences.get(id(value))
+        if known is None or not self.region.holds(known[1]):
+            flag = self.fresh_result(bool, self.emit("call_function", operator.is_, (value, None), {}))
+            known = self._absences[id(value)] = value, flag
+        decided = self.decided(known[1])
+        return known[1] if decided is None else decided
+
+    def known_absence(self, value: Any) -> bool | None:
+        """As `Recorder.known_absence`."""
+        known = self._absences.get(id(value)) if is_optional(value) else None
+        return None if known is None else self.decided(known[1])
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return is_optional(value) and self.known_absence(value) is not False
+
+    def with_or_without(self, value: Any, use: Callable[[Any], Any]) -> Any:
+        """``use(None)`` where a value is ``None``, ``use(value)`` where it is not, as of an `Unjoined` value.
+
+        What the former raises, because nobody expects ``None`` there, is raised in the run.
+        """
+        absent = self.absence(value)
+        if isinstance(absent, bool):
+            return use(None if absent else value)
+        kind = "tensor" if isinstance(value, torch.Tensor) else "number"
+        failure = JoinFailure("SG203", f"None on one path, a {kind} on the other")
+
+        def one(side: Any) -> Any:
+            if side is not None:
+                return use(side)
+            try:
+                return use(None)
+            except (TypeError, AttributeError) as error:
+                emit_raise(self, error)
+                raise Diverged from None
+
+        return self.either(Unjoined(absent, None, value, self.region.node_of(value).name, failure), one)
+
+    def is_true(self, value: Any, truth: Callable[[Any], Any]) -> Any:
+        """``bool(value)`` of a value that may be ``None``; ``truth`` is its truth where it is not."""
+        absent = self.absence(value)
+        if isinstance(absent, bool):
+            return False if absent else truth(value)
+        there = self.opposite(absent)
+        exit = branch(self, there, lambda: Return(truth(value)), lambda: Return(False), (), ())
+        assert exit is not None
+        if isinstance(exit.value, StagedNumber):
+            self.implies(exit.value, True, there)
+        return exit.value
+
+
+def _is_within(region: Region, outer: Region) -> bool:
+    each: Region | None = region
+    while each is not None:
+        if each is outer:
+            return True
+        each = each.parent
+    return False
+

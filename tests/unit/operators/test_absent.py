@@ -1,0 +1,257 @@
+"""Values that are None on one path: every way of asking, for every type of the other path, on both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from tests.unit.operators import asserting
+from tests.unit.trace.agreement import N, P, agree, refusal
+
+NOTHING = None
+
+MADE: dict[str, Callable[[Tensor], Any]] = {
+    "a float": lambda x: None if x.sum() > 0 else 5.0,
+    "a zero": lambda x: None if x.sum() > 0 else 0.0,
+    "an int": lambda x: None if x.sum() > 0 else 2,
+    "a bool": lambda x: None if x.sum() > 0 else True,
+    "False": lambda x: None if x.sum() > 0 else False,
+    "an item": lambda x: None if x.sum() > 0 else x.sum().item(),
+    "an index": lambda x: None if x.sum() > 0 else x.argmax().item(),
+    "a comparison": lambda x: None if x.sum() > 0 else x.sum().item() < -3,
+    "a tensor": lambda x: None if x.sum() > 0 else x[0] * 2,
+    "a tensor of zero": lambda x: None if x.sum() > 0 else x[0] * 0,
+    "a tensor that is true": lambda x: None if x.sum() > 0 else x[0] < 0,
+    "a text": lambda x: None if x.sum() > 0 else "text",
+    "a tuple": lambda x: None if x.sum() > 0 else (x, 1),
+    "a dict": lambda x: None if x.sum() > 0 else {},
+}
+
+
+# ---- whether it is None
+def is_it(v: Any, x: Tensor) -> Any:
+    return x * 2 if v is None else x * 3
+
+
+def is_it_not(v: Any, x: Tensor) -> Any:
+    return x * 2 if v is not None else x * 3
+
+
+def is_it_what_a_variable_holds(v: Any, x: Tensor) -> Any:
+    nothing = NOTHING
+    return x * 2 if v is nothing else x * 3 if nothing is not v else x
+
+
+def exists(v: Any) -> bool:
+    return v is not None
+
+
+def asked_by_a_helper(v: Any, x: Tensor) -> Any:
+    return x * 2 if exists(v) else x * 3
+
+
+class Asks:
+    def method(self, v: Any) -> bool:
+        return v is None
+
+    def __call__(self, v: Any) -> int:
+        if v is None:
+            return 1
+        return 2
+
+    @staticmethod
+    def static(v: Any) -> bool:
+        return v is None
+
+
+def asked_by_a_method(v: Any, x: Tensor) -> Any:
+    return x * 2 if Asks().method(v) else x * 3
+
+
+def asked_by_an_object(v: Any, x: Tensor) -> Any:
+    return x * Asks()(v)
+
+
+def asked_by_a_static_method(v: Any, x: Tensor) -> Any:
+    return x * 2 if Asks.static(v) else x * 3
+
+
+def asked_by_a_generator(v: Any, x: Tensor) -> Any:
+    def present(values: Any) -> Any:
+        for value in values:
+            yield 1 if value is None else 3
+
+    return x * sum(present([v, x]))
+
+
+def asked_in_a_comprehension(v: Any, x: Tensor) -> Any:
+    return x * len([w for w in (v, x) if w is not None])
+
+
+def asked_before_raising(v: Any, x: Tensor) -> Any:
+    if v is None:
+        raise ValueError("there is none")
+    return x * 2
+
+
+def caught(v: Any, x: Tensor) -> Any:
+    try:
+        if v is None:
+            raise ValueError("there is none")
+        x = x * 2
+    except ValueError:
+        x = x * 3
+    return x
+
+
+def matched(v: Any, x: Tensor) -> Any:
+    def chosen(v: Any) -> Any:
+        match v:
+            case None:
+                return x * 2
+            case _:
+                return x * 3
+
+    return chosen(v)
+
+
+def until_it_is_there(v: Any, x: Tensor) -> Any:
+    count = 0
+    while v is None:
+        count += 1
+        v = None if count < 3 else x
+    return x * count
+
+
+def none_in_a_list(v: Any, x: Tensor) -> Any:
+    return x * 2 if v in (None,) else x * 3
+
+
+def a_list_with_none(v: Any, x: Tensor) -> Any:
+    return x * 2 if None in [v] else x * 3
+
+
+def counted(v: Any, x: Tensor) -> Any:
+    return x * (2 + [v].count(None))
+
+
+def found(v: Any, x: Tensor) -> Any:
+    return x * (2 + [v, None].index(None))
+
+
+def equal(v: Any, x: Tensor) -> Any:
+    return x * 2 if v == None else x * 3  # noqa: E711
+
+
+def unequal(v: Any, x: Tensor) -> Any:
+    return x * 2 if v != None else x * 3  # noqa: E711
+
+
+def equal_to_a_variable(v: Any, x: Tensor) -> Any:
+    nothing = NOTHING
+    return x * 2 if v == nothing else x * 3
+
+
+def itself(v: Any, x: Tensor) -> Any:
+    return x * 2 if v is v else x * 3
+
+
+# ---- whether it is true
+def true(v: Any, x: Tensor) -> Any:
+    return x * 2 if v else x * 3
+
+
+def false(v: Any, x: Tensor) -> Any:
+    return x * 2 if not v else x * 3
+
+
+def truth_returned(v: Any, x: Tensor) -> Any:
+    return bool(v), not v
+
+
+def a_default(v: Any, x: Tensor) -> Any:
+    return v or 7
+
+
+def a_condition(v: Any, x: Tensor) -> Any:
+    return v and 7
+
+
+def in_all(v: Any, x: Tensor) -> Any:
+    return all((v, 1)), all([1, v, 0])
+
+
+def in_any(v: Any, x: Tensor) -> Any:
+    return any((v, 0)), any([0, v, 1])
+
+
+def filtered(v: Any, x: Tensor) -> Any:
+    return x * len([k for k in (v, 1) if k])
+
+
+def filtered_by_none(v: Any, x: Tensor) -> Any:
+    return x * len(list(filter(None, [v, 1])))
+
+
+def a_loop_while_true(v: Any, x: Tensor) -> Any:
+    count = 0
+    while v:
+        count += 1
+        v = None
+    return x * count
+
+
+# ---- what it is
+def its_type(v: Any, x: Tensor) -> Any:
+    return x * 2 if type(v) is type(None) else x * 3
+
+
+def instance_of_none(v: Any, x: Tensor) -> Any:
+    return x * 2 if isinstance(v, type(None)) else x * 3
+
+
+def instance_of_number(v: Any, x: Tensor) -> Any:
+    return x * 2 if isinstance(v, (int, float)) else x * 3
+
+
+def instance_of_tensor(v: Any, x: Tensor) -> Any:
+    return x + v if isinstance(v, Tensor) else x * 3
+
+
+# ---- what is done with it
+def returned(v: Any, x: Tensor) -> Any:
+    return v, [v], {"v": v}
+
+
+def printed(v: Any, x: Tensor) -> Any:
+    print("is", v, f"{v}", str(v), repr(v))
+    return x
+
+
+ASKING = (
+    *(is_it, is_it_not, is_it_what_a_variable_holds, asked_by_a_helper, asked_by_a_method, asked_by_an_object),
+    *(asked_by_a_static_method, asked_by_a_generator, asked_in_a_comprehension, asserting.of_what_is_there),
+    *(asked_before_raising, caught, matched, until_it_is_there, none_in_a_list, a_list_with_none, counted, found),
+    *(equal, unequal, equal_to_a_variable, itself, true, false, truth_returned, a_default, a_condition, in_all, in_any),
+    *(filtered, filtered_by_none, a_loop_while_true, asserting.of_what_is_true, its_type, instance_of_none),
+    *(instance_of_number, instance_of_tensor, returned, printed),
+)
+
+
+UNLIKE = [MADE[name] for name in ("a text", "a tuple", "a dict")]
+REFUSED = (counted, found, printed)  # of a value without a join: Python looks for one plain answer
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE.keys())
+@pytest.mark.parametrize("ask", ASKING, ids=lambda ask: ask.__name__)
+def test_a_value_that_is_none_on_one_path_answers_as_in_eager(ask: Any, made: Any) -> None:
+    def function(x: Tensor) -> Any:
+        return ask(made(x), x)
+
+    if ask in REFUSED and made in UNLIKE:
+        assert refusal(function, N).reason.code in ("SG203", "SG301")
+    else:
+        agree(function, P, N)
