@@ -16,8 +16,10 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.heap import locals_of_users
 from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
 from stillgraph.trace.loops import loop
+from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
@@ -42,7 +44,13 @@ class Context:
             journal.note(place)
         capture = self.session
         return Checkpoint(
-            capture, mark, capture.region.mark(), len(capture.splits), capture.advances, len(capture.begun)
+            capture,
+            mark,
+            capture.region.mark(),
+            len(capture.splits),
+            capture.advances,
+            len(capture.begun),
+            capture.memory.others(locals_of_users(capture)),
         )
 
 
@@ -54,6 +62,7 @@ class Checkpoint:
     splits: int
     advances: int
     begun: int
+    held: list[Held]
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since.
@@ -67,6 +76,8 @@ class Checkpoint:
             sequence.rewind()
         del self.session.begun[self.begun :]
         self.session.journal.rollback(self.journal)
+        for held in self.held:
+            held.put_back()
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
 
