@@ -13,6 +13,7 @@ import queue
 import random
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
 from typing import Any
@@ -37,7 +38,7 @@ from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item,
 from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, uncertain_argument, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
-from stillgraph.trace.arrays import StagedArray, call_numpy, is_numpy
+from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
@@ -108,6 +109,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
         return call_numpy(function, args, kwargs)
     result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
+    if capture.memory.watched:
+        capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
         capture.made(result)
     acts.note_stream(capture, result)
@@ -242,6 +245,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
+        _refuse_weak(function, args)
     elif any(lists.is_spread(argument) for argument in args) and not capture.is_rewritten(function.__code__):
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
@@ -341,6 +345,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
 
 def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver = method.__self__
+    if is_array(receiver):
+        refuse_numbers((args, kwargs))
     if isinstance(receiver, random.Random):
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
@@ -392,6 +398,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_all(args)
         _refuse_hidden_state(method)
     result = method(*args, **kwargs)
+    if method.__name__ == "set":
+        capture.memory.note_token(receiver, result)
     if isinstance(receiver, _LOCKS):
         capture.note_lock(receiver, method.__name__)
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
@@ -442,7 +450,10 @@ def note_all(args: tuple[Any, ...]) -> None:
 
 _NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, str, int, float, bool, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
-_STATEFUL = (contextlib.ExitStack, queue.Queue, threading.Event, io.IOBase, array.array, *_LOCKS)
+_STATEFUL = (
+    *(contextlib.ExitStack, queue.Queue, queue.SimpleQueue, threading.Event, io.IOBase, array.array, bytearray),
+    *_LOCKS,
+)
 
 
 def _refuse_hidden_state(function: Any) -> None:
@@ -451,9 +462,21 @@ def _refuse_hidden_state(function: Any) -> None:
     if isinstance(receiver, _STATEFUL) and capture is not None and capture.in_arm:
         kind = type(receiver).__name__
         raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
+    if isinstance(receiver, queue.SimpleQueue) and capture is not None and capture.is_outer(receiver):
+        raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
     owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
         raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())
+
+
+def _refuse_weak(function: FunctionType, args: tuple[Any, ...]) -> None:
+    """Refuse to change a dictionary of weak references that was there before, or may be there on another path."""
+    capture, target = _session(), args[0] if args else None
+    if isinstance(target, _WEAK) and function.__name__ in _MUTATORS and (capture.in_arm or capture.is_outer(target)):
+        raise refuse("SG305", f"a {type(target).__name__} is changed", location=here(), hint="Use a dict.")
+
+
+_WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 
 
 def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

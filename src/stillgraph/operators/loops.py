@@ -16,8 +16,10 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
+from stillgraph.trace.heap import locals_of_users
 from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
 from stillgraph.trace.loops import loop
+from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
@@ -49,6 +51,7 @@ class Context:
             capture.advances,
             len(capture.begun),
             len(capture.learned),
+            capture.memory.others(locals_of_users(capture)),
         )
 
 
@@ -61,6 +64,7 @@ class Checkpoint:
     advances: int
     begun: int
     learned: int
+    held: list[Held]
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since.
@@ -74,6 +78,8 @@ class Checkpoint:
             sequence.rewind()
         del self.session.begun[self.begun :]
         self.session.journal.rollback(self.journal)
+        for held in self.held:
+            held.put_back()
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
         del self.session.learned[self.learned :]

@@ -19,7 +19,7 @@ from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Global, Source, item_of
 from stillgraph.trace.arms import emit_raise
-from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here, is_torch
@@ -181,6 +181,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     if not _called_by_user(target, "__setitem__", key, value):
         note_contents(target)
         _refuse_unknown(target)
+        if is_array(target):
+            refuse_numbers((key, value))
         if not _set_unknown(target, key, value):
             capture = session()
             if capture is not None and isinstance(target, (dict, list, collections.deque)):
@@ -199,7 +201,7 @@ def _refuse_unknown(target: Any) -> None:
     capture = session()
     if capture is None or isinstance(target, _KNOWN):
         return
-    if capture.in_arm or capture.is_outer(target):
+    if capture.in_arm or capture.is_outer(target) or capture.memory.holds(target):
         raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())
 
 
@@ -385,6 +387,8 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
         left[:] = left * right
         return left
+    if is_array(left):
+        refuse_numbers(right)
     if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
         _refuse_unknown(left)
     return _INPLACE[symbol](left, right)

@@ -24,7 +24,7 @@ from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here, is_ours, is_torch, location_of
-from stillgraph.trace.heap import OlderObjects
+from stillgraph.trace.heap import OlderObjects, locals_of_users
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
 from stillgraph.trace.lists import Items
@@ -107,6 +107,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         arm.older = OlderObjects(recorder)
     else:
         arm.older.look()  # what was made since the arm began is not older than it
+    held = recorder.memory.others(locals_of_users(recorder))
     try:
         for place in variables:
             recorder.journal.note(place)
@@ -118,6 +119,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
     finally:
         restore(context)
+        recorder.memory.require_unchanged(held, here())
         _suspend(recorder, arm, mark, mine)
 
 

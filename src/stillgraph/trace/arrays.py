@@ -147,7 +147,7 @@ def _handed_in(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(map(_handed_in, value))
     if isinstance(value, StagedNumber):
-        raise refuse("SG301", "a staged number meets a numpy array; make it a tensor first", location=here())
+        value.recorder.number_meets_array(value)
     numpy: Any = sys.modules["numpy"]
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         with torch._C.DisableTorchFunction():
@@ -172,12 +172,19 @@ def _given_back(value: Any) -> Any:
 def is_array(value: Any) -> bool:
     """Whether an object is one of numpy's arrays."""
     numpy: Any = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
+    return numpy is not None and issubclass(type(value), numpy.ndarray)  # the user's code is not to be asked
 
 
 def is_numpy(function: Any) -> bool:
     """Whether a callable is one of numpy's."""
     return any((module or "").split(".")[0] == "numpy" for module in (function.__class__.__module__, _module(function)))
+
+
+def refuse_numbers(values: Any) -> None:
+    """To be called before code of numpy's gets values: an array cannot hold what stands for a number."""
+    for value in torch.utils._pytree.tree_leaves(values):
+        if isinstance(value, StagedNumber):
+            value.recorder.number_meets_array(value)
 
 
 def _module(function: Any) -> str | None:
@@ -189,8 +196,9 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """A function of numpy's on staged values, by torch's layer.
 
     Raises:
-        CaptureError: the layer does not have it.
+        CaptureError: the layer does not have it, or it is to work on a staged number.
     """
+    refuse_numbers((args, kwargs))
     name = getattr(function, "__name__", str(function))
     place: Any = _layer()
     for part in (_module(function) or "numpy").split(".")[1:]:

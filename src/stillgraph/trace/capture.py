@@ -29,6 +29,7 @@ from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.memory import Memory
 from stillgraph.trace.met_guards import MetGuards
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.names import names_of
@@ -129,6 +130,8 @@ def _learn(knowledge: Knowledge, restart: Restart) -> None:
         knowledge.keep.add(restart.what)
     elif restart.kind == "watch":
         knowledge.watch_modules = True
+    elif restart.kind == "memory":
+        knowledge.watch_memory = True
     elif restart.kind == "distributions":
         knowledge.distributions = True
         knowledge.watch |= property_names()
@@ -170,7 +173,7 @@ class _Attempt:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.front_end, self.knowledge = front_end, knowledge
-        self.finder = Finder(args, kwargs, _parameter_names(function, args))
+        self.finder = Finder(args, kwargs, _parameter_names(function, args), Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
             self.finder.add_function(function)
         else:
@@ -250,6 +253,7 @@ class _Attempt:
             restore(context)
             self.journal.rollback(0, self._outlives)
             tables.restore()
+            self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
 
     def _argument(self, value: Any, source: Source) -> Any:
@@ -316,6 +320,8 @@ class _Attempt:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
         if self.session.left_some_alone:
             tables.accept_containers()  # what such a function does to them is its own affair
+            self.finder.memory.accept()
+        self.finder.memory.require_unchanged()
         changed = tables.restore(keep_added=True)
         if changed is None:
             return

@@ -15,7 +15,7 @@ import torch
 from torch.utils import _pytree
 
 from stillgraph.program.outputs import Keys
-from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.numbers import Staged
@@ -147,6 +147,8 @@ def holds_staged(value: Any) -> bool:
         seen.add(id(item))
         if isinstance(item, FunctionType):
             queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
+        elif is_array(item) and item.dtype.hasobject:
+            queue += item.flat
         else:
             queue += gc.get_referents(item)
     return False

@@ -59,7 +59,7 @@ class OlderObjects:
         if self._objects is None:
             # What was stored in an object from before the capture need not be in any variable.
             stored = (write.place.get() for write in self._recorder.journal.written(0).values())
-            roots = (*_locals_of_users(self._recorder), *self._recorder.shelf, *stored)
+            roots = (*locals_of_users(self._recorder), *self._recorder.shelf, *stored)
             self._objects = self._walk(collections.deque(roots))
         return self._objects
 
@@ -94,7 +94,7 @@ class OlderObjects:
         return self._recorder.is_outer(target) or id(target) in self.look()
 
 
-def _locals_of_users(recorder: Recorder) -> collections.deque[Any]:
+def locals_of_users(recorder: Recorder) -> collections.deque[Any]:
     """What the user's frames of this capture, and those of rewritten code of torch's, have in their variables."""
     values: collections.deque[Any] = collections.deque()
     frame: FrameType | None = sys._getframe(1)

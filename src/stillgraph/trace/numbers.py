@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import torch
 
@@ -25,6 +25,9 @@ class NumberRecorder(Protocol):
     def number_demanded(self, number: Any, what: str) -> Any:
         """Python demands a concrete value: give one, or raise."""
 
+    def number_meets_array(self, number: Any) -> NoReturn:
+        """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
+
     def repeated(self, items: Any, count: Any) -> Any:
         """A list or tuple as often as only the run knows."""
 
@@ -38,6 +41,7 @@ class Staged:
 class StagedNumber(Staged):
     """Behaviour shared by the three staged kinds; ``recorder`` is the capture they belong to."""
 
+    __array_ufunc__ = None  # an array on the left of an operator leaves it to this class
     node: Any  # torch's symbolic node
     recorder: NumberRecorder
 
@@ -60,6 +64,9 @@ class StagedNumber(Staged):
 
     def __format__(self, spec: str) -> str:
         return format(self.recorder.number_demanded(self, "text"), spec)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self.recorder.number_meets_array(self)
 
     def __hash__(self) -> int:
         return hash(self.recorder.number_demanded(self, "hash"))
@@ -91,21 +98,24 @@ class StagedNumber(Staged):
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not is_number(other):
-            return _repeated(self, other) if function is operator.mul else NotImplemented
+            return _unlike(self, other, function)
         return self.recorder.number_operation(function, (self, other))
 
     return method
 
 
-def _repeated(count: Any, items: Any) -> Any:
-    """``items * count``, for a list or tuple."""
-    return count.recorder.repeated(items, count) if type(items) in (list, tuple) else NotImplemented
+def _unlike(number: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """An operation on a staged number and what is none: a list or tuple may be repeated."""
+    if is_of_numpy(other):
+        number.recorder.number_meets_array(number)
+    repeats = function is operator.mul and type(other) in (list, tuple)
+    return number.recorder.repeated(other, number) if repeats else NotImplemented
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not is_number(other):
-            return _repeated(self, other) if function is operator.mul else NotImplemented
+            return _unlike(self, other, function)
         return self.recorder.number_operation(function, (other, self))
 
     return method
@@ -179,8 +189,13 @@ _PLAIN: dict[type, Any] = {StagedInt: torch.SymInt, StagedFloat: torch.SymFloat,
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a Python number (``int``, ``float``, ``bool``), staged or not."""
-    return isinstance(value, (StagedNumber, bool, int, float))
+    """Whether ``value`` is a Python number (``int``, ``float``, ``bool``), staged or not: no scalar of numpy's."""
+    return isinstance(value, (StagedNumber, bool, int, float)) and not is_of_numpy(value)
+
+
+def is_of_numpy(value: object) -> bool:
+    """Whether ``value`` is an array or a scalar of numpy's."""
+    return hasattr(type(value), "__array_interface__")
 
 
 def kind_of(value: Any) -> type:

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import fx
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode_temporarily
 
-from stillgraph.core.diagnostics import refuse, refusing_past_user_code
+from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_user_code
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
@@ -33,6 +33,7 @@ from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
+from stillgraph.trace.memory import Memory
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.region import Region
@@ -97,6 +98,7 @@ class Recorder(TorchFunctionMode):
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
+        self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
@@ -105,6 +107,7 @@ class Recorder(TorchFunctionMode):
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self._demanded = demanded
         self.witness = Witness()
+        self.ended = False  # whether the capture is over
 
     # ---- being the current one
     @contextlib.contextmanager
@@ -118,6 +121,7 @@ class Recorder(TorchFunctionMode):
             with refusing_past_user_code(), hooks, self, quiet, self._watching_optimizers():
                 yield
         finally:
+            self.ended = True
             _CURRENT.reset(token)
 
     def can_step_out(self) -> bool:
@@ -433,6 +437,7 @@ class Recorder(TorchFunctionMode):
     # ---- numbers
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Record ``function(*args)`` on Python numbers."""
+        self._require_going_on()
         if function in MAY_RAISE or getattr(function, "__module__", "") == "math":
             self.before_risk()
         if function is divmod:
@@ -469,7 +474,23 @@ class Recorder(TorchFunctionMode):
 
     def number_demanded(self, number: Any, what: str) -> Any:
         """Python demands the value of a staged number."""
+        self._require_going_on()
         return self._demanded(number, what)
+
+    def number_meets_array(self, number: Any) -> NoReturn:
+        """As `NumberRecorder.number_meets_array`.
+
+        Raises:
+            CaptureError: always, or what `number_demanded` raises.
+        """
+        self._require_going_on()
+        hint = "Make a tensor of it, or use float(…) of the numpy scalar."
+        raise refuse("SG301", "a staged number meets a numpy array or scalar", location=here(), hint=hint)
+
+    def _require_going_on(self) -> None:
+        """Raise where a staged number is still used after its capture."""
+        if self.ended:
+            raise InternalError("what stands for a number in a capture is used after it; please report this program")
 
     def tensor_demanded(self, tensor: Any, what: str) -> Any:
         """Python demands the value of a staged tensor."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, GeneratorType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import fx
@@ -64,6 +64,7 @@ class Knowledge:
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     watch_modules: bool = False  # code that is never converted, torch's, writes to them
+    watch_memory: bool = False  # arrays or the like are written in place: find out where
     aliases_matter: bool = False  # which arguments are one and the same object
     also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
     hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
@@ -143,6 +144,7 @@ class Session(Narrowing):
         self._is_converted = is_converted
         self.skipped = skipped
         self.finder = finder
+        self.memory = finder.memory
         self._gradients_wanted = torch.is_grad_enabled()
         self.schedules = False  # whether the program steps a learning rate scheduler
         self.knowledge = knowledge
@@ -500,6 +502,12 @@ class Session(Narrowing):
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
         raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+
+    def number_meets_array(self, number: Any) -> NoReturn:
+        """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""
+        if current() is self:
+            self._ask_for_constants(number)
+        super().number_meets_array(number)
 
     def _ask_for_constants(self, number: StagedNumber) -> None:
         """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""

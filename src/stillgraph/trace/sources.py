@@ -44,6 +44,7 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
 from stillgraph.trace.frames import is_standard_library, is_torch
+from stillgraph.trace.memory import Memory
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import (
     class_space,
@@ -85,11 +86,18 @@ class Finder:
     Args:
         args: the call's positional arguments, the receiver of a method first.
         kwargs: its keyword arguments.
+        names: of the parameters.
+        memory: told of what is found.
     """
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[int | str, str] | None = None
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        names: dict[int | str, str] | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        self.memory = memory or Memory()
         self.names = names or {}  # of the parameters, for naming inputs
         self._found: dict[int, tuple[Any, Source]] = {}
         self.again: list[tuple[Any, Source]] = []  # tensors, modules and containers found before, by another path
@@ -223,6 +231,7 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+            self.memory.note(value, source)
             return
         if not isinstance(source, Held) and self._found[id(value)][1] != source:
             self.twice.add(id(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
+from stillgraph.core.diagnostics import InternalError
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 
@@ -89,3 +92,110 @@ def test_what_eager_refuses() -> None:
 )
 def test_refused(function: Any) -> None:
     assert refusal(function, P).reason.code == "SG301"
+
+
+# ---- numbers that only the run knows
+class Counter:
+    """Counts its calls."""
+
+    def __init__(self, use: Any) -> None:
+        self.n, self.use = 0, use
+
+    def __call__(self, x: Tensor) -> Any:
+        self.n += 1
+        return self.use(self.n)
+
+
+W = np.array([1.0, 2.0])
+
+
+def stored_into(n: Any) -> Any:
+    array = np.zeros(2)
+    array[0] = n
+    return array
+
+
+def added_to(n: Any) -> Any:
+    array = np.zeros(2)
+    array += n
+    return array
+
+
+def held_as_an_object(n: Any) -> Any:
+    array = np.empty(1, object)
+    array[0] = n
+    return array
+
+
+WITH_NUMBERS: dict[str, Any] = {
+    **{f.__name__: f for f in (stored_into, added_to, held_as_an_object)},
+    "array * n": lambda n: W * n,
+    "n - array": lambda n: n - W,
+    "comparisons": lambda n: (operator.eq(W, n), operator.eq(n, W), operator.lt(W, n), operator.lt(n, W)),
+    "np.multiply": lambda n: np.multiply(W, n),
+    "np.sqrt": np.sqrt,
+    "np.array": lambda n: np.array([n, 1]),
+    "np.asarray": np.asarray,
+    "np.mean": lambda n: np.mean([n, 2.0]),
+    "np.full": lambda n: np.full(2, n),
+    "np.linspace": lambda n: np.linspace(0, n, 3),
+    "np.float32": np.float32,
+    "dot": lambda n: W.dot(n),
+    "clip": lambda n: W.clip(0, n),
+    "float64 * n": lambda n: np.float64(2) * n,
+    "n * float32": lambda n: n * np.float32(0.1),
+    "int64 + n": lambda n: np.int64(2) + n,
+    "float64 == n": lambda n: np.float64(2) == n,
+    "max": lambda n: max(np.float64(1), n),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_a_number_that_changes_is_a_constant_where_it_meets_numpy(name: str) -> None:
+    use = WITH_NUMBERS[name]
+    eager, static = Counter(use), sg.to_static(Counter(use), backend="eager")
+    for _ in range(3):
+        expected, actual = eager(P), static(P)
+        assert type(actual) is type(expected)
+        assert repr(actual) == repr(expected)
+
+
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_a_number_of_the_run_that_meets_numpy_is_refused(name: str) -> None:
+    use = WITH_NUMBERS[name]
+    error = refusal(lambda x: use(x.sum().item()), P)
+    assert error.reason.code == "SG301"
+    assert "a staged number meets a numpy array or scalar" in error.message
+
+
+def test_a_scalar_of_numpys_is_no_number_of_pythons() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.total, self.count = np.float64(0), np.int64(0)
+
+        def __call__(self, x: Tensor) -> Any:
+            self.total += 1
+            self.count += 1
+            return x * self.total, self.count, np.float64(1) if x.sum() > 0 else np.float64(2)
+
+    eager, own = Scale(), Scale()
+    static = sg.to_static(own, backend="eager")
+    for x in (P, N, P):
+        expected, actual = eager(x), static(x)
+        assert repr(actual) == repr(expected)
+        assert (type(own.total), type(own.count)) == (np.float64, np.int64)
+
+
+def test_a_number_that_has_outlived_its_capture_says_so() -> None:
+    kept: list[Any] = []
+    keep = sg.not_to_static(lambda value: kept.append(value))
+
+    def function(x: Tensor) -> Tensor:
+        keep(x.sum().item())
+        return x
+
+    sg.to_static(function, backend="eager")(P)
+    for use in (str, float, hash, lambda n: n + 1, lambda n: n == 1, lambda n: W * n):
+        with pytest.raises(InternalError, match="is used after it"):
+            use(kept[0])

@@ -1,0 +1,209 @@
+"""Memory that the journal does not see: numpy's arrays, buffers of bytes, context variables.
+
+There are too many ways to write to these, most of them in C. So what they hold is compared with what they held before:
+whatever has changed is put back, and the capture refused, for a program would not repeat the write.
+"""
+
+from __future__ import annotations
+
+import abc
+import array
+import contextvars
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.location import Location
+from stillgraph.program.fingerprints import fingerprint
+from stillgraph.program.guards import Source
+from stillgraph.trace.arrays import is_array
+from stillgraph.trace.journal import MISSING
+from stillgraph.trace.signals import Restart
+
+_BUFFERS = (bytearray, array.array)
+_COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back
+_HINT = "Keep the state in a tensor, a buffer of the module, or a number; or change it outside the static function."
+
+
+class Held(abc.ABC):
+    """What was in a piece of memory at a time."""
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        self.value = value
+        self._source = source
+
+    @abc.abstractmethod
+    def is_current(self) -> bool:
+        """Whether it still holds that."""
+
+    @abc.abstractmethod
+    def put_back(self) -> None:
+        """Let it hold that again."""
+
+    def __str__(self) -> str:
+        kind = type(self.value).__name__
+        return f"the {kind} {self._source}" if self._source is not None else f"a {kind}"
+
+
+class _Array(Held):
+    """A numpy array, or the view of one."""
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        super().__init__(value, source)
+        self._numpy: Any = sys.modules["numpy"]  # the array's; stillgraph does not need it
+        self._array = self._numpy.asarray(value)  # without what a class of its own makes of it
+        self._layout = self._read_layout()
+        self._contents = self._read()
+
+    def _read_layout(self) -> tuple[Any, ...]:
+        return (self._array.dtype, self._array.shape, self._array.strides, self.value.flags.writeable)
+
+    def _read(self) -> Any:
+        """The elements: objects themselves, the bytes of others, and of too many only what tells them apart."""
+        if self._array.dtype.hasobject:
+            return [*self._array.flat]
+        return self._array.tobytes() if self._array.nbytes <= _COPIED else fingerprint(self._array)
+
+    def is_current(self) -> bool:
+        if self._read_layout() != self._layout:
+            return False
+        now = self._read()
+        return all(map(_is_same, now, self._contents)) if isinstance(now, list) else bool(now == self._contents)
+
+    def put_back(self) -> None:
+        if isinstance(self._contents, tuple) or self.is_current():
+            return
+        dtype, shape, _, writeable = self._layout
+        self.value.flags.writeable = True
+        if self._array.nbytes != self._size():
+            self._array.resize(shape, refcheck=False)
+        if self._array.dtype != dtype:
+            self._array.dtype = dtype
+        if self._array.shape != shape:
+            self._array.shape = shape
+        if isinstance(self._contents, list):
+            for position, item in enumerate(self._contents):
+                self._array.flat[position] = item
+        else:
+            self._array[...] = self._numpy.frombuffer(self._contents, dtype).reshape(shape)
+        self.value.flags.writeable = writeable
+
+    def _size(self) -> int:
+        dtype, shape, *_ = self._layout
+        return int(math.prod(shape) * dtype.itemsize)
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    return now is before or (type(now) is str and type(before) is str and now == before)  # numpy makes texts anew
+
+
+class _Buffer(Held):
+    """A ``bytearray`` or ``array.array``."""
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        super().__init__(value, source)
+        self._copy = value[:]
+
+    def is_current(self) -> bool:
+        return memoryview(self.value).tobytes() == memoryview(self._copy).tobytes()
+
+    def put_back(self) -> None:
+        if not self.is_current():
+            self.value[:] = self._copy
+
+
+class _Variable(Held):
+    """A ``ContextVar``; one that held nothing is put back by the token of its first ``set``."""
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        super().__init__(value, source)
+        self._before = value.get(MISSING)
+        self.token: contextvars.Token[Any] | None = None
+
+    def is_current(self) -> bool:
+        return self.value.get(MISSING) is self._before
+
+    def put_back(self) -> None:
+        if self.is_current():
+            return
+        if self._before is not MISSING:
+            self.value.set(self._before)
+        elif self.token is not None:
+            self.value.reset(self.token)
+
+
+class Memory:
+    """What the memory that a call reaches held before the capture.
+
+    Attributes:
+        watched: whether calls are looked at one by one, so as to find the line that writes.
+    """
+
+    def __init__(self, watched: bool = False) -> None:
+        self.watched = watched
+        self._held: dict[int, Held] = {}
+
+    def note(self, value: Any, source: Source) -> None:
+        """Remember what is in an object that has been found, if it is one of these."""
+        held = _held(value, source)
+        if held is not None:
+            self._held.setdefault(id(value), held)
+
+    def note_token(self, variable: Any, token: Any) -> None:
+        """Told that a context variable was set."""
+        held = self._held.get(id(variable))
+        if isinstance(held, _Variable) and held.token is None:
+            held.token = token
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is of this memory, or shares it: the view of an array."""
+        while value is not None and id(value) not in self._held:
+            value = value.base if is_array(value) else None
+        return value is not None
+
+    def accept(self) -> None:
+        """Let everything stay as it is now."""
+        self._held.clear()
+
+    def put_back(self) -> None:
+        """Let everything hold again what it held before the capture."""
+        for held in self._held.values():
+            held.put_back()
+
+    def others(self, values: Iterable[Any]) -> list[Held]:
+        """What is now in those of some values that are such memory too, each once."""
+        found = {id(value): _held(value, None) for value in values if not self.holds(value)}
+        return [held for held in found.values() if held is not None]
+
+    def require_unchanged(self, others: Iterable[Held] = (), location: Location | None = None) -> None:
+        """Refuse what has changed of this memory, and of ``others``.
+
+        Raises:
+            CaptureError: something has.
+            Restart: something has, and it is not known yet which line does it.
+        """
+        changed = next((held for held in (*self._held.values(), *others) if not held.is_current()), None)
+        if changed is None:
+            return
+        if not self.watched:
+            raise Restart("memory", None)
+        raise refuse("SG305", f"{changed} is changed in place", location=location, hint=_HINT)
+
+
+def _held(value: Any, source: Source | None) -> Held | None:
+    if is_array(value):
+        return _Array(value, source) if _may_change(value) else None
+    if issubclass(type(value), _BUFFERS):
+        return _Buffer(value, source)
+    return _Variable(value, source) if type(value) is contextvars.ContextVar else None
+
+
+def _may_change(value: Any) -> bool:
+    """Whether an array, or what it is a view of, can be written to."""
+    while is_array(value):
+        if value.flags.writeable:
+            return True
+        value = value.base
+    return False

@@ -1,0 +1,244 @@
+"""What is written in place to memory from before the capture: refused, and put back."""
+
+from __future__ import annotations
+
+import array
+import contextvars
+import queue
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from tests.unit.trace.agreement import N, P, agree, refusal
+
+
+def added(c: Any, x: Tensor) -> Any:
+    np.add(c, 1, out=c)
+    return x * float(c[0])
+
+
+def named_anew(c: Any, x: Tensor) -> Any:
+    a = c
+    a += 1
+    return x
+
+
+def through_a_view(c: Any, x: Tensor) -> Any:
+    c[1:].reshape(2, 1).fill(7)
+    return x
+
+
+def in_a_view(c: Any, x: Tensor) -> Any:
+    c[1:] += 1
+    return x
+
+
+def in_both_arms(c: Any, x: Tensor) -> Any:
+    if x.sum() > 0:
+        np.add(c, 1, out=c)
+    else:
+        np.subtract(c, 1, out=c)
+    return x * float(c[0])
+
+
+def to_and_fro(c: Any, x: Tensor) -> Any:
+    while x.sum() < 100:
+        np.negative(c, out=c)
+        x = x + 1
+    return x
+
+
+def one_after_the_other(c: Any, x: Tensor) -> Any:
+    c.resize(5, refcheck=False)
+    return x * len(c)
+
+
+def protected(c: Any, x: Tensor) -> Any:
+    c.setflags(write=False)
+    return x
+
+
+WRITES: dict[str, Callable[[Any, Tensor], Any]] = {
+    **{f.__name__: f for f in (added, named_anew, through_a_view, in_a_view, in_both_arms, to_and_fro)},
+    **{f.__name__: f for f in (one_after_the_other, protected)},
+    "np.add.at": lambda c, x: (np.add.at(c, [0], 1), x)[1],
+    "fill": lambda c, x: (c.fill(7), x)[1],
+    "np.copyto": lambda c, x: (np.copyto(c, c + 1), x)[1],
+    "np.put": lambda c, x: (np.put(c, [0], 7), x)[1],
+    "sort": lambda c, x: (c.sort(), x)[1],
+    "by C code": lambda c, x: (memoryview(c).cast("B").__setitem__(slice(0, 2), b"ab"), x)[1],
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_array_from_outside_is_not_written(name: str) -> None:
+    write = WRITES[name]
+    outer = np.array([3.0, 1.0, 2.0])
+
+    def of_outer(x: Tensor) -> Any:
+        return write(outer, x)
+
+    for function, args in ((of_outer, (P,)), (write, (outer, P))):
+        with pytest.raises(sg.CaptureError) as raised:
+            sg.to_static(function, backend="eager")(*args)
+        assert raised.value.reason.code == "SG305"
+        assert outer.tolist() == [3.0, 1.0, 2.0]
+        assert outer.flags.writeable
+
+
+def test_the_line_that_writes_is_named() -> None:
+    error = refusal(added, np.zeros(2), P)
+    assert error.location is not None
+    assert "np.add(c, 1, out=c)" in str(error.location.source_line())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, "i1", "U3", "datetime64[s]", object, [("a", "f4"), ("b", "i4")]])
+def test_an_array_of_any_dtype_is_put_back(dtype: Any) -> None:
+    outer, other = np.zeros(3, dtype), np.ones(3, dtype)
+    before = outer.copy()
+    assert refusal(lambda x: (np.copyto(outer, other), x), P).reason.code == "SG305"
+    assert outer.tolist() == before.tolist()
+    assert outer.tolist() != other.tolist()
+
+
+def test_the_array_of_a_helper_is_found_before_it_is_written() -> None:
+    assert refusal(lambda x: _count() * x, P).reason.code == "SG305"
+    assert COUNT.tolist() == [0.0]
+
+
+COUNT = np.zeros(1)
+
+
+def _count() -> float:
+    np.add(COUNT, 1, out=COUNT)
+    return float(COUNT[0])
+
+
+def test_a_call_that_raises_has_written_once() -> None:
+    outer = np.zeros(1)
+
+    def function(x: Tensor) -> Tensor:
+        np.add(outer, 1, out=outer)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        sg.to_static(function, backend="eager")(P)
+    assert outer.tolist() == [1.0]
+
+
+def made_inside(x: Tensor) -> Any:
+    c = np.zeros(2)
+    c += 1
+    np.add(c, 1, out=c)
+    c[0] = 5
+    c[1:].fill(float(c[0]))
+    text = bytearray(b"a")
+    text.append(3)
+    return x * float(c[1]), c, len(text)
+
+
+def test_what_the_function_makes_it_may_write() -> None:
+    agree(made_inside, P, N)
+
+
+def _of_its_own(x: Tensor) -> Any:
+    c = np.zeros(2)
+    if x.sum() > 0:
+        np.add(c, 1, out=c)
+    else:
+        np.add(c, 5, out=c)
+    return x * float(c[0])
+
+
+def test_an_array_of_the_functions_own_is_not_written_in_an_arm() -> None:
+    assert refusal(_of_its_own, P).reason.code == "SG305"
+
+
+def test_a_loop_that_turns_out_staged_begins_with_the_array_it_found() -> None:
+    def function(x: Tensor) -> Any:
+        c = np.zeros(2)
+        for _ in range(3):
+            np.add(c, 1, out=c)
+            if x.sum() > 5:
+                break
+            x = x + 1
+        return x * float(c[0])
+
+    assert refusal(function, P).reason.code == "SG305"
+
+
+class Key:
+    """Something to refer to weakly."""
+
+
+KEY = Key()
+
+
+def _weak(make: Callable[[], Any]) -> Any:
+    made = make()
+    made[KEY] = 0
+    return made
+
+
+def _counts(counts: Any, x: Tensor) -> Any:
+    counts[KEY] = counts.get(KEY, 0) + 1
+    return x * counts[KEY]
+
+
+def _sets(variable: Any, x: Tensor) -> Any:
+    variable.set(variable.get(0) + 1)
+    return x * variable.get()
+
+
+def _appends(items: Any, x: Tensor) -> Any:
+    items.append(1)
+    return x * len(items)
+
+
+OTHERS: dict[str, tuple[Callable[[], Any], Callable[[Any, Tensor], Any], Callable[[Any], Any]]] = {
+    "weak keys": (weakref.WeakKeyDictionary, _counts, dict),
+    "a weak key that is there": (lambda: _weak(weakref.WeakKeyDictionary), _counts, lambda v: v[KEY]),
+    "weak values": (weakref.WeakValueDictionary, lambda v, x: (v.setdefault(1, KEY), x), dict),
+    "weak set": (weakref.WeakSet, lambda v, x: (v.add(KEY), x), len),
+    "context variable": (lambda: contextvars.ContextVar("a", default=0), _sets, lambda v: v.get()),
+    "unset context variable": (lambda: contextvars.ContextVar("b"), _sets, lambda v: v.get("nothing")),
+    "bytearray": (lambda: bytearray(b"a"), _appends, bytes),
+    "extended": (lambda: bytearray(b"a"), lambda v, x: (v.extend(b"bc"), x), bytes),
+    "array": (lambda: array.array("i", [1]), _appends, list),
+    "simple queue": (queue.SimpleQueue, lambda v, x: (v.put(1), x * v.qsize()), lambda v: v.qsize()),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_memory_from_outside_is_not_written(name: str) -> None:
+    make, write, read = OTHERS[name]
+    outer = make()
+    before = read(outer)
+    with pytest.raises(sg.CaptureError) as raised:
+        sg.to_static(lambda x: write(outer, x), backend="eager")(P)
+    assert raised.value.reason.code == "SG305"
+    assert read(outer) == before
+
+
+def test_a_variable_that_is_reset_is_unchanged() -> None:
+    variable = contextvars.ContextVar("variable", default=0)
+
+    def function(x: Tensor) -> Tensor:
+        token = variable.set(1)
+        variable.reset(token)
+        return x
+
+    agree(function, P, N)
+
+
+def test_an_array_that_is_only_read_stays_shared() -> None:
+    outer = np.ones(3, np.float32)
+    static = sg.to_static(lambda x: x + torch.from_numpy(outer).add_(1), backend="eager")
+    assert [static(P).sum().item() for _ in range(2)] == [12.0, 15.0]
+    assert outer.tolist() == [3.0, 3.0, 3.0]
