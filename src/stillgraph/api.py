@@ -402,7 +402,7 @@ def save(
         program = target
     else:
         with torch.no_grad():
-            program = _export(target, arguments, kwargs or {}, input_spec, None, Options(lists_grow=False))
+            program = _export(target, arguments, kwargs or {}, input_spec, None, Options(for_calls=False))
         arguments = (*_receiver(target), *arguments)
     called = target.forward if isinstance(target, torch.nn.Module) else target
     function = None if isinstance(target, (Program, TracedFunction)) else called

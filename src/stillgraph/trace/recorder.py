@@ -25,6 +25,7 @@ from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import special
+from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.entries import maybe_keys
@@ -105,6 +106,7 @@ class Recorder(TorchFunctionMode):
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
         self.watching = 0  # ... that the user has written, and that see an exception go by
+        self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded
         self.witness = Witness()
         self.ended = False  # whether the capture is over
@@ -264,6 +266,8 @@ class Recorder(TorchFunctionMode):
         failure = special.failure_of(func, args)
         if failure is not None:
             self.before_raise(failure)
+        if takes_any_float(func, (args, kwargs)):
+            self.before_risk()
         result = self.run(func, args, kwargs)
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
@@ -280,7 +284,7 @@ class Recorder(TorchFunctionMode):
                 self.witness.resume(watching)  # what the user's ``forward`` reads is read by the program
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
-                fake_args, fake_kwargs = special.with_known_floats(func, (fake_args, fake_kwargs))
+                fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
                 return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
         except DATA_DEPENDENT as error:
             name = special.name_of(func)

@@ -99,7 +99,7 @@ class Options:
     """What the user chose."""
 
     unroll_limit: int = 64
-    lists_grow: bool = True  # a list that each call makes longer is an input: a file cannot have such
+    for_calls: bool = True  # a file has no lists that grow with each call, and no plain floats of the run
 
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
@@ -149,6 +149,7 @@ class Session(Narrowing):
         self.schedules = False  # whether the program steps a learning rate scheduler
         self.knowledge = knowledge
         self.options = options
+        self.for_calls = options.for_calls
         self.changing: dict[str, Source] = {}  # by input: where numbers are that only differ between calls
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
         self.cached: dict[Any, Any] = {}  # calls of functions with a cache, each one object
@@ -311,7 +312,7 @@ class Session(Narrowing):
         """A list from before the call that gets one more element becomes an input of unknown length."""
         source = self.finder.find(target)
         known = source in self.knowledge.keep or source in self.knowledge.lists
-        if source is None or known or is_spread(target) or not self.options.lists_grow:
+        if source is None or known or is_spread(target) or not self.options.for_calls:
             return
         kinds = {type(item) for item in target} | {kind_of(value) if is_number(value) else type(value)}
         try:

@@ -177,27 +177,6 @@ def fake_arguments(recorder: Recorder, func: Any, args: Any) -> Any:
     return (args[0], swapped if isinstance(index, tuple) else swapped[0], *args[2:])
 
 
-def with_known_floats(func: Any, arguments: Any) -> Any:
-    """The same where torch takes no symbolic number with a fraction and any gives the same shape."""
-    if func not in _ANY_FLOAT_WILL_DO:
-        return arguments
-    return torch.utils._pytree.tree_map(lambda v: 0.5 if isinstance(v, torch.SymFloat) else v, arguments)
-
-
-_ANY_FLOAT_WILL_DO = frozenset(
-    {
-        _F.batch_norm,
-        _F.instance_norm,
-        _F.dropout,
-        _F.dropout1d,
-        _F.dropout2d,
-        _F.dropout3d,
-        _F.alpha_dropout,
-        _F.feature_alpha_dropout,
-    }
-)
-
-
 def _is_position(index: Any) -> bool:
     if isinstance(index, torch.Tensor):
         return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

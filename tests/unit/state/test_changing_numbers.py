@@ -378,3 +378,44 @@ def test_an_index_that_differs_may_be_out_of_range(values: Any) -> None:
         assert same_error(expected["error"], actual["error"])
         assert_same(expected["value"], actual["value"])
     assert static.cache_info().misses <= 2
+
+
+CLASSES = torch.tensor([0, 2])
+QUERY = torch.arange(24.0).reshape(1, 2, 3, 4) / 24
+ANNEALED: dict[str, Callable[[Tensor, float], Any]] = {
+    "normal_": lambda x, k: x.clone().normal_(0, k),
+    "normal": lambda x, k: torch.normal(0.0, k, (2,)),
+    "uniform_": lambda x, k: x.clone().uniform_(0, k),
+    "bernoulli_": lambda x, k: x.clone().bernoulli_(k),
+    "bernoulli": torch.bernoulli,
+    "exponential_": lambda x, k: x.clone().exponential_(k),
+    "init": lambda x, k: nn.init.normal_(torch.empty(2), std=k),
+    "label smoothing": lambda x, k: nn.functional.cross_entropy(x, CLASSES, label_smoothing=k),
+    "huber": lambda x, k: nn.functional.huber_loss(x, x * 2, delta=k + 0.1),
+    "smooth l1": lambda x, k: nn.functional.smooth_l1_loss(x, x * 2, beta=k),
+    "margin": lambda x, k: nn.functional.margin_ranking_loss(x, x * 2, torch.ones(2, 3), margin=k),
+    "triplet": lambda x, k: nn.functional.triplet_margin_loss(x, x * 2, x * 3, margin=k),
+    "attention's scale": lambda x, k: nn.functional.scaled_dot_product_attention(QUERY, QUERY, QUERY, scale=k),
+    "attention's dropout": lambda x, k: nn.functional.scaled_dot_product_attention(QUERY, QUERY, QUERY, dropout_p=k),
+    "dropout": nn.functional.dropout,
+    "nan_to_num": lambda x, k: torch.nan_to_num(x / 0, k, posinf=k),
+    "layer_norm": lambda x, k: nn.functional.layer_norm(x, (3,), eps=k),
+    "norm": lambda x, k: (torch.norm(x, p=k), torch.linalg.vector_norm(x, k), nn.functional.normalize(x, p=k + 1)),
+    "cdist": lambda x, k: torch.cdist(x, x * 2, p=k),
+    "pad": lambda x, k: nn.functional.pad(x, (1, 1), value=k),
+    "quantile": torch.quantile,
+    "hardtanh": lambda x, k: nn.functional.hardtanh(x, -k, k),
+}
+
+
+@pytest.mark.parametrize("use", ANNEALED.values(), ids=ANNEALED.keys())
+def test_a_number_that_torch_wants_plain_is_annealed(use: Callable[[Tensor, float], Any]) -> None:
+    """The first and last values are those for which torch takes shortcuts, or raises."""
+    kept = types.SimpleNamespace(k=0.0)
+    static = sg.to_static(lambda x: use(x, kept.k), backend="eager")
+    for kept.k in (0.25, 0.5, 0.75, 0.0, 1.0, -1.0, 2.0):
+        expected, actual = outcome(lambda x: use(x, kept.k), (ROWS / 7,)), outcome(static, (ROWS / 7,))
+        assert same_error(expected["error"], actual["error"]), (expected["error"], actual["error"])
+        assert_same(expected["value"], actual["value"])
+        assert_same(expected["random numbers"], actual["random numbers"])
+    assert static.cache_info().misses <= 2
