@@ -26,6 +26,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
+from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 
 
@@ -156,7 +157,10 @@ def _parameter(*args: Any, **kwargs: Any) -> Any:
 
 
 def _from_numpy(array: Any) -> Any:
-    return array.tensor if isinstance(array, StagedArray) else torch.from_numpy(array)
+    """``torch.from_numpy``, which torch's modes do not see."""
+    capture = session()
+    assert capture is not None
+    return array.tensor if isinstance(array, StagedArray) else of_array(capture, torch.from_numpy, array)
 
 
 def _switch(function: Callable[[], Any]) -> Callable[[], Any]:

@@ -25,7 +25,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An object that capture found and that no staged value is part of; returned as it is."""
+    """An object that capture found and that no staged value is part of; returned as it is, an array as a copy."""
 
     value: Any
 

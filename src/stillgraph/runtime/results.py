@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import copy
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -110,6 +112,11 @@ class _Nodes:
         return Shared(index)
 
 
+def _is_memory(value: Any) -> bool:
+    """Whether a constant is an array that each call makes anew: what is done to one is not to be seen in the next."""
+    return isinstance(value, (bytearray, array.array)) or hasattr(type(value), "__array_interface__")
+
+
 class _Builder:
     """Writes the expressions of a table's nodes: used once, a node is written in its place; else it has a name.
 
@@ -129,7 +136,10 @@ class _Builder:
             case Output(index=index):
                 return f"outputs[{index}]"
             case Constant(value=value):
-                return self.writer.constant(value)
+                constant = self.writer.constant(value)
+                if not _is_memory(value):
+                    return constant
+                return self.writer.local((_is_memory, id(value)), f"{self.writer.constant(copy.copy)}({constant})")
             case Same(source=source):
                 return self.writer.read(source)
             case Choice(flag=flag, left=left, right=right):

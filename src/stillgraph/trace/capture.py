@@ -322,6 +322,7 @@ class _Attempt:
             tables.accept_containers()  # what such a function does to them is its own affair
             self.finder.memory.accept()
         self.finder.memory.require_unchanged()
+        self.finder.memory.require_apart()
         changed = tables.restore(keep_added=True)
         if changed is None:
             return

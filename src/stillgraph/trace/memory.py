@@ -144,6 +144,7 @@ class Memory:
     def __init__(self, watched: bool = False) -> None:
         self.watched = watched
         self._held: dict[int, Held] = {}
+        self._shared: list[tuple[Held, Any, int]] = []  # arrays, the fakes of tensors of their memory, and the versions
 
     def note(self, value: Any, source: Source) -> None:
         """Remember what is in an object that has been found, if it is one of these."""
@@ -162,6 +163,21 @@ class Memory:
         while value is not None and id(value) not in self._held:
             value = value.base if is_array(value) else None
         return value is not None
+
+    def share(self, array: Any, fake: Any) -> None:
+        """Told that a tensor was made that has the memory of an array."""
+        self._shared.append((_Array(array, None), fake, fake._version))
+
+    def require_apart(self) -> None:
+        """Refuse a write to such a tensor or array, which the other would have to show.
+
+        Raises:
+            CaptureError: there was one.
+        """
+        for held, fake, version in self._shared:
+            if fake._version != version or not held.is_current():
+                hint = "Copy the array: torch.tensor(array)."
+                raise refuse("SG305", "a numpy array or the tensor that shares its memory is changed", hint=hint)
 
     def accept(self) -> None:
         """Let everything stay as it is now."""

@@ -18,7 +18,7 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace import asked, gradients, hooks, packed
-from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
@@ -436,11 +436,22 @@ def _tensor(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if is_number(data) and isinstance(data, StagedNumber):
         return _scalar(recorder, data, kwargs)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        if recorder.is_outer(data):
-            raise refuse("SG305", "a numpy array from outside the function becomes a tensor", location=here())
-        with torch._C.DisableTorchFunction():
-            return func(data, *args[1:], **kwargs).clone()
+        return of_array(recorder, func, data, args[1:], kwargs)
     return recorder.record(func, args, kwargs)
+
+
+def of_array(recorder: Recorder, func: Any, array: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """A tensor made of a numpy array that is known: each run makes it, unless it is the memory of one from outside."""
+    with torch._C.DisableTorchFunction():
+        made = func(array, *args, **(kwargs or {}))
+        needs_gradient, made = made.requires_grad, made.detach()
+        shared = is_array(array) and made.numel() > 0 and made.data_ptr() == array.ctypes.data
+        outside = shared and (recorder.is_outer(array) or recorder.memory.holds(array))
+        constant = made if outside else made.clone()
+    result = constant if outside else recorder.record(torch.clone, (constant,), {})
+    if shared:
+        recorder.memory.share(array, recorder.to_fake(result))
+    return recorder.__torch_function__(_T.requires_grad_, (), (result,)) if needs_gradient else result
 
 
 def _holds_staged(data: Any) -> bool:

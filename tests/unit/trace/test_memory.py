@@ -237,8 +237,78 @@ def test_a_variable_that_is_reset_is_unchanged() -> None:
     agree(function, P, N)
 
 
-def test_an_array_that_is_only_read_stays_shared() -> None:
-    outer = np.ones(3, np.float32)
-    static = sg.to_static(lambda x: x + torch.from_numpy(outer).add_(1), backend="eager")
-    assert [static(P).sum().item() for _ in range(2)] == [12.0, 15.0]
-    assert outer.tolist() == [3.0, 3.0, 3.0]
+def _both(make: Callable[[], Any]) -> Callable[[Tensor], Any]:
+    def function(x: Tensor) -> Any:
+        made = make()
+        return made, [made]
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: np.zeros(2), lambda: bytearray(b"ab"), lambda: array.array("i", [0, 0])],
+    ids=["numpy", "bytes", "array"],
+)
+def test_what_is_returned_is_made_anew_by_each_call(make: Callable[[], Any]) -> None:
+    static = sg.to_static(_both(make), backend="eager")
+    for _ in range(3):
+        made, (again,) = static(P)
+        assert made is again
+        assert made[0] == make()[0]
+        made[0] = 7
+
+
+# ---- tensors made of arrays
+OUTER = np.ones(3, np.float32)
+
+
+def of_outer(x: Tensor) -> Any:
+    return x + torch.from_numpy(OUTER), torch.as_tensor(OUTER[1:]), torch.tensor(OUTER), torch.tensor(OUTER).add_(1)
+
+
+def of_its_own(x: Tensor) -> Any:
+    made = torch.tensor(np.zeros(3, np.float32))
+    made.add_(1)
+    return x + made, torch.from_numpy(np.ones(3)), torch.as_tensor(np.ones(3), dtype=torch.float16).add_(1)
+
+
+def with_a_gradient(x: Tensor) -> Any:
+    made = torch.tensor(OUTER, requires_grad=True)
+    (made * x).sum().backward()
+    return made.grad
+
+
+@pytest.mark.parametrize("function", [of_outer, of_its_own, with_a_gradient])
+def test_a_tensor_made_of_an_array(function: Any) -> None:
+    agree(function, P, N, P)
+
+
+def test_a_tensor_made_of_an_array_is_made_anew_by_each_call() -> None:
+    static = sg.to_static(lambda x: torch.from_numpy(np.zeros(3)), backend="eager")
+    for _ in range(2):
+        made = static(P)
+        assert made.tolist() == [0.0, 0.0, 0.0]
+        made.add_(1)
+
+
+@pytest.mark.parametrize("convert", [torch.from_numpy, torch.as_tensor, torch.asarray])
+def test_shared_memory_is_not_written(convert: Any) -> None:
+    def by_the_tensor(x: Tensor) -> Any:
+        made = np.zeros(3)
+        convert(made).add_(1)
+        return x, made
+
+    def by_the_array(x: Tensor) -> Any:
+        made = np.zeros(3)
+        tensor = convert(made)
+        made.fill(1)
+        return x + tensor
+
+    def from_outside(x: Tensor) -> Any:
+        convert(OUTER).add_(1)
+        return x * float(OUTER[0])
+
+    for function in (by_the_tensor, by_the_array, from_outside):
+        assert refusal(function, P).reason.code == "SG305"
+    assert OUTER.tolist() == [1.0, 1.0, 1.0]
