@@ -236,7 +236,7 @@ class _Attempt:
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = results.template(value)
-                    written = list(self.journal.written(self.journal.start).values())
+                    written = self.journal.outcome()
                     if self.knowledge.watch_modules:
                         self._note_unseen(written)
                     effects = results.effects(written, self.session.outer_cells)

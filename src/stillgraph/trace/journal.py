@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import inspect
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
@@ -226,6 +227,16 @@ class Variable:
         return self.name
 
 
+def _is_same(now: Any, before: Any) -> bool:
+    """Whether a place holds the very same, or a container of the same."""
+    if type(now) is not type(before) or not isinstance(now, (dict, list)):
+        return now is before
+    mine, others = [*now], [*before]
+    if isinstance(now, dict):
+        mine, others = [*mine, *now.values()], [*others, *before.values()]
+    return len(mine) == len(others) and all(map(operator.is_, mine, others))
+
+
 def copy_contents(container: Any) -> Any:
     """A plain copy of what a container holds."""
     if isinstance(container, dict):
@@ -276,7 +287,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._log: list[Write] = []
-        self.start = 0  # a mark: what was written before it are the program's inputs, put in their places
+        self._inputs: dict[Hashable, Any] = {}  # what was put in places for the program's inputs, before any code ran
         self.watch: Watch | None = None
 
     def note(self, place: Place) -> None:
@@ -316,6 +327,18 @@ class Journal:
         for write in self._log[mark:]:
             first.setdefault(write.place.key, write)
         return first
+
+    def begin(self) -> None:
+        """What was written so far are the program's inputs, put where the code will read them."""
+        self._inputs = {key: write.place.get() for key, write in self.written(0).items()}
+
+    def outcome(self) -> list[Write]:
+        """The places that the code has written, each with what it held before the capture.
+
+        Code that is not rewritten writes past the journal; but where it may find an input, another value shows it.
+        """
+        written = self.written(0).items()
+        return [w for key, w in written if key not in self._inputs or not _is_same(w.place.get(), self._inputs[key])]
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""

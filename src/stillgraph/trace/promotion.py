@@ -70,7 +70,7 @@ class Promotion:
             spread = self.inputs.list_of(element, source)
             self.grown[id(grown)] = spread
             self.journal.write(ContentsPlace(grown), [spread])
-        self.journal.start = self.journal.mark
+        self.journal.begin()
 
     def _is_number(self, source: Source) -> bool:
         """Whether there is a number at a source in this call too, where another can be put in its place."""

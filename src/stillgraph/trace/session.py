@@ -439,8 +439,7 @@ class Session(Narrowing):
         """The effects of what was written until now, and the nodes of the open region for their values."""
         with torch._C.DisableTorchFunction():
             results = Results(self, self.finder)
-            written = list(self.journal.written(self.journal.start).values())
-            return results.effects(written, self.outer_cells), results.outputs
+            return results.effects(self.journal.outcome(), self.outer_cells), results.outputs
 
     def tail_call(self, value: Pending) -> Exit:
         """The exit of a block that returns what a recursive call gives."""

@@ -419,3 +419,28 @@ def test_a_number_that_torch_wants_plain_is_annealed(use: Callable[[Tensor, floa
         assert_same(expected["value"], actual["value"])
         assert_same(expected["random numbers"], actual["random numbers"])
     assert static.cache_info().misses <= 2
+
+
+class _Counting:
+    """Its ``[]`` is looked up by Python itself, past all rewriting."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def __getitem__(self, index: int) -> float:
+        self.reads += 1
+        return 2.0
+
+
+def test_a_number_that_code_past_rewriting_writes() -> None:
+    counting, again = _Counting(), _Counting()
+
+    def of(counted: _Counting) -> Callable[[Tensor], Any]:
+        return lambda x: (x * counted[0] * counted.reads, vars(counted))
+
+    static = sg.to_static(of(again), backend="eager")
+    for number in range(6):
+        counting.reads += number
+        again.reads += number
+        assert_same(of(counting)(ROWS), static(ROWS))
+        assert counting.reads == again.reads
