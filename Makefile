@@ -35,6 +35,7 @@ bench: $(INSTALLED)
 	@$(PYTHON) -m bench.capture
 	@$(PYTHON) -m bench.overhead
 	@$(PYTHON) -m bench.loops
+	@$(PYTHON) -m bench.training
 
 docs: $(INSTALLED)
 	@$(PYTHON) -m pytest -q tests/structure/test_docs.py
