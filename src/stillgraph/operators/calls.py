@@ -36,7 +36,7 @@ from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
 from stillgraph.operators.strings import fill, joined
-from stillgraph.operators.unseen import initialiser, uncertain_argument, with_each
+from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
@@ -100,9 +100,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
     if meaning is None and capture.has_optionals:
-        uncertain = uncertain_argument(capture, function, (args, kwargs))
-        if uncertain is not None:
-            return with_each(capture, call, function, (args, kwargs), uncertain)
+        for_each = with_each(capture, call, function, args, kwargs)
+        if for_each is not None:
+            return for_each[0]
     given = acts.carry_out(capture, function, args, kwargs)
     if given is not acts.NOT_AN_ACT:
         return given

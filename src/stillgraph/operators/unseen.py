@@ -1,50 +1,113 @@
 """Code that is not rewritten and is handed a value that is None on some path: its ``is None`` would be Python's own.
 
-Such a call is made once for each alternative, in the arms of a branch. A library's code is converted instead.
+Such a call is made once for each alternative, in the arms of a branch, be the value an argument or what an attribute,
+an element or a variable holds. A library's code is converted instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch.overrides import get_testing_overrides
+from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.core.lookup import class_member
 from stillgraph.trace.frames import is_library, is_torch
+from stillgraph.trace.held import places_within
+from stillgraph.trace.journal import ContentsPlace, Place, is_same
 from stillgraph.trace.narrowing import exchanged, leaves
 from stillgraph.trace.session import Session
 from stillgraph.trace.unjoined import Unjoined, is_lost
 
 
-def uncertain_argument(capture: Session, function: Any, arguments: Any) -> Any:
-    """The first value among the arguments of a call that may be None, if code that is not rewritten gets it.
+def with_each(capture: Session, call: Any, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
+    """A call made for each alternative, if code that is not rewritten finds what may be None; the result, in a tuple.
+
+    Args:
+        capture: the one that goes on.
+        call: makes the call for one of the alternatives: ``call(function, *args, **kwargs)``.
+        function: what is called.
+        args: with what.
+        kwargs: with what, by name.
+
+    Returns:
+        None if no such code runs, or it finds no such value: the call is like any other.
 
     Raises:
         Restart: the code is a library's, which can be converted.
     """
-    uncertain = next((v for v in leaves(arguments) if capture.may_be_none(v) or _has_none(v)), None)
-    if uncertain is None:
-        return None
-    if isinstance(function, type):
-        return uncertain if _is_made_unseen(capture, function) else None
-    code = _code_behind(capture, function)
-    if code is None or capture.is_rewritten(code.__code__) or capture.wants_conversion(code):
-        return None
-    if not capture.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
-        capture.before_unseen_none()
-    return uncertain
-
-
-def with_each(capture: Session, call: Any, function: Any, arguments: Any, uncertain: Any) -> Any:
-    """A call for each alternative of one of its arguments."""
 
     def given(value: Any) -> Any:
         args, kwargs = exchanged(arguments, uncertain, value)
         return call(function, *args, **kwargs)
 
+    arguments = args, kwargs
+    uncertain = next((v for v in leaves(arguments) if _is_uncertain(capture, v)), None)
+    if isinstance(function, type):
+        unseen = uncertain is not None and _is_made_unseen(capture, function)
+        return (_either(capture, uncertain, given),) if unseen else None
+    code = _code_behind(capture, function)
+    if code is None or capture.is_rewritten(code.__code__) or capture.wants_conversion(code):
+        return None
+    if not _is_torchs(code):
+        handed = (function, code, *args, *kwargs.values())
+        result = _with_each_held(capture, lambda: call(function, *args, **kwargs), code, handed)
+        if result is not None or uncertain is None:
+            return result
+    if uncertain is None:
+        return None
+    _want_conversion(capture, code)
+    return (_either(capture, uncertain, given),)
+
+
+def _with_each_held(capture: Session, call: Any, code: FunctionType, handed: Any) -> tuple[Any] | None:
+    """As `with_each`, for values that attributes, variables and the contents of containers hold."""
+    places = ((place, held, v) for place, held in places_within(handed) for v in _parts(place, held))
+    found = next((each for each in places if _is_uncertain(capture, each[-1])), None)
+    if found is None:
+        return None
+    place, held, uncertain = found
+    _want_conversion(capture, code)
+
+    def given(value: Any) -> Any:
+        there = exchanged(held, uncertain, value)
+        capture.journal.write(place, there)
+        result = call()
+        if is_same(place.get(), there):
+            capture.journal.write(place, held)
+        return result
+
+    return (_either(capture, uncertain, given),)
+
+
+def _parts(place: Place, held: Any) -> Iterator[Any]:
+    """What a place itself holds, tuples taken apart; what is in a list that it holds is in a place of its own."""
+    if isinstance(place, ContentsPlace):
+        queue = list(held.values() if isinstance(held, dict) else held)
+    else:
+        queue = [held]
+    while queue:
+        value = queue.pop()
+        if type(value) is tuple or is_namedtuple_instance(value):
+            queue += value
+        else:
+            yield value
+
+
+def _either(capture: Session, uncertain: Any, given: Callable[[Any], Any]) -> Any:
     return uncertain.either(given) if isinstance(uncertain, Unjoined) else capture.with_or_without(uncertain, given)
+
+
+def _want_conversion(capture: Session, code: FunctionType) -> None:
+    if not capture.skipped(code) and is_library(code.__code__.co_filename) and not _is_torchs(code):
+        capture.before_unseen_none()
+
+
+def _is_uncertain(capture: Session, value: Any) -> bool:
+    return bool(capture.may_be_none(value)) or _has_none(value)
 
 
 def _has_none(value: Any) -> bool:

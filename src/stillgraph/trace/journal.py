@@ -227,7 +227,7 @@ class Variable:
         return self.name
 
 
-def _is_same(now: Any, before: Any) -> bool:
+def is_same(now: Any, before: Any) -> bool:
     """Whether a place holds the very same, or a container of the same."""
     if type(now) is not type(before) or not isinstance(now, (dict, list)):
         return now is before
@@ -338,7 +338,7 @@ class Journal:
         Code that is not rewritten writes past the journal; but where it may find an input, another value shows it.
         """
         written = self.written(0).items()
-        return [w for key, w in written if key not in self._inputs or not _is_same(w.place.get(), self._inputs[key])]
+        return [w for key, w in written if key not in self._inputs or not is_same(w.place.get(), self._inputs[key])]
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""

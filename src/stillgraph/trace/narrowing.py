@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import is_namedtuple_instance
 
 from stillgraph.program.types import JoinFailure, ListType, Type
 from stillgraph.trace.arms import emit_raise
@@ -61,7 +62,7 @@ def is_optional(value: Any) -> bool:
 
 def leaves(value: Any) -> Iterator[Any]:
     """What is in a value, plain containers taken apart."""
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple) or is_namedtuple_instance(value):
         for each in value:
             yield from leaves(each)
     elif type(value) is dict:
@@ -83,7 +84,8 @@ def exchanged(value: Any, old: Any, new: Any) -> Any:
         return {key: exchanged(each, old, new) for key, each in value.items()}
     if type(value) is slice:
         return slice(*(exchanged(each, old, new) for each in (value.start, value.stop, value.step)))
-    return type(value)(exchanged(each, old, new) for each in value)
+    items = [exchanged(each, old, new) for each in value]
+    return type(value)(*items) if is_namedtuple_instance(value) else type(value)(items)
 
 
 class Narrowing(Recorder):

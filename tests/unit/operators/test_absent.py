@@ -143,11 +143,11 @@ def found(v: Any, x: Tensor) -> Any:
 
 
 def equal(v: Any, x: Tensor) -> Any:
-    return x * 2 if v == None else x * 3  # noqa: E711
+    return x * 2 if v == None else x * 3  # noqa: E711 (what is shown is ==)
 
 
 def unequal(v: Any, x: Tensor) -> Any:
-    return x * 2 if v != None else x * 3  # noqa: E711
+    return x * 2 if v != None else x * 3  # noqa: E711 (what is shown is ==)
 
 
 def equal_to_a_variable(v: Any, x: Tensor) -> Any:
