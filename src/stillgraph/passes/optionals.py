@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.passes.raising import SITES
 from stillgraph.passes.regions import (
     Branch,
     Loop,
+    call,
     control_of,
     copied,
     outputs,
@@ -21,10 +23,11 @@ from stillgraph.passes.regions import (
 )
 from stillgraph.passes.values import Fakes, is_optional, kind_of
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import as_tensor, bound, unbound
+from stillgraph.program.operations import as_tensor, assert_, bound, unbound
 from stillgraph.program.program import Program
 
 _MISSING = "the result is None or unbound, which an artefact cannot return"
+_USED = "a value is used where it is None or unbound"
 
 
 def split_optionals(program: Program) -> Program:
@@ -36,14 +39,15 @@ def split_optionals(program: Program) -> Program:
             else: return None   →                  else: return zeros, True
         y is None                   y_missing
 
-    Where the program itself returns such a place the value is returned, and its presence asserted.
+    Where the program itself returns such a place the value is returned, and its presence asserted; so it is where
+    an operation takes the value that would raise if it were given ``None``.
     """
     fresh = copied(program)
     work = _Optionals(Fakes(fresh.graph))
     work.region(fresh.graph)
     for value in outputs(fresh.graph):
-        if isinstance(value, fx.Node) and value in work.flags:
-            work.assert_present(fresh.graph, work.flags[value])
+        if isinstance(value, fx.Node) and work.flags.get(value, False) is not False:
+            work.assert_present(fresh.graph.graph.output_node(), work.flags[value], _MISSING)
     return fresh
 
 
@@ -55,6 +59,7 @@ class _Optionals:
     flags: dict[fx.Node, Any] = field(default_factory=dict)
 
     def region(self, module: fx.GraphModule) -> None:
+        asserted: set[Any] = set()
         for node in list(module.graph.nodes):
             control = control_of(module, node)
             if isinstance(control, Branch):
@@ -70,6 +75,10 @@ class _Optionals:
             elif node.target is bound:
                 node.replace_all_uses_with(node.all_input_nodes[0])
                 module.graph.erase_node(node)
+            elif node.op != "output" and node.target not in SITES:
+                for flag in {self.flags.get(given, False) for given in node.all_input_nodes} - asserted - {False}:
+                    self.assert_present(node, flag, _USED)
+                    asserted.add(flag)
 
     def _is_none(self, node: fx.Node) -> None:
         flag = self.flags.get(arguments(node)[0], arguments(node)[0] is None)
@@ -77,20 +86,20 @@ class _Optionals:
             user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
         node.graph.erase_node(node)
 
-    def assert_present(self, module: fx.GraphModule, flag: Any) -> None:
-        """Let the program stop where what it returns is missing: its target has no way to return ``None``."""
-        graph = module.graph
-        with graph.inserting_before(graph.output_node()):
-            there = graph.call_function(operator.not_, (flag,))
-            there.meta["val"] = self.fakes.number(bool)
-            truth = graph.call_function(torch.scalar_tensor, (there,), {"dtype": torch.bool})
-            truth.meta["val"] = self.fakes.scalar(bool)
-            graph.call_function(torch._assert_async, (truth, _MISSING))
+    def assert_present(self, before: fx.Node, flag: Any, message: str) -> None:
+        """Let the program stop before a node, where what it takes is missing: an artefact has no ``None``."""
+        with before.graph.inserting_before(before):
+            there = call(before, operator.not_, (flag,), self.fakes.number(bool))
+            call(before, assert_, (there, message, True), None)
 
     # ---- branches
     def _branch(self, branch: Branch) -> None:
+        missing, present = self._decided(arguments(branch.node)[0])
         for operand in [o for o in branch.operands if o in self.flags]:
-            self._pass_flag(branch, operand)
+            flag = self.flags[operand]
+            inner = self._pass_flag(branch, operand)
+            if flag in (missing, present):
+                self.flags.update(zip(inner, (flag is missing, flag is present)))
         for arm in branch.arms:
             self.region(arm)
         values = branch.node.meta["val"]
@@ -99,17 +108,25 @@ class _Optionals:
             sides = [outputs(arm)[index] for arm in branch.arms]
             if is_optional(value):
                 left, right = (self._flag(side) for side in sides)
-                flag = branch.add_output(left, right, self.fakes.number(bool))
+                same = isinstance(left, bool) and left is right
+                flag = left if same else branch.add_output(left, right, self.fakes.number(bool))
                 if index in known:
                     self.flags[known[index]] = flag
         for arm in branch.arms:
             self._fill(arm, values, None)
 
-    def _pass_flag(self, control: Branch | Loop, operand: fx.Node) -> None:
+    @staticmethod
+    def _decided(predicate: Any) -> tuple[Any, Any]:
+        """The flag that a predicate is, and the flag of which it is the opposite."""
+        opposite = isinstance(predicate, fx.Node) and predicate.target is operator.not_
+        return (None, arguments(predicate)[0]) if opposite else (predicate, None)
+
+    def _pass_flag(self, control: Branch | Loop, operand: fx.Node) -> tuple[fx.Node, ...]:
         flag = self.flags[operand]
         inner = control.add_operand(operand)
         flags = control.add_operand(flag) if isinstance(flag, fx.Node) else (flag,) * len(inner)
         self.flags.update(zip(inner, flags))
+        return inner
 
     def _flag(self, value: Any) -> Any:
         return True if value is None else self.flags.get(value, False) if isinstance(value, fx.Node) else False

@@ -14,12 +14,13 @@ from stillgraph.passes.values import Fakes
 from stillgraph.program.operations import assert_, raise_, raise_made
 from stillgraph.program.program import Program
 
-_SITES = frozenset({raise_, raise_made, assert_})
+SITES = frozenset({raise_, raise_made, assert_})
+"""The operations that raise an exception of the user's."""
 
 
 def raises(program: Program) -> bool:
     """Whether a program may raise an exception of the user's."""
-    return any(node.target in _SITES for module in all_regions(program.graph) for node in module.graph.nodes)
+    return any(node.target in SITES for module in all_regions(program.graph) for node in module.graph.nodes)
 
 
 def lower_raising(program: Program) -> Program:
@@ -51,7 +52,7 @@ class _Raising:
         failed: fx.Node | int | None = None
         for node in list(module.graph.nodes):
             before = len(self.texts)
-            site = self._site(node) if node.target in _SITES else self._control(control_of(module, node), failed)
+            site = self._site(node) if node.target in SITES else self._control(control_of(module, node), failed)
             if site is None:
                 continue
             anchor = site if isinstance(site, fx.Node) else node
@@ -60,7 +61,7 @@ class _Raising:
                     self._assert(node, site, before)
                 else:
                     failed = self._first(node, failed, site)
-            if node.target in _SITES:
+            if node.target in SITES:
                 module.graph.erase_node(node)
         return failed
 

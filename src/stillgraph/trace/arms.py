@@ -156,10 +156,19 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         if not isinstance(error, Exception) or isinstance(error, StillgraphError):
             raise
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
-            message = f"on a path that only the run takes, the code raises {type(error).__name__}: {error}"
-            raise refuse("SG209", message, location=location_of(last_user_frame(error))) from error
-        emit_raise(recorder, error)
+            recorder.path_fails(_failure(error))
+        else:
+            emit_raise(recorder, error)
         arm.diverged = True
+
+
+def _failure(error: Exception) -> BaseException:
+    """The refusal of a path on which torch raises an error."""
+    text = str(error).replace("'FakeTensor'", "'Tensor'")
+    message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
+    refusal = refuse("SG209", message, location=location_of(last_user_frame(error)))
+    refusal.__cause__ = error.with_traceback(None)
+    return refusal
 
 
 def emit_raise(recorder: Recorder, error: BaseException) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,10 +93,24 @@ def loop(
     for _ in range(_MAX_ROUNDS):
         rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
-        arm, inputs = _run_body(state, body)
+        with _trying(recorder) as failed:
+            arm, inputs = _run_body(state, body)
         if _settle(state, arm, inputs, mark, skip):
+            if failed:
+                recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)
     raise JoinFailure("SG205", "what the loop carries does not settle")
+
+
+@contextlib.contextmanager
+def _trying(recorder: Recorder) -> Iterator[list[BaseException]]:
+    """Collects why paths of a body fail: what a later iteration brings may be what they miss in the first one."""
+    failed: list[BaseException] = []
+    recorder.unsettled.append(failed)
+    try:
+        yield failed
+    finally:
+        recorder.unsettled.pop()
 
 
 def _test_writes(recorder: Recorder, test: Test, noted: list[Place]) -> bool:

@@ -94,6 +94,7 @@ class Recorder(TorchFunctionMode):
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
+        self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
@@ -110,6 +111,16 @@ class Recorder(TorchFunctionMode):
         self._demanded = demanded
         self.witness = Witness()
         self.ended = False  # whether the capture is over
+
+    def path_fails(self, refusal: BaseException) -> None:
+        """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
+
+        Raises:
+            Refusal: at once, outside of such loops.
+        """
+        if not self.unsettled:
+            raise refusal
+        self.unsettled[-1].append(refusal)
 
     # ---- being the current one
     @contextlib.contextmanager

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
+import stillgraph as sg
 from tests.unit.operators import asserting
 from tests.unit.trace.agreement import N, P, agree, refusal
 
@@ -255,3 +257,47 @@ def test_a_value_that_is_none_on_one_path_answers_as_in_eager(ask: Any, made: An
         assert refusal(function, N).reason.code in ("SG203", "SG301")
     else:
         agree(function, P, N)
+
+
+# ---- what the first iteration lacks, a later one has
+def behind_a_flag(x: Tensor) -> Any:
+    last, n = None, torch.tensor(0)
+    while x.sum() < 10:
+        x = x * 1.5
+        if n > 0:
+            x = x + last * 0.1  # type: ignore[operator]  # what is shown
+        last, n = x, n + 1
+    return x
+
+
+def behind_the_flag_of_an_outer_loop(x: Tensor) -> Any:
+    last, n = None, torch.tensor(0)
+    while x.sum() < 10:
+        k = torch.tensor(0)
+        while k < 2:
+            x = x * 1.5
+            if n > 0:
+                x = x + last * 0.1  # type: ignore[operator]  # what is shown
+            k = k + 1
+        last, n = x, n + 1
+    return x
+
+
+def never_there(x: Tensor) -> Any:
+    last = None
+    while x.sum() < 10:
+        x = x * 1.5
+        if x.sum() > 8:
+            x = x + last
+    return x
+
+
+@pytest.mark.parametrize("function", [behind_a_flag, behind_the_flag_of_an_outer_loop])
+def test_a_value_of_an_earlier_iteration_is_used_behind_a_flag(function: Any) -> None:
+    agree(function, torch.ones(2), torch.full((2,), 4.0), torch.full((2,), 9.0))
+
+
+def test_a_path_that_fails_in_every_iteration_is_refused() -> None:
+    with pytest.raises(sg.CaptureError, match=r"unsupported operand type.*'Tensor' and 'NoneType'") as caught:
+        sg.to_static(never_there, backend="eager")(torch.ones(2))
+    assert caught.value.reason.code == "SG209"

@@ -179,6 +179,42 @@ def test_a_result_that_may_be_none_is_asserted_to_be_there() -> None:
         run(lowered, (X, ~P))
 
 
+def test_a_value_that_is_used_is_asserted_to_be_there() -> None:
+    def added(x: Tensor, p: Tensor) -> Tensor:
+        found = None
+        if p:
+            found = x * 2
+        return found + 1  # type: ignore[operator]  # what is shown
+
+    def added_in_a_loop(x: Tensor, p: Tensor) -> Tensor:
+        found = None
+        while x.sum() < 100:
+            x = x + 1
+            if x.sum() > 50:
+                x = x + found
+            if p:
+                found = x
+        return x
+
+    for function in (added, added_in_a_loop):
+        lowered = pipeline.run(sg.export(function, (X, P)))
+        torch.testing.assert_close(run(lowered, (X, P))[0], function(X, P))
+        with pytest.raises(RuntimeError, match="used where it is None"):
+            run(lowered, (X, ~P))
+
+
+def test_a_value_that_was_looked_at_is_not_asserted_to_be_there() -> None:
+    def looked(x: Tensor, p: Tensor) -> Tensor:
+        found = None
+        if p:
+            found = x * 2
+        if found is not None:
+            x = x + found
+        return x if found is None else found - x
+
+    assert torch._assert_async not in targets(pipeline.run(sg.export(looked, (X, P))))
+
+
 # ---- writes in place
 def test_writes_in_place_become_results() -> None:
     def count(x: Tensor, p: Tensor) -> Tensor:
