@@ -51,7 +51,22 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     capture.before_act()
     given = tuple(part(capture, value) for value in args)
     keywords = {name: part(capture, value) for name, value in kwargs.items()}
-    return capture.emit("call_function", act, (step, given, keywords), {})
+    with capture.calling_python([*_listeners(step), *args, *kwargs.values()], repr(step)):
+        return capture.emit("call_function", act, (step, given, keywords), {})
+
+
+def _listeners(step: Any) -> list[Any]:
+    """The user's code that a step leads to: the handlers of a logger, and those of the loggers above it."""
+    if not isinstance(step, Logging):
+        return []
+    receiver = getattr(step.function, "__self__", logging.root)
+    logger = receiver.logger if isinstance(receiver, logging.LoggerAdapter) else receiver
+    found: list[Any] = []
+    while isinstance(logger, logging.Logger):
+        found += (*logger.filters, *logger.handlers)
+        found += (each for handler in logger.handlers for each in (*handler.filters, handler.formatter))
+        logger = logger.parent
+    return found
 
 
 def _nothing(capture: Session, node: Any, what: str) -> None:

@@ -397,7 +397,7 @@ class _Attempt:
         lists = met.lists_read([i for i, _ in used])
         world = self._world()
         of_world = world.collect()
-        told = self._told([*constants(graph), template, effects, self.session.failures])
+        told = self._told([*constants(graph), template, effects, self.session.midway])
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         guards: list[Guard] = [
             modes,
@@ -420,7 +420,7 @@ class _Attempt:
             template,
             tuple(effects),
             tuple(guards),
-            tuple(self.session.failures),
+            tuple(self.session.midway),
             tuple(self.session.splits),
         )
 
