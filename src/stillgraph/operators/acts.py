@@ -34,7 +34,7 @@ from stillgraph.operators.handed_out import shown, stored
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
 from stillgraph.program.operations import act
 from stillgraph.trace.containers import holds_staged
-from stillgraph.trace.frames import here, places_here
+from stillgraph.trace.frames import here, is_library, places_here
 from stillgraph.trace.outcome import Outcome
 from stillgraph.trace.session import Session
 
@@ -66,7 +66,7 @@ def _listeners(step: Any) -> list[Any]:
         found += (*logger.filters, *logger.handlers)
         found += (each for handler in logger.handlers for each in (*handler.filters, handler.formatter))
         logger = logger.parent
-    return found
+    return [each for each in found if not is_library(str(getattr(sys.modules[type(each).__module__], "__file__", "")))]
 
 
 def _nothing(capture: Session, node: Any, what: str) -> None:

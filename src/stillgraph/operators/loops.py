@@ -248,7 +248,6 @@ def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block 
 def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
     if isinstance(iterable, Produced) and not iterable.begun:
         return _run_generator(context, iterable, body)
-    context.session.settling.require_current(iterable)
     sequence = as_sequence(iterable)
     if sequence is None:
         if isinstance(iterable, Iterator):

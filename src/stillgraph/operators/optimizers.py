@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
@@ -54,7 +55,9 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     if name == "step" and given:
         raise refuse("SG305", f"{what} is called with an argument inside the function", location=here(), hint=_HINT)
     capture.before_risk()
-    with capture.calling_python([owner, function], what, _changed_by(owner, name)):
+    calls_python = getattr(function, "__func__", None) is not torch.optim.Optimizer.zero_grad
+    calling = capture.calling_python([owner, function], what, _changed_by(owner, name))
+    with calling if calls_python else contextlib.nullcontext():
         capture.emit("call_function", invoke, (function, args, kwargs), {})
     if isinstance(owner, LRScheduler):
         capture.schedules = True

@@ -20,12 +20,15 @@ from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, Content
 from stillgraph.trace.sources import is_machinery
 
 _CALLED = frozenset({"__call__", "step", "get_lr", "forward", "setup_context", "backward", "emit", "filter", "format"})
-_ANY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "__dict__", "locals", "globals", "eval", "exec"})
+_ANY_NAME = frozenset(
+    {"getattr", "setattr", "delattr", "vars", "__dict__", "__setattr__", "locals", "globals", "eval", "exec"}
+)
 _CHANGING = frozenset(
     {
         *("append", "extend", "insert", "pop", "popleft", "appendleft", "extendleft", "popitem", "remove", "clear"),
         *("update", "add", "discard", "setdefault", "sort", "reverse", "rotate", "move_to_end", "subtract"),
-        *("heappush", "heappop", "heapify", "shuffle", "insort", "writerow", "write"),
+        *("__setitem__", "__delitem__", "__iadd__", "heappush", "heappop", "heapify", "shuffle", "insort"),
+        *("writerow", "write"),
     }
 )
 _STATE = (torch.optim.Optimizer, LRScheduler)  # torch's code looks at all that they hold

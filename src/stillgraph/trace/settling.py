@@ -15,7 +15,7 @@ from stillgraph.program.operations import settle
 from stillgraph.trace.frames import here
 from stillgraph.trace.hook_reads import all_hooks_of_modules
 from stillgraph.trace.journal import ContentsPlace, Place
-from stillgraph.trace.reach import Reach, reach_of
+from stillgraph.trace.reach import reach_of
 from stillgraph.trace.unjoined import STALE_HINT, Stale, stale_message
 
 if TYPE_CHECKING:
@@ -27,23 +27,26 @@ class Settling:
 
     Attributes:
         stale: containers that it may have changed, by their ids, each with the name of the call.
+        attributes: keys of the attributes and variables; they hold a `Stale` value.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.stale: dict[int, tuple[Any, str]] = {}
+        self.attributes: set[Hashable] = set()
 
     @contextlib.contextmanager
     def around(self, handed: Iterable[Any], what: str, changed: Iterable[Any]) -> Iterator[None]:
         """As `Recorder.calling_python`."""
-        reach = reach_of(handed)
+        reaches = [reach_of([each]) for each in handed]  # each for itself: what one reads is not what another changes
         written = {write.place.key for write in self._session.journal.outcome()}
-        containers = [ContentsPlace(each) for each in changed]
-        keys = reach.places.keys() | {place.key for place in containers}
+        places: list[Place] = [ContentsPlace(each) for each in changed]
+        keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
         if not written.isdisjoint(keys):
             self._settle()
         yield
-        self._has_changed(reach, containers, written, what)
+        places += (place for reach in reaches for place, _ in reach.changed())
+        self._has_changed(places, written, what)
 
     def _settle(self) -> None:
         session = self._session
@@ -53,16 +56,14 @@ class Settling:
         for write in session.journal.outcome():
             session.journal.settled[write.place.key] = write.place.get()
 
-    def _has_changed(
-        self, reach: Reach, containers: list[ContentsPlace], written: set[Hashable], what: str
-    ) -> None:
-        places: list[Place] = [*containers, *(place for place, _ in reach.changed())]
+    def _has_changed(self, places: list[Place], written: set[Hashable], what: str) -> None:
         for place in places:
             if place.key in written:
                 self._leave(place, what)
             if isinstance(place, ContentsPlace):
                 self.stale[id(place.target)] = place.target, what
             elif not isinstance(place.get(), Stale):
+                self.attributes.add(place.key)
                 self._session.journal.write(place, Stale(str(place), what))
 
     def _leave(self, place: Place, what: str) -> None:
@@ -79,7 +80,8 @@ class Settling:
         """
         known = self.stale.get(id(container))
         if known is not None:
-            message = stale_message(f"a {type(container).__name__}", known[1])
+            source = self._session.finder.find(container)
+            message = stale_message(f"a {type(container).__name__}" if source is None else str(source), known[1])
             raise refuse("SG305", message, location=here(), hint=STALE_HINT)
 
 
@@ -89,4 +91,4 @@ def callbacks_of_autograd(session: Session) -> list[Any]:
     for real, _ in session.fakes.values():
         for table in (real._backward_hooks, getattr(real, "_post_accumulate_grad_hooks", None)):
             found += (table or {}).values()
-    return found + list(all_hooks_of_modules(session.finder.everything()))
+    return found + list(all_hooks_of_modules(value for value, _ in session.finder.everything()))
