@@ -34,7 +34,7 @@ from stillgraph.operators.handed_out import shown, stored
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
 from stillgraph.program.operations import act
 from stillgraph.trace.containers import holds_staged
-from stillgraph.trace.frames import here, places_here
+from stillgraph.trace.frames import here, is_library, places_here
 from stillgraph.trace.outcome import Outcome
 from stillgraph.trace.session import Session
 
@@ -51,7 +51,22 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     capture.before_act()
     given = tuple(part(capture, value) for value in args)
     keywords = {name: part(capture, value) for name, value in kwargs.items()}
-    return capture.emit("call_function", act, (step, given, keywords), {})
+    with capture.calling_python([*_listeners(step), *args, *kwargs.values()], repr(step)):
+        return capture.emit("call_function", act, (step, given, keywords), {})
+
+
+def _listeners(step: Any) -> list[Any]:
+    """The user's code that a step leads to: the handlers of a logger, and those of the loggers above it."""
+    if not isinstance(step, Logging):
+        return []
+    receiver = getattr(step.function, "__self__", logging.root)
+    logger = receiver.logger if isinstance(receiver, logging.LoggerAdapter) else receiver
+    found: list[Any] = []
+    while isinstance(logger, logging.Logger):
+        found += (*logger.filters, *logger.handlers)
+        found += (each for handler in logger.handlers for each in (*handler.filters, handler.formatter))
+        logger = logger.parent
+    return [each for each in found if not is_library(str(getattr(sys.modules[type(each).__module__], "__file__", "")))]
 
 
 def _nothing(capture: Session, node: Any, what: str) -> None:

@@ -184,6 +184,7 @@ def in_(item: Any, container: Any) -> Any:
     capture = session()
     if capture is None:
         return item in container
+    capture.settling.require_current(container)
     if isinstance(container, Unjoined):
         return container.either(lambda v: in_(item, v))
     if isinstance(item, Unjoined):

@@ -93,6 +93,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
     if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
         raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
+    if capture.settling.stale:
+        for each in (getattr(function, "__self__", None), *args, *kwargs.values()):
+            capture.settling.require_current(each)
     meaning = _meaning(function)
     reaches_out = acts.act_of(function) is not None
     if reaches_out or _wants_plain_arguments(function, meaning):

@@ -82,6 +82,7 @@ def bool_(value: Any = False) -> Any:
 def len_(value: Any) -> Any:
     """``len``; a symbolic first dimension stays symbolic."""
     value = tensor_of(value)
+    _capture().settling.require_current(value)
     if _capture().may_be_none(value):
         return _capture().with_or_without(value, len_)
     if isinstance(value, torch.Tensor):

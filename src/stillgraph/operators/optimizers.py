@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
@@ -54,7 +55,10 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     if name == "step" and given:
         raise refuse("SG305", f"{what} is called with an argument inside the function", location=here(), hint=_HINT)
     capture.before_risk()
-    capture.emit("call_function", invoke, (function, args, kwargs), {})
+    calls_python = getattr(function, "__func__", None) is not torch.optim.Optimizer.zero_grad
+    calling = capture.calling_python([owner, function], what, _changed_by(owner, name))
+    with calling if calls_python else contextlib.nullcontext():
+        capture.emit("call_function", invoke, (function, args, kwargs), {})
     if isinstance(owner, LRScheduler):
         capture.schedules = True
         return None
@@ -66,6 +70,13 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     return None
 
 
+def _changed_by(owner: Any, name: str) -> list[Any]:
+    """The containers that torch changes in a step."""
+    if isinstance(owner, LRScheduler):
+        return list(owner.optimizer.param_groups)
+    return [owner.state, *owner.state.values()] if name == "step" else []
+
+
 def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> list[Any]:
     """``scheduler.get_last_lr()``: read by the program, which may have stepped the scheduler by then."""
     kinds = _kinds_of_rates(scheduler)
@@ -73,7 +84,8 @@ def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> 
     capture.before_risk()
     rates = []
     for index in range(len(kinds)):
-        read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
+        with capture.calling_python([scheduler], "get_last_lr"):
+            read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
         rates.append(capture.fresh_result(float, read))
     capture.freeze(rates)  # the user gets the scheduler's own list
     return rates

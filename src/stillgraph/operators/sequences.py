@@ -285,6 +285,9 @@ def minimum(left: Any, right: Any) -> Any:
 
 def as_sequence(iterable: Any) -> Any:
     """The sequence for something a loop runs over, or None if it can only be iterated once."""
+    capture = session()
+    if capture is not None:
+        capture.settling.require_current(iterable)
     if isinstance(iterable, _Iterable):
         return iterable
     if isinstance(iterable, torch.Tensor):

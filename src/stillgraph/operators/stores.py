@@ -167,6 +167,7 @@ def note_contents(target: Any) -> None:
             kind = type(target).__name__
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
             raise refuse("SG305", message, location=here())
+        capture.settling.require_current(target)
         capture.journal.note(ContentsPlace(target))
 
 
@@ -261,6 +262,8 @@ def item(target: Any, key: Any) -> Any:
     if isinstance(key, Unjoined):
         return key.either(lambda v: item(target, v))
     capture = session()
+    if capture is not None:
+        capture.settling.require_current(target)
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
         key = _whole_number(capture, key)
         if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):
@@ -295,6 +298,8 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
 def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
     """The values for a target with a star in it: so many alone, the rest as a list, so many alone again."""
     capture = session()
+    if capture is not None:
+        capture.settling.require_current(value)
     if capture is not None and lists.is_spread(value):
         capture.before_risk()
         least = before + after

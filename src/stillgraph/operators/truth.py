@@ -25,6 +25,7 @@ def truth(session: Session, value: Any) -> Any:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
     value = tensor_of(value)
+    session.settling.require_current(value)
     if is_optional(value) and session.may_be_none(value):
         return session.is_true(value, lambda v: truth_number(session, v))
     if isinstance(value, torch.Tensor):

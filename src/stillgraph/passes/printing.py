@@ -8,20 +8,21 @@ from stillgraph.passes.regions import all_regions, copied
 from stillgraph.passes.values import value_of
 from stillgraph.program.acts import Logging, Warning_
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import act, print_
+from stillgraph.program.operations import act, print_, settle
 from stillgraph.program.program import Program
 
 
 def drop_printing(program: Program) -> Program:
-    """Drop every ``print``, what is logged, and warnings.
+    """Drop every ``print``, what is logged, and warnings; and what Python's objects are told before such a step.
 
     ::
 
+        settle(0, [n])
         print_(None, [y], {})     →     (nothing)
     """
     fresh = copied(program)
     for module in all_regions(fresh.graph):
-        for node in filter(_tells, list(module.graph.nodes)):
+        for node in [each for each in module.graph.nodes if _tells(each) or each.target is settle]:
             module.graph.erase_node(node)
     return fresh
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
@@ -102,7 +104,7 @@ def format_(template: str, *values: Any, **names: Any) -> str:
 
 
 Left = tuple[int, list[Any]]
-"""What a path did to Python's state before it raised: an index in `Program.failures`, and values for the effects."""
+"""What a path did to Python's state before it raised: an index in `Program.midway`, and values for the effects."""
 
 _LEFT = "__stillgraph_left__"
 
@@ -112,7 +114,7 @@ def raise_(exception: BaseException, left: Left | None = None, cause: BaseExcept
 
     Args:
         exception: as it was in the capture.
-        left: what the path did before, see `Program.failures`.
+        left: what the path did before, see `Program.midway`.
         cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself.
     """
     fresh = _copied(exception)
@@ -232,6 +234,29 @@ def ordered(kind: type[OrderedDict[Any, Any]], items: list[tuple[Any, Any]], sta
 def act(step: Any, args: Any, kwargs: Any) -> Any:
     """Let Python do something to the world outside: a step of `program.acts`'s."""
     return step(*args, **kwargs)
+
+
+_SETTLER: ContextVar[Callable[[int, list[Any]], None] | None] = ContextVar("settler", default=None)
+
+
+@contextlib.contextmanager
+def settling(carry_out: Callable[[int, list[Any]], None]) -> Iterator[None]:
+    """Run a program that uses `settle`: ``carry_out(index, values)`` does what is at that index in `Program.midway`."""
+    token = _SETTLER.set(carry_out)
+    try:
+        yield
+    finally:
+        _SETTLER.reset(token)
+
+
+def settle(index: int, values: list[Any]) -> None:
+    """Write to Python's objects what the function has written until here: Python code follows that may look at them.
+
+    Outside of a call, where a checkpoint is computed again, say, they hold it already.
+    """
+    carry_out = _SETTLER.get()
+    if carry_out is not None:
+        carry_out(index, values)
 
 
 def invoke(function: Any, args: Any, kwargs: Any) -> Any:
@@ -429,5 +454,6 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
     {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside, act}
+    | {settle}
     | _GENERATORS
 )

@@ -70,7 +70,7 @@ class Program:
     result: Template
     effects: tuple[Effect, ...]
     guards: tuple[Guard, ...]
-    failures: tuple[tuple[Effect, ...], ...] = ()  # per ``raise``, the effects before it; see `operations.raise_`
+    midway: tuple[tuple[Effect, ...], ...] = ()  # the effects before a ``raise``, or before `operations.settle`
     splits: tuple[Split, ...] = ()
 
     @property

@@ -38,8 +38,9 @@ class CapturedCall:
     """A program together with the functions that were generated for it.
 
     A call runs them in turn: ``inputs = check(args, kwargs)``, ``outputs = run(*inputs)``,
-    ``finish(outputs, args, kwargs)``, or where that raises ``fail(error, args, kwargs)``. ``used`` is the cache's: when
-    the program was last used.
+    ``finish(outputs, args, kwargs)``, or where that raises ``fail(error, args, kwargs)``. A program that writes to
+    Python's objects midway (`operations.settle`) is run by ``settled`` instead of the last three. ``used`` is the
+    cache's: when the program was last used.
     """
 
     program: Program
@@ -47,6 +48,7 @@ class CapturedCall:
     check: Check
     run: Callable[..., Sequence[Any]]
     finish: Finish
+    settled: Callable[..., Any] | None = None
     used: int = 0
 
     def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -54,7 +56,7 @@ class CapturedCall:
         left = take_left(error)
         if left is not None:
             site, values = left
-            compile_result(Constant(None), self.program.failures[site])(values, args, kwargs)
+            compile_result(Constant(None), self.program.midway[site])(values, args, kwargs)
 
 
 class ProgramCache:

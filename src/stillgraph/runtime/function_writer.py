@@ -103,7 +103,21 @@ class FunctionWriter:
 
     def function(self, header: str) -> Callable[..., Any]:
         """Compile what was written; the text is the function's ``__source__``."""
-        lines = _with_registers(_inlined(self.lines))
+        return self._compiled(header, _with_registers(_inlined(self.lines)))
+
+    def prepared(self, header: str, then: str) -> Callable[..., Any]:
+        """As `function`, in two steps: the function reads what there is to read, and gives one that does the rest.
+
+        Args:
+            header: of the function that is compiled.
+            then: of the one that it gives.
+        """
+        reads = [line for line in self.lines if _ASSIGNMENT.fullmatch(line)]
+        rest = [line for line in self.lines if not _ASSIGNMENT.fullmatch(line)]
+        lines = [*reads, f"def {then}:", *(f"    {line}" for line in rest), f"return {then.partition('(')[0]}"]
+        return self._compiled(header, [line.replace(_MARK, "_") for line in lines])
+
+    def _compiled(self, header: str, lines: Sequence[str]) -> Callable[..., Any]:
         text = f"def {header}:\n" + "".join(f"    {line}\n" for line in lines)
         name = header.partition("(")[0]
         exec(compile(text, f"<stillgraph {name}>", "exec"), self.namespace)

@@ -30,6 +30,7 @@ from stillgraph.runtime.effects import replace_contents, write_effect
 from stillgraph.runtime.function_writer import FunctionWriter
 
 Finish = Callable[[Sequence[Any], tuple[Any, ...], dict[str, Any]], Any]
+Prepare = Callable[[tuple[Any, ...], dict[str, Any]], Callable[[Sequence[Any]], Any]]
 
 
 def compile_template(template: Template) -> Finish:
@@ -62,6 +63,15 @@ def compile_result(result: Template, effects: Sequence[Effect]) -> Finish:
         ValueError: a template shares a node that does not exist, or a tuple contains itself with no list, dict or
             object in between.
     """
+    return _written(result, effects).function("finish(outputs, args, kwargs)")
+
+
+def compile_prepared(result: Template, effects: Sequence[Effect]) -> Prepare:
+    """As `compile_result`, in two steps: ``prepare(args, kwargs)`` reads the sources, and gives ``finish(outputs)``."""
+    return _written(result, effects).prepared("prepare(args, kwargs)", "finish(outputs)")
+
+
+def _written(result: Template, effects: Sequence[Effect]) -> FunctionWriter:
     writer = FunctionWriter()
     nodes = _Nodes([result, *(effect.value for effect in effects if hasattr(effect, "value"))])
     builder = _Builder(nodes, writer)
@@ -71,7 +81,7 @@ def compile_result(result: Template, effects: Sequence[Effect]) -> Finish:
     statements = [write_effect(effect, writer, lambda _: builder.expression(next(roots))) for effect in effects]
     builder.fill_allocated()
     writer.lines += [*statements, f"return {returned}"]
-    return writer.function("finish(outputs, args, kwargs)")
+    return writer
 
 
 @dataclass(frozen=True)

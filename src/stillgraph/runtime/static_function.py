@@ -25,6 +25,7 @@ from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
@@ -139,6 +140,8 @@ class StaticFunction(Generic[P, R]):
         warnings.warn(told, RuntimeWarning, stacklevel=4)
 
     def _run(self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if call.settled is not None:
+            return call.settled(inputs, args, kwargs)
         try:
             outputs = call.run(*inputs)
         except Exception as error:  # of any kind: an operation's, or the user's own
@@ -166,12 +169,14 @@ class StaticFunction(Generic[P, R]):
     def _new_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall:
         program = self._capture(args, kwargs)
         program = replace(program, guards=tuple(weakened(guard) for guard in program.guards))
+        run = self._compile_program(program, self._backend)
         return CapturedCall(
             program,
             call_structure(args, kwargs),
             compile_guards(program.inputs, program.guards),
-            self._compile_program(program, self._backend),
+            run,
             compile_result(program.result, program.effects),
+            compile_settled(program, run, self.captures.exclusive) if settles(program) else None,
         )
 
     def _inputs_without_check(

@@ -295,7 +295,7 @@ class _Attempt:
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
-        if not isinstance(place, (AttributePlace, ContentsPlace)):
+        if not isinstance(place, (AttributePlace, ContentsPlace)) or place.key in self.session.settling.attributes:
             return True
         return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
 
@@ -397,7 +397,7 @@ class _Attempt:
         lists = met.lists_read([i for i, _ in used])
         world = self._world()
         of_world = world.collect()
-        told = self._told([*constants(graph), template, effects, self.session.failures])
+        told = self._told([*constants(graph), template, effects, self.session.midway])
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         guards: list[Guard] = [
             modes,
@@ -420,7 +420,7 @@ class _Attempt:
             template,
             tuple(effects),
             tuple(guards),
-            tuple(self.session.failures),
+            tuple(self.session.midway),
             tuple(self.session.splits),
         )
 
@@ -447,8 +447,8 @@ class _Attempt:
         return WorldGuards(self.finder, reads, self.promotion.places, relied, promoted, self.written, tensors, compares)
 
 
-# what shows a learning rate; a program that steps a scheduler would show the one from before the call
-_SCHEDULED = frozenset({"param_groups", "get_lr", "_last_lr", "last_epoch"})
+# what shows how far a scheduler is; a program that steps it would show the state before the call
+_SCHEDULED = frozenset({"get_lr", "_last_lr", "last_epoch"})
 
 
 def _same_node(graph: Any, node: Any) -> Any:

@@ -234,7 +234,8 @@ def _record_backward(
 ) -> None:
     recorder.before_raise(RuntimeError)
     reach = _reach(recorder.to_fake(root) for root in roots)
-    recorder.emit(op, target, args, kwargs)
+    with recorder.calling_autograd("backward()"):
+        recorder.emit(op, target, args, kwargs)
     wanted = None if inputs is None else {id(recorder.to_fake(tensor)) for tensor in _tensors(inputs)}
     for fake in list(_leaves(recorder)):
         if wanted is not None and id(fake) not in wanted:
@@ -262,7 +263,8 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     wanted = [recorder.to_fake(tensor) for tensor in _tensors(inputs)]
     reach = _reach(recorder.to_fake(output) for output in _tensors(outputs))
     exact = _on_fakes(recorder, args, kwargs) if reach.certain and create_graph else None
-    node = recorder.emit("call_function", torch.autograd.grad, args, kwargs)
+    with recorder.calling_autograd("torch.autograd.grad"):
+        node = recorder.emit("call_function", torch.autograd.grad, args, kwargs)
     results: list[Any] = []
     for index, fake in enumerate(wanted):
         met = reach.meets(fake)

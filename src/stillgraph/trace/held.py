@@ -15,8 +15,8 @@ from stillgraph.trace.numbers import Staged
 from stillgraph.trace.sources import is_machinery, slots
 from stillgraph.trace.unjoined import Unjoined
 
-_PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.Tensor, Staged, Unjoined)
-_CONTAINERS = (list, dict, collections.deque)
+CONTAINERS = (list, dict, set, collections.deque)
+PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeType, torch.Tensor, Staged, Unjoined)
 
 
 def places_within(handed: Iterable[Any]) -> Iterator[tuple[Place, Any]]:
@@ -25,7 +25,7 @@ def places_within(handed: Iterable[Any]) -> Iterator[tuple[Place, Any]]:
     queue = collections.deque(handed)
     while queue:
         value = queue.popleft()
-        if isinstance(value, _PLAIN) or id(value) in seen:
+        if isinstance(value, PLAIN) or id(value) in seen:
             continue
         seen[id(value)] = value
         if is_machinery(type(value)):
@@ -35,7 +35,7 @@ def places_within(handed: Iterable[Any]) -> Iterator[tuple[Place, Any]]:
             continue
         if isinstance(value, (tuple, frozenset, set)):
             queue += value
-        for place in _places(value):
+        for place in held_places(value):
             held = place.get()
             if held is not MISSING:
                 yield place, held
@@ -46,7 +46,8 @@ def _elements(contents: Any) -> Iterable[Any]:
     return contents.values() if isinstance(contents, dict) else contents
 
 
-def _places(value: Any) -> Iterator[Place]:
+def held_places(value: Any) -> Iterator[Place]:
+    """What an object itself holds, and where; of a function, the variables and globals that its code names."""
     if isinstance(value, FunctionType):
         if is_torch(value.__code__.co_filename):
             return
@@ -55,7 +56,7 @@ def _places(value: Any) -> Iterator[Place]:
             if name in value.__globals__:
                 yield GlobalPlace(value.__globals__, name)
         return
-    if isinstance(value, _CONTAINERS):
+    if isinstance(value, CONTAINERS):
         yield ContentsPlace(value)
     names = (*getattr(value, "__dict__", ()), *slots(type(value)))
     if isinstance(value, torch.nn.Module):

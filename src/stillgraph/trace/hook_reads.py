@@ -17,10 +17,15 @@ Spot = tuple[str, int]  # where code is defined: its name and line
 
 def hooks_of_modules(values: Iterable[Any]) -> Iterator[FunctionType]:
     """The functions that autograd calls for the modules among some objects."""
+    return (hook for hook in all_hooks_of_modules(values) if isinstance(hook, FunctionType))
+
+
+def all_hooks_of_modules(values: Iterable[Any]) -> Iterator[Any]:
+    """As `hooks_of_modules`, with callables of any kind."""
     for module in values:
         if isinstance(module, torch.nn.Module):
             for table in _HOOKS:
-                yield from (hook for hook in getattr(module, table).values() if isinstance(hook, FunctionType))
+                yield from getattr(module, table).values()
 
 
 def cells_left_alone(

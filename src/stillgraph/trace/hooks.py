@@ -51,6 +51,7 @@ class HookedVariables:
 
     known: list[tuple[CellType, Any, Location | None]] = field(default_factory=list)
     hooks: list[FunctionType] = field(default_factory=list)
+    called: list[Any] = field(default_factory=list)  # all that autograd calls, functions or not
 
     def require_unchanged(self) -> None:
         """To be called at the end of an arm, and of the capture."""
@@ -74,6 +75,7 @@ def _register(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Handle:
     """``tensor.register_hook(hook)`` and its kin."""
     tensor, hook = args[0], args[1] if len(args) > 1 else kwargs["hook"]
     recorder.before_raise(RuntimeError)
+    recorder.hooked.called.append(hook)
     if isinstance(hook, FunctionType):
         recorder.hooked.hooks.append(hook)
     node = recorder.emit("call_method", func.__name__, (tensor, _lasting(recorder, hook)), {})

@@ -27,7 +27,7 @@ from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
-from stillgraph.trace.unjoined import Unjoined, describe, explain, is_leaf
+from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf
 
 
 class _Dead:
@@ -99,6 +99,9 @@ class Joiner:
             return self._one_sided(left, right, place, lambda type_: type_)
         if same_constant(left, right):
             return lambda _: left
+        stale = next((side for side in (left, right) if isinstance(side, Stale)), None)
+        if stale is not None:
+            return lambda _: stale
         left, right = (None if self._absence(v, side) is True else v for side, v in enumerate((left, right)))
         try:
             return self._join_unlike(left, right, place)

@@ -288,6 +288,8 @@ class Journal:
     def __init__(self) -> None:
         self._log: list[Write] = []
         self._inputs: dict[Hashable, Any] = {}  # what was put in places for the program's inputs, before any code ran
+        self.settled: dict[Hashable, Any] = {}  # what the program has written midway
+        self._left: dict[Hashable, Any] = {}  # ... to what other code changes from then on
         self.watch: Watch | None = None
 
     def note(self, place: Place) -> None:
@@ -337,8 +339,17 @@ class Journal:
 
         Code that is not rewritten writes past the journal; but where it may find an input, another value shows it.
         """
-        written = self.written(0).items()
-        return [w for key, w in written if key not in self._inputs or not is_same(w.place.get(), self._inputs[key])]
+        return [write for key, write in self.written(0).items() if self._counts(key, write.place.get())]
+
+    def _counts(self, key: Hashable, now: Any) -> bool:
+        """Whether a place that was written has to be written by the program."""
+        if key in self._left:
+            return not is_same(now, self._left[key])
+        return key in self.settled or key not in self._inputs or not is_same(now, self._inputs[key])
+
+    def leave(self, place: Place) -> None:
+        """Other code changes a place from now on: the program does not write it once more."""
+        self._left[place.key] = place.get()
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""

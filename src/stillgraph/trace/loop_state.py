@@ -14,7 +14,7 @@ from stillgraph.trace.join import DEAD, Joiner, View, is_empty, same_constant, w
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
 from stillgraph.trace.lists import cover as cover_elements
-from stillgraph.trace.unjoined import describe, explain, is_leaf
+from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,8 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
 def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if after is DEAD:
         return state
+    if isinstance(after, Stale):
+        return state if is_stale(state) else Fixed(after)
     if isinstance(state, Slot):
         type_ = _cover(state.type, joiner, after, place)
         return state if _same_type(type_, state.type) else Slot(type_, state.entry, place)
@@ -83,6 +85,11 @@ def _widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     if state.value is DEAD or not same_constant(state.value, after):
         return _unfix(joiner, state.value, after, place)
     return state
+
+
+def is_stale(state: State) -> bool:
+    """Whether code that the loop calls as it is may have changed a place."""
+    return isinstance(state, Fixed) and isinstance(state.value, Stale)
 
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:

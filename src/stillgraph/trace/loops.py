@@ -23,6 +23,7 @@ from stillgraph.trace.loop_state import (
     State,
     Tree,
     build,
+    is_stale,
     leaves_of,
     like,
     slots_of,
@@ -223,6 +224,8 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     _refuse_lost_names(loop_, arm, inputs)
     for key, state in loop_.state.items():
+        if is_stale(state):
+            recorder.journal.write(loop_.places[key], build(state, lambda _: None))
         made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
         if slots_of(state) or made_anew:
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CodeType
@@ -100,6 +101,7 @@ class Recorder(TorchFunctionMode):
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
+        self.functions: list[type] = []  # the torch.autograd.Function classes that were applied
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
@@ -199,6 +201,22 @@ class Recorder(TorchFunctionMode):
         """To be called before an operation is recorded that may raise when the program runs."""
         self.before_raise(None)
 
+    def calling_python(
+        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+    ) -> AbstractContextManager[None]:
+        """To be around the recording of an operation that calls Python code as it is.
+
+        Args:
+            handed: what is called, and what leads to more such code.
+            what: a name for it, for messages.
+            changed: containers that torch's part of that code changes.
+        """
+        return contextlib.nullcontext()
+
+    def calling_autograd(self, what: str) -> AbstractContextManager[None]:
+        """As `calling_python`, for a backward pass with all the hooks that it may come by."""
+        return contextlib.nullcontext()
+
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""
 
@@ -210,7 +228,7 @@ class Recorder(TorchFunctionMode):
         return None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
-        """What the path that is about to raise did to objects that outlive the call: see `Program.failures`."""
+        """What the path that is about to raise did to objects that outlive the call: see `Program.midway`."""
         return None
 
     def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
@@ -308,7 +326,10 @@ class Recorder(TorchFunctionMode):
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
-        with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, HiddenInputs(self) as hidden:
+        function: Any = apply.__self__  # type: ignore[attr-defined]  # a method of a class
+        self.functions.append(function)
+        calling, plain = self.calling_python([function], f"{function.__name__}.apply"), torch._C.DisableTorchFunction()
+        with calling, plain, self.symbolic.fake_mode, HiddenInputs(self) as hidden:
             result = apply(*args, **kwargs)
         hidden.become_inputs()
         return result

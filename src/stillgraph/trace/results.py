@@ -47,7 +47,7 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Unjoined, is_lost
+from stillgraph.trace.unjoined import Stale, Unjoined, is_lost
 
 
 @dataclass
@@ -189,7 +189,9 @@ class Results:
         result: list[Effect] = []
         for write in written:
             after = write.place.get()
-            if same_constant(write.before, after) and not isinstance(write.place, ContentsPlace):
+            settled = write.place.key in self.session.journal.settled
+            unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
+            if isinstance(after, Stale) or (unchanged and not settled):
                 continue
             effect = self._effect(write, after, outer_cells)
             if effect is not None:
@@ -210,7 +212,8 @@ class Results:
         if isinstance(place, AttributePlace):
             return self._attribute_effect(write, place, target, after)
         if (
-            not isinstance(after, dict)
+            place.key not in self.session.journal.settled
+            and not isinstance(after, dict)
             and len(after) == len(write.before)
             and all(a is b for a, b in zip(after, write.before))
         ):

@@ -7,7 +7,8 @@ import contextlib
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, NoReturn
@@ -47,6 +48,7 @@ from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
 from stillgraph.trace.results import Results
+from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.special import asks_metadata, is_autograd_function
@@ -157,7 +159,7 @@ class Session(Narrowing):
         self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called
         self.sharding = 0  # how many sharded modules' calls we are in
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
-        self.failures: list[tuple[Effect, ...]] = []
+        self.midway: list[tuple[Effect, ...]] = []
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
         self.acted = False  # whether the program has done something outside by now that the code could read there
@@ -165,6 +167,7 @@ class Session(Narrowing):
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
+        self.settling = Settling(self)
         self.advances = 0  # how often an iterator was advanced that cannot be put back
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
@@ -235,7 +238,7 @@ class Session(Narrowing):
         ask = asks_metadata(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
         if ask is not None:
             return self.with_or_without(args[0], lambda value: ask(value, *args[1:], **(kwargs or {})))
-        if Unjoined not in types:
+        if not any(issubclass(kind, Unjoined) for kind in types):
             return super().__torch_function__(func, types, args, kwargs)
         given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
         unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
@@ -432,14 +435,24 @@ class Session(Narrowing):
         effects, values = self.effects_so_far()
         if not effects:
             return None
-        self.failures.append(tuple(effects))
-        return len(self.failures) - 1, values
+        self.midway.append(tuple(effects))
+        return len(self.midway) - 1, values
 
     def effects_so_far(self) -> tuple[list[Effect], list[Any]]:
         """The effects of what was written until now, and the nodes of the open region for their values."""
         with torch._C.DisableTorchFunction():
             results = Results(self, self.finder)
             return results.effects(self.journal.outcome(), self.outer_cells), results.outputs
+
+    def calling_python(
+        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+    ) -> AbstractContextManager[None]:
+        """As `Recorder.calling_python`."""
+        return self.settling.around(handed, what, changed)
+
+    def calling_autograd(self, what: str) -> AbstractContextManager[None]:
+        """As `Recorder.calling_autograd`."""
+        return self.settling.around(callbacks_of_autograd(self), what, ())
 
     def tail_call(self, value: Pending) -> Exit:
         """The exit of a block that returns what a recursive call gives."""

@@ -67,6 +67,29 @@ class Unjoined:
         raise refuse("SG203", "a value without a join is used", location=here())
 
 
+class Stale(Unjoined):
+    """What other code may have changed, where only the run knows: nothing can be done with it."""
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(None, MISSING, MISSING, place, JoinFailure("SG305", stale_message(place, what)))
+
+    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise the error that says why.
+
+        Raises:
+            CaptureError: always.
+        """
+        raise refuse("SG305", self.__dict__["failure"].message, location=here(), hint=STALE_HINT)
+
+
+STALE_HINT = "Read it before, or after the call, outside the static function."
+
+
+def stale_message(place: str, what: str) -> str:
+    """What is said of a place that is read too late."""
+    return f"{place} is used after {what}, which may have changed it"
+
+
 def lost(place: str, failure: JoinFailure) -> Unjoined:
     """What stands for a value that cannot be handed out at all: whatever is done with it is refused."""
     return Unjoined(None, MISSING, MISSING, place, failure)

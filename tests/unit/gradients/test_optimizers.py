@@ -249,7 +249,25 @@ def test_a_rate_that_the_call_changes_is_not_read() -> None:
         scheduler.step()
         return x * optimizer.param_groups[0]["lr"]
 
-    assert "a learning rate is read in a function that steps its scheduler" in refused(f, V(*P))
+    assert "optimizer.param_groups[0] is used after ExponentialLR.step, which may have changed it" in refused(f, V(*P))
+
+
+@as_in_eager
+def test_a_rate_is_read_before_its_scheduler_steps(wrap: Wrap) -> Any:
+    weight = nn.Parameter(V(*P))
+    optimizer = torch.optim.SGD([weight], 0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    def f(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        rate = optimizer.param_groups[0]["lr"]
+        optimizer.step()
+        scheduler.step()
+        return rate, x * rate
+
+    f = wrap(f)
+    return [(f(V(*P) * k), weight.detach().clone()) for k in range(6)]
 
 
 def test_code_that_is_not_rewritten_does_not_step_on_fake_tensors() -> None:

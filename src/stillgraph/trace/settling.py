@@ -1,0 +1,94 @@
+"""Python code that the run calls as it is: it finds what the function has written, and is not read behind its back.
+
+What the function has written by then is written by the program too, before the call (`operations.settle`). What the
+call may change is known to the run alone: it is stale from then on, and whoever looks at it is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import settle
+from stillgraph.trace.frames import here
+from stillgraph.trace.hook_reads import all_hooks_of_modules
+from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.reach import reach_of
+from stillgraph.trace.unjoined import STALE_HINT, Stale, stale_message
+
+if TYPE_CHECKING:
+    from stillgraph.trace.session import Session
+
+
+class Settling:
+    """Keeps account of what such code may have changed.
+
+    Attributes:
+        stale: containers that it may have changed, by their ids, each with the name of the call.
+        attributes: keys of the attributes and variables; they hold a `Stale` value.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.stale: dict[int, tuple[Any, str]] = {}
+        self.attributes: set[Hashable] = set()
+
+    @contextlib.contextmanager
+    def around(self, handed: Iterable[Any], what: str, changed: Iterable[Any]) -> Iterator[None]:
+        """As `Recorder.calling_python`."""
+        reaches = [reach_of([each]) for each in handed]  # each for itself: what one reads is not what another changes
+        written = {write.place.key for write in self._session.journal.outcome()}
+        places: list[Place] = [ContentsPlace(each) for each in changed]
+        keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
+        if not written.isdisjoint(keys):
+            self._settle()
+        yield
+        places += (place for reach in reaches for place, _ in reach.changed())
+        self._has_changed(places, written, what)
+
+    def _settle(self) -> None:
+        session = self._session
+        effects, values = session.effects_so_far()
+        session.midway.append(tuple(effects))
+        session.emit("call_function", settle, (len(session.midway) - 1, values), {})
+        for write in session.journal.outcome():
+            session.journal.settled[write.place.key] = write.place.get()
+
+    def _has_changed(self, places: list[Place], written: set[Hashable], what: str) -> None:
+        for place in places:
+            if place.key in written:
+                self._leave(place, what)
+            if isinstance(place, ContentsPlace):
+                self.stale[id(place.target)] = place.target, what
+            elif not isinstance(place.get(), Stale):
+                self.attributes.add(place.key)
+                self._session.journal.write(place, Stale(str(place), what))
+
+    def _leave(self, place: Place, what: str) -> None:
+        if self._session.in_arm:
+            message = f"{place} is written, and {what} in a branch or loop may change it"
+            raise refuse("SG305", message, location=here(), hint="Do both on the same path.")
+        self._session.journal.leave(place)
+
+    def require_current(self, container: Any) -> None:
+        """To be called before the contents of a container are looked at or changed.
+
+        Raises:
+            CaptureError: they may have been changed by then.
+        """
+        known = self.stale.get(id(container))
+        if known is not None:
+            source = self._session.finder.find(container)
+            message = stale_message(f"a {type(container).__name__}" if source is None else str(source), known[1])
+            raise refuse("SG305", message, location=here(), hint=STALE_HINT)
+
+
+def callbacks_of_autograd(session: Session) -> list[Any]:
+    """What a backward pass may call: hooks of tensors and modules, and ``backward`` of what was applied."""
+    found: list[Any] = [*session.hooked.called, *session.functions]
+    for real, _ in session.fakes.values():
+        for table in (real._backward_hooks, getattr(real, "_post_accumulate_grad_hooks", None)):
+            found += (table or {}).values()
+    return found + list(all_hooks_of_modules(value for value, _ in session.finder.everything()))
