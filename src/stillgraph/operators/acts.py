@@ -51,7 +51,7 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     capture.before_act()
     given = tuple(part(capture, value) for value in args)
     keywords = {name: part(capture, value) for name, value in kwargs.items()}
-    with capture.calling_python([*_listeners(step), *args, *kwargs.values()], repr(step)):
+    with capture.calling_python(_listeners(step), repr(step)):
         return capture.emit("call_function", act, (step, given, keywords), {})
 
 

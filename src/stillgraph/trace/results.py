@@ -224,7 +224,8 @@ class Results:
         grown = self.session.grown.get(id(getattr(place, "target", None)))
         if grown is None or not after or after[0] is not grown or any(type(item) is Spread for item in after[1:]):
             return SetContents(target, self.template(after))
-        return ExtendContents(target, self.template(after[1:])) if len(after) > 1 else None
+        done = len(self.session.journal.settled.get(place.key, (grown,)))
+        return ExtendContents(target, self.template(after[done:])) if len(after) > done else None
 
     def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:
         owner, name = place.target, place.name

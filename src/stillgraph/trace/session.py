@@ -7,7 +7,7 @@ import contextlib
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, GeneratorType
@@ -438,11 +438,16 @@ class Session(Narrowing):
         self.midway.append(tuple(effects))
         return len(self.midway) - 1, values
 
-    def effects_so_far(self) -> tuple[list[Effect], list[Any]]:
-        """The effects of what was written until now, and the nodes of the open region for their values."""
+    def effects_so_far(self, keys: set[Hashable] | None = None) -> tuple[list[Effect], list[Any]]:
+        """The effects of what was written until now, and the nodes of the open region for their values.
+
+        Args:
+            keys: of the places that matter; None for all.
+        """
         with torch._C.DisableTorchFunction():
             results = Results(self, self.finder)
-            return results.effects(self.journal.outcome(), self.outer_cells), results.outputs
+            written = [write for write in self.journal.outcome() if keys is None or write.place.key in keys]
+            return results.effects(written, self.outer_cells), results.outputs
 
     def calling_python(
         self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()

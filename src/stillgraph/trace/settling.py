@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.effects import ExtendContents
 from stillgraph.program.operations import settle
 from stillgraph.trace.frames import here
 from stillgraph.trace.hook_reads import all_hooks_of_modules
@@ -42,35 +43,37 @@ class Settling:
         written = {write.place.key for write in self._session.journal.outcome()}
         places: list[Place] = [ContentsPlace(each) for each in changed]
         keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
-        if not written.isdisjoint(keys):
-            self._settle()
+        self._settle(written & keys)
         yield
         places += (place for reach in reaches for place, _ in reach.changed())
         self._has_changed(places, written, what)
 
-    def _settle(self) -> None:
+    def _settle(self, keys: set[Hashable]) -> None:
         session = self._session
-        effects, values = session.effects_so_far()
+        effects, values = session.effects_so_far(keys)
+        if not effects:
+            return
+        if session.in_arm and any(isinstance(effect, ExtendContents) for effect in effects):
+            message = "a list gets elements in a branch or loop, and code that is called there may look at it"
+            raise refuse("SG305", message, location=here(), hint="Do one of the two outside.")
         session.midway.append(tuple(effects))
         session.emit("call_function", settle, (len(session.midway) - 1, values), {})
         for write in session.journal.outcome():
-            session.journal.settled[write.place.key] = write.place.get()
+            if write.place.key in keys:
+                session.journal.settled[write.place.key] = write.place.get()
+                if not session.in_arm:  # else only one path has written it
+                    session.journal.leave(write.place)
 
     def _has_changed(self, places: list[Place], written: set[Hashable], what: str) -> None:
         for place in places:
-            if place.key in written:
-                self._leave(place, what)
+            if place.key in written and self._session.in_arm:
+                message = f"{place} is written, and {what} in a branch or loop may change it"
+                raise refuse("SG305", message, location=here(), hint="Do both on the same path.")
             if isinstance(place, ContentsPlace):
                 self.stale[id(place.target)] = place.target, what
             elif not isinstance(place.get(), Stale):
                 self.attributes.add(place.key)
                 self._session.journal.write(place, Stale(str(place), what))
-
-    def _leave(self, place: Place, what: str) -> None:
-        if self._session.in_arm:
-            message = f"{place} is written, and {what} in a branch or loop may change it"
-            raise refuse("SG305", message, location=here(), hint="Do both on the same path.")
-        self._session.journal.leave(place)
 
     def require_current(self, container: Any) -> None:
         """To be called before the contents of a container are looked at or changed.

@@ -18,7 +18,6 @@ from tests.unit.gradients.scenarios import P, V, Wrap, as_in_eager, refused
 Step = Callable[[Any, SimpleNamespace, Tensor], None]
 
 
-# ---- what is written before a step is there in it
 def constant(o: Any, s: SimpleNamespace, x: Tensor) -> None:
     o.param_groups[0]["lr"] = 0.01
     o.step()
@@ -52,6 +51,13 @@ def written_before_a_step_in_a_branch(o: Any, s: SimpleNamespace, x: Tensor) -> 
     if x.sum() > 2:
         o.step()
         o.param_groups[0]["lr"] = 0.3
+
+
+def beside_a_list_that_grows(o: Any, s: SimpleNamespace, x: Tensor) -> None:
+    s.seen.append(x.sum().item())
+    o.param_groups[0]["lr"] = 0.1
+    o.step()
+    s.seen.append(2.0)
 
 
 def in_a_loop(o: Any, s: SimpleNamespace, x: Tensor) -> None:
@@ -97,7 +103,7 @@ def groups_found_by_what_is_replaced(o: Any, s: SimpleNamespace, x: Tensor) -> N
 STEPS = (
     *(constant, of_a_counter, scaled, of_data, in_a_branch, written_before_a_step_in_a_branch, in_a_loop),
     *(with_other_settings, set_and_put_back, two_steps_with_two_rates, after_the_step),
-    groups_found_by_what_is_replaced,
+    *(groups_found_by_what_is_replaced, beside_a_list_that_grows),
 )
 
 
@@ -106,7 +112,8 @@ STEPS = (
 def test_a_step_goes_by_the_settings_of_its_time(change: Step, kind: Any) -> None:
     def scenario(wrap: Wrap) -> Any:
         weight = nn.Parameter(V(1, 2, 3))
-        optimizer, state = kind([weight], lr=0.5), SimpleNamespace(n=0, held=SimpleNamespace(n=1), last=None)
+        optimizer = kind([weight], lr=0.5)
+        state = SimpleNamespace(n=0, held=SimpleNamespace(n=1), last=None, seen=[])
 
         def step(x: Tensor) -> Tensor:
             optimizer.zero_grad()
@@ -120,7 +127,7 @@ def test_a_step_goes_by_the_settings_of_its_time(change: Step, kind: Any) -> Non
         for k in (1, 2, 1, 3):
             loss = step(V(0.5, 1, 0.5, g=False) * k)
             settings = {name: value for name, value in optimizer.param_groups[0].items() if name != "params"}
-            seen.append((loss, weight.detach().clone(), settings, state.n, state.held.n))
+            seen.append((loss, weight.detach().clone(), settings, state.n, state.held.n, [*state.seen]))
         return seen, None if state.last is None else state.last.n
 
     as_in_eager(scenario)()
@@ -234,7 +241,6 @@ def test_whoever_sets_the_rate_is_heard(make: Any) -> None:
     as_in_eager(scenario)()
 
 
-# ---- a backward pass and a function of the user's
 def a_hook_of_a_tensor(wrap: Wrap) -> Any:
     weight, state = nn.Parameter(V(1, 2, 3)), {"scale": 1.0, "n": 0}
     weight.register_hook(lambda g: g * state["scale"])
@@ -247,6 +253,20 @@ def a_hook_of_a_tensor(wrap: Wrap) -> Any:
 
     f = wrap(f)
     return [(f(V(*P) * k), dict(state)) for k in range(3)]
+
+
+def a_list_that_a_hook_reads_grows(wrap: Wrap) -> Any:
+    weight, seen = nn.Parameter(V(1, 2, 3)), []
+    weight.register_hook(lambda g: g * len(seen))
+
+    def f(x: Tensor) -> Any:
+        seen.append(x.sum().item())
+        (weight * x).sum().backward()
+        seen.append(1.0)
+        return weight.grad.clone()
+
+    f = wrap(f)
+    return [(f(V(*P) * k), list(seen)) for k in range(3)]
 
 
 def what_a_hook_appends_to_is_emptied_before(wrap: Wrap) -> Any:
@@ -319,7 +339,8 @@ def a_handler_of_logs(wrap: Wrap) -> Any:
 
 
 LISTENING = (
-    *(a_hook_of_a_tensor, what_a_hook_appends_to_is_emptied_before, a_class_attribute_of_a_function),
+    *(a_list_that_a_hook_reads_grows, a_hook_of_a_tensor),
+    *(what_a_hook_appends_to_is_emptied_before, a_class_attribute_of_a_function),
     a_handler_of_logs,
 )
 
@@ -329,7 +350,6 @@ def test_code_that_is_called_as_it_is_finds_what_was_written(scenario: Any) -> N
     as_in_eager(scenario)()
 
 
-# ---- what such code writes is not read behind its back
 def _optimizer() -> Any:
     weight = nn.Parameter(V(1, 2, 3))
     weight.grad = V(1, 1, 1)
