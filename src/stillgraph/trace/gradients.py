@@ -260,8 +260,9 @@ def _record_backward(
         met = reach.meets(fake)
         if not met and reach.certain:
             continue
-        before = _settled(recorder, fake).get() if not (met and reach.certain) else None
-        may_be_none = not (met and reach.certain) and (before is None or _may_be_none(before))
+        given = met and reach.certain and not getattr(fake, "stillgraph_grad_differs", False)
+        before = None if given else _settled(recorder, fake).get()
+        may_be_none = not given and (before is None or _may_be_none(before))
         node = recorder.emit("call_function", getattr, (fake, "grad"), {})
         node.meta["bookkeeping"] = True
         _write(recorder, fake, _like(recorder, fake, node, bool(create_graph), may_be_none))
