@@ -47,6 +47,7 @@ from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
+from stillgraph.trace.rehearsal import rehearsal
 from stillgraph.trace.results import Results
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
@@ -225,7 +226,8 @@ class Session(Narrowing):
         """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
         if isinstance(apply.__self__.forward, FunctionType):
             self.finder.add_function(apply.__self__.forward)
-        return super().run_function(apply, args, kwargs)
+        with rehearsal(apply.__self__, (*args, *kwargs.values())):
+            return super().run_function(apply, args, kwargs)
 
     def _refuse_mixed(self, leaves: list[Any]) -> None:
         """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
