@@ -160,6 +160,27 @@ def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
     return _Reach(frozenset(found), certain)
 
 
+def requirement_differs(fake: torch.Tensor) -> bool:
+    """Whether ``requires_grad`` depends on the path: that of the tensor itself, or of all that it was computed from."""
+    if getattr(fake, "stillgraph_grad_differs", False):
+        return True
+    with torch._C.DisableTorchFunction():
+        todo = [_node_of(fake)]
+        found: set[Node | None] = {None}
+        differs = False
+        while todo:
+            node = todo.pop()
+            if node in found or node is None:
+                continue
+            found.add(node)
+            variable = getattr(node, "variable", None)
+            if variable is not None and not getattr(variable, "stillgraph_grad_differs", False):
+                return False
+            differs = differs or variable is not None
+            todo.extend(after for after, _ in node.next_functions)
+    return differs
+
+
 def _accumulates(fake: torch.Tensor) -> bool:
     """Whether backward passes may leave a gradient in ``fake.grad``."""
     try:
@@ -260,7 +281,7 @@ def _record_backward(
         met = reach.meets(fake)
         if not met and reach.certain:
             continue
-        given = met and reach.certain and not getattr(fake, "stillgraph_grad_differs", False)
+        given = met and reach.certain and not requirement_differs(fake)
         before = None if given else _settled(recorder, fake).get()
         may_be_none = not given and (before is None or _may_be_none(before))
         node = recorder.emit("call_function", getattr, (fake, "grad"), {})

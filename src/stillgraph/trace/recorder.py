@@ -553,7 +553,9 @@ class Recorder(TorchFunctionMode):
         else:
             with self.witness.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
-                value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
+                value = self.symbolic.empty(
+                    shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs
+                )
         if isinstance(type_, TensorType):
             value.stillgraph_joined = True
             value.stillgraph_grad_differs = type_.grad_differs

@@ -284,7 +284,7 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
     name = func.__self__.__name__
     fake = recorder.to_fake(tensor)
-    if name in ("requires_grad", "is_leaf", "grad_fn") and getattr(fake, "stillgraph_grad_differs", False):
+    if name in ("requires_grad", "is_leaf", "grad_fn") and gradients.requirement_differs(fake):
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
     if name == "shape":
         return read_shape(recorder, tensor, fake)
@@ -365,7 +365,7 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _numpy(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``tensor.numpy()``; what eager refuses is refused with its words."""
     fake = recorder.to_fake(args[0])
-    if getattr(fake, "stillgraph_grad_differs", False):
+    if gradients.requirement_differs(fake):
         raise refuse("SG301", "requires_grad differs from path to path here", location=here())
     if fake.requires_grad and not kwargs.get("force"):
         message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager
+from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager, refused
 
 Pass = Callable[[Tensor, Tensor, Tensor], Any]
 
@@ -66,3 +66,50 @@ def test_gradient_of_what_one_path_freezes(then: Pass, start: bool) -> None:
         return out
 
     scenario()
+
+
+def asks_what_is_computed(w: Tensor, b: Tensor, x: Tensor) -> Any:
+    return (b * 2 + x).requires_grad
+
+
+def asks_whether_it_is_a_leaf(w: Tensor, b: Tensor, x: Tensor) -> Any:
+    return (b * 2).is_leaf
+
+
+def asks_what_paths_leave(w: Tensor, b: Tensor, x: Tensor) -> Any:
+    v = w if x[0] > 0 else w.detach()
+    return (v * 2).requires_grad
+
+
+def hands_to_numpy(w: Tensor, b: Tensor, x: Tensor) -> Any:
+    return (b * 2).numpy()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [asks_what_is_computed, asks_whether_it_is_a_leaf, asks_what_paths_leave, hands_to_numpy],
+    ids=lambda ask: ask.__name__,
+)
+def test_what_is_computed_of_it_does_not_know_either(ask: Pass) -> None:
+    w, b = (nn.Parameter(torch.ones(3, dtype=torch.float64)) for _ in range(2))
+
+    def f(x):
+        if x.sum() < 0:
+            b.requires_grad_(False)
+        return ask(w, b, x)
+
+    assert "requires_grad" in (said := refused(f, V(*P, g=False))) or "is_leaf" in said
+
+
+@as_in_eager
+def test_what_is_computed_of_others_too_requires_a_gradient(wrap: Wrap) -> Any:
+    w, b = (nn.Parameter(torch.ones(3, dtype=torch.float64)) for _ in range(2))
+
+    def f(x):
+        if x.sum() < 0:
+            b.requires_grad_(False)
+        h = w * x + b
+        return h.requires_grad, h.is_leaf, h
+
+    f = wrap(f)
+    return [f(V(*a, g=False)) for a in (P, N)]
