@@ -286,6 +286,8 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     fake = recorder.to_fake(tensor)
     if name in ("requires_grad", "is_leaf", "grad_fn") and gradients.requirement_differs(fake):
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
+    if name in ("is_leaf", "grad_fn") and getattr(fake, "stillgraph_joined", False) and fake.requires_grad:
+        raise refuse("SG301", f"{name} is asked of what a branch or loop leaves", location=here())  # it may be a leaf
     if name == "shape":
         return read_shape(recorder, tensor, fake)
     if name in ("grad", "_grad"):

@@ -81,13 +81,20 @@ def asks_what_paths_leave(w: Tensor, b: Tensor, x: Tensor) -> Any:
     return (v * 2).requires_grad
 
 
+def asks_whether_paths_leave_a_leaf(w: Tensor, b: Tensor, x: Tensor) -> Any:
+    return (w if x[0] > 0 else w * 2).is_leaf
+
+
 def hands_to_numpy(w: Tensor, b: Tensor, x: Tensor) -> Any:
     return (b * 2).numpy()
 
 
 @pytest.mark.parametrize(
     "ask",
-    [asks_what_is_computed, asks_whether_it_is_a_leaf, asks_what_paths_leave, hands_to_numpy],
+    [
+        *(asks_what_is_computed, asks_whether_it_is_a_leaf, asks_what_paths_leave, asks_whether_paths_leave_a_leaf),
+        hands_to_numpy,
+    ],
     ids=lambda ask: ask.__name__,
 )
 def test_what_is_computed_of_it_does_not_know_either(ask: Pass) -> None:
