@@ -191,6 +191,8 @@ def in_(item: Any, container: Any) -> Any:
         return item.either(lambda v: in_(v, container))
     if capture.may_be_none(item):
         return capture.with_or_without(item, lambda v: in_(v, container))
+    if capture.may_be_none(container):
+        return capture.with_or_without(container, lambda v: in_(item, v))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
     if entries.is_staged_key(container, item):

@@ -43,7 +43,8 @@ from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.lists import Spread
-from stillgraph.trace.narrowing import is_optional
+from stillgraph.trace.maybe_none import is_read_first
+from stillgraph.trace.narrowing import exchanged, is_optional, leaves
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -96,6 +97,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if capture.settling.stale:
         for each in (getattr(function, "__self__", None), *args, *kwargs.values()):
             capture.settling.require_current(each)
+    if capture.has_optionals and is_read_first(function) and capture.may_be_none(function.__self__):
+        return capture.with_or_without(
+            function.__self__, lambda value: call(getattr(value, function.__name__), *args, **kwargs)
+        )
     meaning = _meaning(function)
     reaches_out = acts.act_of(function) is not None
     if reaches_out or _wants_plain_arguments(function, meaning):
@@ -110,7 +115,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if given is not acts.NOT_AN_ACT:
         return given
     if is_numpy(function) and any(map(_is_staged, torch.utils._pytree.tree_leaves((args, kwargs)))):
-        return call_numpy(function, args, kwargs)
+        uncertain = next(filter(capture.may_be_none, leaves((args, kwargs))), None) if capture.has_optionals else None
+        if uncertain is None:
+            return call_numpy(function, args, kwargs)
+        return capture.with_or_without(
+            uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
+        )
     result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
@@ -196,6 +206,11 @@ def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
 
 def _is_torch_builtin(function: BuiltinMethodType) -> bool:
     return isinstance(function.__self__, torch.Tensor) or (function.__module__ or "").startswith("torch")
+
+
+def _call_exchanged(function: Any, arguments: Any, old: Any, new: Any) -> Any:
+    args, kwargs = exchanged(arguments, old, new)
+    return call(function, *args, **kwargs)
 
 
 def _call_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], old: Any, new: Any) -> Any:

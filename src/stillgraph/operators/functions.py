@@ -24,8 +24,8 @@ from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
-from stillgraph.trace.numbers import Staged
-from stillgraph.trace.session import session
+from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 
@@ -37,19 +37,37 @@ def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _getattr(target: Any, name: str, *default: Any) -> Any:
-    _asked(target, name)
-    return getattr(target, name, *default) if default else attr(target, name)
+    capture = _asked(target, name)
+    if capture.may_be_none(target):
+        return capture.with_or_without(target, lambda v: _getattr(v, name, *default))
+    if default and not _is_attribute_of(target, name):
+        return getattr(target, name, *default)
+    return attr(target, name)
 
 
-def _hasattr(target: Any, name: str) -> bool:
-    _asked(target, name)
-    return hasattr(target, name)
+def _hasattr(target: Any, name: str) -> Any:
+    capture = _asked(target, name)
+    if not capture.may_be_none(target):
+        return hasattr(target, name) or _is_attribute_of(target, name)
+    without = hasattr(None, name)
+    if without is _is_attribute_of(target, name):
+        return without
+    absent = capture.absence(target)
+    return absent if without else capture.opposite(absent)
 
 
-def _asked(target: Any, name: str) -> None:
+def _is_attribute_of(target: Any, name: str) -> bool:
+    """Whether values of the type that a staged value stands for have an attribute."""
+    if isinstance(target, StagedNumber):
+        return hasattr(kind_of(target), name)
+    return isinstance(target, torch.Tensor) and hasattr(torch.Tensor, name)
+
+
+def _asked(target: Any, name: str) -> Session:
     capture = session()
     assert capture is not None
     capture.reads.attributes.append((target, name))
+    return capture
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,6 +129,17 @@ def _id(value: Any) -> int:
         if isinstance(value, torch.Tensor):
             capture.witness.hashed.append(value)
     return id(value)
+
+
+def _hash(value: Any) -> int:
+    """``hash``: that of a tensor is where it is in memory."""
+    capture = session()
+    assert capture is not None
+    if capture.may_be_none(value):
+        return capture.with_or_without(value, _hash)  # type: ignore[no-any-return]  # of Any
+    if is_fake(value):
+        raise refuse("SG301", "the hash of a value is asked for that only the run knows", location=here())
+    return hash(value)
 
 
 def _is(left: Any, right: Any) -> Any:
@@ -209,6 +238,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     next: _next,
     kl_divergence: _divergence,
     id: _id,
+    hash: _hash,
     operator.is_: _is,
     operator.is_not: _is_not,
     **optimizers.MEANINGS,

@@ -24,6 +24,7 @@ from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
+from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
@@ -135,9 +136,16 @@ def del_attr(target: Any, name: str) -> None:
 
 
 def attr(target: Any, name: str) -> Any:
-    """``target.name`` where the name is that of a property whose getter has to be converted."""
-    if session() is None:
+    """``target.name`` where that is a property whose getter has to be converted, or what a staged value hides."""
+    capture = session()
+    if capture is None:
         return getattr(target, name)
+    if isinstance(target, Unjoined):
+        return target.either(lambda v: attr(v, name))
+    if capture.may_be_none(target):
+        return capture.with_or_without(target, lambda v: attr(v, name))
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber)):
+        return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
@@ -147,6 +155,12 @@ def attr(target: Any, name: str) -> Any:
     if isinstance(descriptor, lazy_property) and name not in vars(target):
         return _computed_once(descriptor, target)
     return getattr(target, name)
+
+
+def _type_of(value: Any) -> Any:
+    from stillgraph.operators.calls import call
+
+    return call(type, value)
 
 
 def _computed_once(descriptor: Any, target: Any) -> Any:

@@ -29,6 +29,7 @@ from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.met_guards import MetGuards
 from stillgraph.trace.modules import ModuleTables, makes_modules
@@ -343,14 +344,18 @@ class _Attempt:
         except Diverged:
             return None
 
+    @property
+    def _watched(self) -> frozenset[str]:
+        """The attributes whose reads the operators are told of."""
+        return HIDDEN.union(self.knowledge.watch)
+
     def _convert(self, function: FunctionType) -> FunctionType:
-        watched = frozenset(self.knowledge.watch)
-        converted, written_cells = self.front_end.convert(function, watched, self.knowledge.tries)
+        converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
         self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        turned = self.front_end.turn_inside_out(function, frozenset(self.knowledge.watch), self.knowledge.tries)
+        turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
         if turned is None:
             return None
         self._watch(function, turned[1])

@@ -129,12 +129,22 @@ class _Reach:
 
     def meets(self, tensor: torch.Tensor) -> bool:
         """Whether a backward pass comes by a tensor, as far as the graph tells."""
-        return tensor.requires_grad and torch.autograd.graph.get_gradient_edge(tensor).node in self.nodes
+        return _node_of(tensor) in self.nodes
+
+
+def _node_of(fake: torch.Tensor) -> Node | None:
+    """Autograd's node of a tensor; None if no gradient ever reaches it, whatever its ``requires_grad`` says."""
+    if not fake.requires_grad:
+        return None
+    try:
+        return torch.autograd.graph.get_gradient_edge(fake).node
+    except (AssertionError, RuntimeError):  # a view made under `no_grad`, and one that was then written
+        return None
 
 
 def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
     with torch._C.DisableTorchFunction():
-        todo = [torch.autograd.graph.get_gradient_edge(root).node for root in roots if root.requires_grad]
+        todo = [node for node in map(_node_of, roots) if node is not None]
         found: set[Node] = set()
         certain = True
         while todo:
@@ -150,6 +160,35 @@ def _reach(roots: Iterable[torch.Tensor]) -> _Reach:
     return _Reach(frozenset(found), certain)
 
 
+def requirement_differs(fake: torch.Tensor) -> bool:
+    """Whether ``requires_grad`` depends on the path: that of the tensor itself, or of all that it was computed from."""
+    if getattr(fake, "stillgraph_grad_differs", False):
+        return True
+    with torch._C.DisableTorchFunction():
+        todo = [_node_of(fake)]
+        found: set[Node | None] = {None}
+        differs = False
+        while todo:
+            node = todo.pop()
+            if node in found or node is None:
+                continue
+            found.add(node)
+            variable = getattr(node, "variable", None)
+            if variable is not None and not getattr(variable, "stillgraph_grad_differs", False):
+                return False
+            differs = differs or variable is not None
+            todo.extend(after for after, _ in node.next_functions)
+    return differs
+
+
+def _accumulates(fake: torch.Tensor) -> bool:
+    """Whether backward passes may leave a gradient in ``fake.grad``."""
+    try:
+        return fake.requires_grad and (fake.is_leaf or fake.retains_grad) and _node_of(fake) is not None
+    except RuntimeError:  # as in `_node_of`: autograd does not say whether such a view is a leaf
+        return False
+
+
 def _leaves(recorder: Recorder) -> Iterator[torch.Tensor]:
     """The fakes of all tensors known here whose gradients a backward pass may accumulate."""
     region: Any = recorder.region
@@ -158,7 +197,7 @@ def _leaves(recorder: Recorder) -> Iterator[torch.Tensor]:
         for value, _ in list(region.known.values()):
             if isinstance(value, torch.Tensor):
                 fake = recorder.to_fake(value)
-                if id(fake) not in seen and fake.requires_grad and (fake.is_leaf or fake.retains_grad):
+                if id(fake) not in seen and _accumulates(fake):
                     seen.add(id(fake))
                     yield fake
         region = region.parent
@@ -243,8 +282,9 @@ def _record_backward(
         met = reach.meets(fake)
         if not met and reach.certain:
             continue
-        before = _settled(recorder, fake).get() if not (met and reach.certain) else None
-        may_be_none = not (met and reach.certain) and (before is None or _may_be_none(before))
+        given = met and reach.certain and not requirement_differs(fake)
+        before = None if given else _settled(recorder, fake).get()
+        may_be_none = not given and (before is None or _may_be_none(before))
         node = recorder.emit("call_function", getattr, (fake, "grad"), {})
         node.meta["bookkeeping"] = True
         _write(recorder, fake, _like(recorder, fake, node, bool(create_graph), may_be_none))

@@ -100,7 +100,8 @@ class AttributePlace:
         return hasattr(inspect.getattr_static(type(self.target), self.name, None), "__set__")
 
     def __str__(self) -> str:
-        return f"{type(self.target).__name__}.{self.name}"
+        owner = self.target if isinstance(self.target, type) else type(self.target)
+        return f"{owner.__name__}.{self.name}"
 
 
 def _tables(target: Any) -> Iterator[Any]:

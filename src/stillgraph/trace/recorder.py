@@ -207,7 +207,7 @@ class Recorder(TorchFunctionMode):
         """To be around the recording of an operation that calls Python code as it is.
 
         Args:
-            handed: what is called, and what leads to more such code.
+            handed: what is called, and what leads to more such code; together with what it is given, in a tuple.
             what: a name for it, for messages.
             changed: containers that torch's part of that code changes.
         """
@@ -326,10 +326,8 @@ class Recorder(TorchFunctionMode):
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
-        function: Any = apply.__self__  # type: ignore[attr-defined]  # a method of a class
-        self.functions.append(function)
-        calling, plain = self.calling_python([function], f"{function.__name__}.apply"), torch._C.DisableTorchFunction()
-        with calling, plain, self.symbolic.fake_mode, HiddenInputs(self) as hidden:
+        self.functions.append(apply.__self__)  # type: ignore[attr-defined]  # a method of a class
+        with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, HiddenInputs(self) as hidden:
             result = apply(*args, **kwargs)
         hidden.become_inputs()
         return result
@@ -574,7 +572,9 @@ class Recorder(TorchFunctionMode):
         else:
             with self.witness.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
-                value = self.symbolic.empty(shape, type_.dtype, type_.device, type_.requires_grad)
+                value = self.symbolic.empty(
+                    shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs
+                )
         if isinstance(type_, TensorType):
             value.stillgraph_joined = True
             value.stillgraph_grad_differs = type_.grad_differs

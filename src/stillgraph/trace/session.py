@@ -40,6 +40,7 @@ from stillgraph.trace.frames import (
 )
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.maybe_none import as_python
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
 from stillgraph.trace.protected import StageTry
@@ -47,11 +48,12 @@ from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
 from stillgraph.trace.region import Region
+from stillgraph.trace.rehearsal import rehearsal
 from stillgraph.trace.results import Results
 from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.special import asks_metadata, is_autograd_function
+from stillgraph.trace.special import has_staged, is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
@@ -180,17 +182,17 @@ class Session(Narrowing):
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
-        uncertain = self._optional_for_torch(func, args, kwargs) if self.has_optionals else None
-        if uncertain is not None:
-            return self.with_or_without(
-                uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
-            )
+        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None) if self.has_optionals else None
+        if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
+            return self._record_each(func, args, kwargs, uncertain)
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
             self._refuse_mixed(given)
         flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
-            return super().record(func, args, kwargs)
+            result = super().record(func, args, kwargs)
+            known = uncertain is not None and result is not None and not has_staged(result)
+            return self._record_each(func, args, kwargs, uncertain) if known else result  # no node to raise for None
         try:
             return super().record(func, args, kwargs)
         except TypeError:
@@ -200,16 +202,20 @@ class Session(Narrowing):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
 
-    def _optional_for_torch(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """An argument that may be None where torch takes None too, and does something else."""
-        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None)
-        if uncertain is None or is_autograd_function(func):
-            return uncertain
+    def _record_each(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> Any:
+        return self.with_or_without(
+            uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
+        )
+
+    def _takes_none(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> bool:
+        """Whether torch takes None too for an argument that may be None, and does something else."""
+        if is_autograd_function(func):
+            return True
         try:
-            self.run(func, *exchanged((args, kwargs), uncertain, None))
+            result = self.run(func, *exchanged((args, kwargs), uncertain, None))
         except (Exception, Refusal):  # of any kind: whatever torch says to None it says again in the run
-            return None
-        return uncertain
+            return False
+        return result is not NotImplemented  # what an operator's method says, and Python then raises
 
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """As `Recorder.number_operation`; None is equal to no number."""
@@ -221,9 +227,12 @@ class Session(Narrowing):
 
     def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
-        if isinstance(apply.__self__.forward, FunctionType):
-            self.finder.add_function(apply.__self__.forward)
-        return super().run_function(apply, args, kwargs)
+        function, given = apply.__self__, (*args, *kwargs.values())
+        if isinstance(function.forward, FunctionType):
+            self.finder.add_function(function.forward)
+        calling = self.calling_python([(function, *given)], f"{function.__name__}.apply")
+        with calling, self.settling.shown(), rehearsal(function, given):
+            return super().run_function(apply, args, kwargs)
 
     def _refuse_mixed(self, leaves: list[Any]) -> None:
         """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
@@ -235,9 +244,10 @@ class Session(Narrowing):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
             return torch_call(self, func, args, kwargs or {})
-        ask = asks_metadata(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
-        if ask is not None:
-            return self.with_or_without(args[0], lambda value: ask(value, *args[1:], **(kwargs or {})))
+        do = as_python(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
+        if do is not None:
+            with self:  # what it calls of torch is recorded
+                return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
         if not any(issubclass(kind, Unjoined) for kind in types):
             return super().__torch_function__(func, types, args, kwargs)
         given = torch.utils._pytree.tree_leaves((args, kwargs or {}))

@@ -28,13 +28,13 @@ class Settling:
 
     Attributes:
         stale: containers that it may have changed, by their ids, each with the name of the call.
-        attributes: keys of the attributes and variables; they hold a `Stale` value.
+        attributes: the attributes and variables, by their keys, each with what it held; they hold a `Stale` value.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.stale: dict[int, tuple[Any, str]] = {}
-        self.attributes: set[Hashable] = set()
+        self.attributes: dict[Hashable, tuple[Place, Any]] = {}
 
     @contextlib.contextmanager
     def around(self, handed: Iterable[Any], what: str, changed: Iterable[Any]) -> Iterator[None]:
@@ -72,8 +72,20 @@ class Settling:
             if isinstance(place, ContentsPlace):
                 self.stale[id(place.target)] = place.target, what
             elif not isinstance(place.get(), Stale):
-                self.attributes.add(place.key)
+                self.attributes[place.key] = place, place.get()
                 self._session.journal.write(place, Stale(str(place), what))
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Let attributes and variables hold something in the body, for code that the run calls anew."""
+        stale = [(place, place.get()) for place, _ in self.attributes.values() if isinstance(place.get(), Stale)]
+        for place, _ in stale:
+            place.set(self.attributes[place.key][1])
+        try:
+            yield
+        finally:
+            for place, value in stale:
+                place.set(value)
 
     def require_current(self, container: Any) -> None:
         """To be called before the contents of a container are looked at or changed.

@@ -42,8 +42,9 @@ _OPERATORS: dict[Any, Callable[..., Any]] = {
     _T.__or__: operator.or_,
     _T.__xor__: operator.xor,
     _T.__floordiv__: operator.floordiv,
+    _T.__pow__: operator.pow,
 }
-_BINARY_METHODS: dict[Any, Callable[..., Any]] = {
+BINARY_METHODS: dict[Any, Callable[..., Any]] = {
     _T.add: operator.add,
     _T.sub: operator.sub,
     _T.mul: operator.mul,
@@ -89,8 +90,8 @@ def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
         return "call_function", _REFLECTED[func], (args[1], args[0])
     if func in _OPERATORS:
         return "call_function", _OPERATORS[func], args
-    if func in _BINARY_METHODS and len(args) == 2 and not kwargs:
-        return "call_function", _BINARY_METHODS[func], args
+    if func in BINARY_METHODS and len(args) == 2 and not kwargs:
+        return "call_function", BINARY_METHODS[func], args
     name = getattr(func, "__name__", "")
     if getattr(_T, name, None) is func:
         return "call_method", name, args
@@ -238,7 +239,7 @@ def number_of_symbol(recorder: Recorder, symbol: Any) -> Any:
 
 
 # ---- attributes of tensors
-_PLAIN_ATTRIBUTES = frozenset(
+PLAIN_ATTRIBUTES = frozenset(
     {
         "dtype",
         "device",
@@ -279,32 +280,14 @@ _PLAIN_ATTRIBUTES = frozenset(
 )
 
 
-def asks_metadata(func: Any) -> Callable[..., Any] | None:
-    """For a question about a tensor that the capture answers itself: the same, of anything."""
-    name = getattr(func, "__name__", "")
-    if name == "__get__":
-        return operator.attrgetter(func.__self__.__name__)
-    if func is _T.__len__:
-        return len
-    if name in _METADATA and getattr(_T, name) is func:
-        return lambda value, *args, **kwargs: getattr(value, name)(*args, **kwargs)
-    return None
-
-
-_METADATA = frozenset(
-    {
-        *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "element_size", "get_device"),
-        *("is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_conj", "is_shared"),
-    }
-)
-
-
 def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     """``tensor.name``: metadata as it is, sizes as staged numbers, views (``T``, ``mT``, ``data``, …) recorded."""
     name = func.__self__.__name__
     fake = recorder.to_fake(tensor)
-    if name in ("requires_grad", "is_leaf", "grad_fn") and getattr(fake, "stillgraph_grad_differs", False):
+    if name in ("requires_grad", "is_leaf", "grad_fn") and gradients.requirement_differs(fake):
         raise refuse("SG301", f"{name} differs from path to path here", location=here())
+    if name in ("is_leaf", "grad_fn") and getattr(fake, "stillgraph_joined", False) and fake.requires_grad:
+        raise refuse("SG301", f"{name} is asked of what a branch or loop leaves", location=here())  # it may be a leaf
     if name == "shape":
         return read_shape(recorder, tensor, fake)
     if name in ("grad", "_grad"):
@@ -314,7 +297,7 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     else:
         with recorder.symbolic.fake_mode:
             result = func(fake)
-    if name in _PLAIN_ATTRIBUTES or not has_staged(result):
+    if name in PLAIN_ATTRIBUTES or not has_staged(result):
         return result
     if name == "_base":
         raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
@@ -384,7 +367,7 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def _numpy(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``tensor.numpy()``; what eager refuses is refused with its words."""
     fake = recorder.to_fake(args[0])
-    if getattr(fake, "stillgraph_grad_differs", False):
+    if gradients.requirement_differs(fake):
         raise refuse("SG301", "requires_grad differs from path to path here", location=here())
     if fake.requires_grad and not kwargs.get("force"):
         message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."

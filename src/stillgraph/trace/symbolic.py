@@ -177,7 +177,14 @@ class Symbolic:
             torch._check(size >= 0)
         return size
 
-    def empty(self, shape: tuple[Any, ...], dtype: torch.dtype, device: torch.device, requires_grad: bool) -> Any:
+    def empty(
+        self,
+        shape: tuple[Any, ...],
+        dtype: torch.dtype,
+        device: torch.device,
+        requires_grad: bool,
+        grad_differs: bool = False,
+    ) -> Any:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
             tensor = torch.empty(shape, dtype=dtype, device=device)
@@ -185,6 +192,7 @@ class Symbolic:
                 return tensor
             hidden: Any = tensor.requires_grad_()
             hidden.stillgraph_hidden = True
+            hidden.stillgraph_grad_differs = grad_differs
             return hidden.clone()
 
     @staticmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from typing import Any
 
 import torch
@@ -294,3 +296,84 @@ def test_one_applied_by_torch_itself_is_refused() -> None:
     layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).double()
     text = refused(lambda x: checkpoint_sequential(layers, 2, x, use_reentrant=True), V(*P))
     assert "a torch.autograd.Function is applied by code that is not rewritten" in text
+
+
+# ---- what ``forward`` does to Python
+class Counted:
+    made = 0
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+NOTED: list[int] = []
+SEEN: dict[Any, int] = {"calls": 0}
+KINDS: set[int] = set()
+CALLS = 0
+
+
+def _note(counted: Counted) -> None:
+    global CALLS
+    CALLS += 1
+    NOTED.append(CALLS)
+    KINDS.add(CALLS % 2)
+    Counted.made += 1
+    counted.count += 1
+    counted.last = CALLS  # type: ignore[attr-defined]  # made by the call
+
+
+class Busy(torch.autograd.Function):
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x, counted):
+        Busy.calls += 1
+        SEEN["calls"] += 1
+        SEEN[Busy.calls] = 1
+        _note(counted)
+        print("forward", Busy.calls)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, None
+
+
+@as_in_eager
+def test_forward_does_to_python_what_it_does_in_eager(wrap: Wrap) -> Any:
+    global CALLS
+    Busy.calls = Counted.made = CALLS = 0
+    NOTED.clear(), SEEN.clear(), KINDS.clear()
+    SEEN["calls"] = 0
+    counted = Counted()
+
+    def f(x):
+        y = Busy.apply(x, counted)
+        if y.sum() > 0:
+            y = Busy.apply(y, counted)
+        return y
+
+    f = wrap(f)
+    out = []
+    for a in (P, N, P):
+        printed = io.StringIO()
+        x = V(*a)
+        with contextlib.redirect_stdout(printed):
+            y = f(x)
+        y.sum().backward()
+        out.append((y, x.grad, Busy.calls, Counted.made, CALLS, dict(vars(counted))))
+        out.append((list(NOTED), dict(SEEN), set(KINDS)))
+        out.append(printed.getvalue())
+    return out
+
+
+def test_a_capture_that_is_refused_has_not_counted() -> None:
+    Busy.calls, counted = 0, Counted()
+
+    def f(x):
+        y = Busy.apply(x, counted)
+        return y.apply_(lambda v: v)
+
+    refused(f, V(*P, g=False))
+    assert Busy.calls == 0
+    assert vars(counted) == {"count": 0}
