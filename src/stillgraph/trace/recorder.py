@@ -60,7 +60,10 @@ def current() -> Recorder | None:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``."""
+    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``.
+
+    A side that is older may be an `Origin` itself: one of several, by a flag that the path has handed out.
+    """
 
     joined: Any
     flag: Any
@@ -220,7 +223,10 @@ class Recorder(TorchFunctionMode):
     def stands_for(self, origin: Origin) -> None:
         """Remember a joined container: from now on neither it nor what it stands for may be changed."""
         self.origins[id(origin.joined)] = origin
-        self._sides.update({id(side): side for side in (origin.left, origin.right)})
+        sides = [origin]
+        for each in sides:
+            sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
+            self._sides.update({id(side): side for side in (each.left, each.right)})
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""

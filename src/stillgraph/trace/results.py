@@ -125,8 +125,13 @@ class Results:
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The very object from before on the path that left it in its place, else a fresh one."""
-        sides = zip((origin.left, origin.right), origin.older)
-        left, right = (self.template(side) if older else self._fresh(origin.joined) for side, older in sides)
+
+        def of(side: Any, older: bool) -> Template:
+            if isinstance(side, Origin):
+                return self._choose_origin(side)
+            return self.template(side) if older else self._fresh(origin.joined)
+
+        left, right = of(origin.left, origin.older[0]), of(origin.right, origin.older[1])
         return Choice(self._output(origin.flag), left, right)
 
     def _fresh(self, value: Any) -> Template:
