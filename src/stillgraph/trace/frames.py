@@ -19,6 +19,7 @@ _DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
 _TORCH_LAYERS = (
     os.path.join(_TORCH, "nn", "modules") + os.sep,
     os.path.join(_TORCH, "nn", "utils") + os.sep,
+    os.path.join(_TORCH, "optim", "swa_utils.py"),
     _DISTRIBUTIONS,
 )
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep

@@ -37,9 +37,11 @@ from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_sprea
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
+from stillgraph.trace.on_fakes import run_on_fakes
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
+    GuardOnDataDependentSymNode,
     Symbolic,
     default_device,
     is_fake,
@@ -302,13 +304,13 @@ class Recorder(TorchFunctionMode):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
+                return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
             name = special.name_of(func)
-            summary = str(error).strip().splitlines()[0]
-            raise refuse(
-                "SG304", f"{name} needs a value that only the run knows ({summary})", location=here()
-            ) from error
+            of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
+            why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
+            message = f"{name} needs a value that only the run knows ({why})"
+            raise refuse("SG304", message, location=here()) from error
         finally:
             self.witness.resume(watching)
 
