@@ -251,6 +251,6 @@ def test_a_dropout_of_rows_that_only_the_run_counts(name: str) -> None:
 
 
 def test_a_size_that_decides_inside_torch_is_told_without_torchs_symbols() -> None:
-    with pytest.raises(sg.CaptureError, match="max_pool1d needs a value .* a size decides") as caught:
+    with pytest.raises(sg.CaptureError, match="max_pool1d needs a value") as caught:
         sg.to_static(lambda x: nn.functional.max_pool1d(x[x > 0][None], 2), backend="eager")(torch.ones(6))
-    assert "u0" not in str(caught.value)
+    assert "(a size decides what it does)" in str(caught.value)
