@@ -184,3 +184,55 @@ def changed_where_it_may_be_unbound(holder: Holder, x: Tensor) -> Tensor:
 def test_an_object_that_is_bound_on_one_path_is_not_changed() -> None:
     with pytest.raises(sg.CaptureError, match="is another one on each path"):
         sg.to_static(changed_where_it_may_be_unbound, backend="eager")(Holder(), torch.ones(3))
+
+
+# ---- two containers that look alike become one between calls
+class Alike:
+    def __init__(self) -> None:
+        self.first: Any = {"k": 7}
+        self.second: Any = {"k": 7}
+
+
+def compares(held: Alike, x: Tensor) -> Tensor:
+    return x + 1 if held.first is held.second else x
+
+
+def compares_later(held: Alike, x: Tensor) -> Tensor:
+    before = held.first
+    if x[0] > 0:
+        held.first = held.second
+    return x + 1 if before is held.first else x
+
+
+def writes_a_number(held: Alike, x: Tensor) -> Tensor:
+    held.first["k"] = 5
+    return x * held.second["k"]
+
+
+def writes_a_tensor(held: Alike, x: Tensor) -> Tensor:
+    held.first["k"] = x + 1
+    return x * held.second["k"]
+
+
+def writes_on_a_path(held: Alike, x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        held.first["k"] = 5
+    return x * held.second["k"]
+
+
+@pytest.mark.parametrize(
+    "function", [compares, compares_later, writes_a_number, writes_a_tensor, writes_on_a_path], ids=lambda f: f.__name__
+)
+def test_containers_that_become_one(function: Any) -> None:
+    mine, eagers, x = Alike(), Alike(), torch.ones(3)
+    static = sg.to_static(function, backend="eager")
+    for _ in range(2):
+        assert torch.equal(static(mine, x), function(eagers, x))
+    for held in (mine, eagers):
+        held.first = {"k": 7}
+        held.second = {"k": 7}
+    assert torch.equal(static(mine, x), function(eagers, x))
+    for held in (mine, eagers):
+        held.first = {"k": 7}
+        held.second = held.first
+    assert torch.equal(static(mine, x), function(eagers, x))
