@@ -93,6 +93,19 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
     return False
 
 
+_LOADERS = os.path.join(_TORCH, "utils", "data") + os.sep
+
+
+def in_loader() -> bool:
+    """Whether a value is asked for by torch's code for data sets and their loaders."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+        if frame.f_code.co_filename.startswith(_LOADERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
     frame: FrameType | None = sys._getframe(1)

@@ -74,6 +74,9 @@ class Origin:
     older: tuple[bool, bool]  # whether the left, and the right, was there before
 
 
+AMBIGUOUS = "Assign to local variables inside the branch or loop, and store or change them afterwards."  # a hint
+
+
 class Recorder(TorchFunctionMode):
     """One capture in progress.
 

@@ -44,7 +44,7 @@ from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, Content
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.recorder import Origin, Recorder
+from stillgraph.trace.recorder import AMBIGUOUS, Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined, is_lost
@@ -104,7 +104,7 @@ class Results:
                 seen[original] = seen.get(original, 0) + 1
                 if seen[original] > 1:
                     message = f"whether two results are one {type(copy).__name__}, only the run knows: a loop"
-                    raise refuse("SG305", f"{message} or handler makes one of them anew")
+                    raise refuse("SG305", f"{message} or handler makes one of them anew", hint=AMBIGUOUS)
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
