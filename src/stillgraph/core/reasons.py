@@ -143,7 +143,7 @@ _ALL = (
         "SG305",
         "state outside the program",
         "Python state is changed, or drawn from, in a way that cannot be made part of the program.",
-        "Assign to local variables inside the branch or loop and store them afterwards; draw with torch.random.",
+        "Do this outside of the static function, and pass it what comes of it.",
     ),
     Reason(
         "SG306",

@@ -18,11 +18,12 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.program.operations import made, ordered
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.entries import container_of
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, is_ours
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.outcome import Outcome
@@ -53,13 +54,37 @@ def shown(capture: Session, value: Any) -> Any:
         from stillgraph.operators.calls import call
 
         return shown(capture, call(repr, value))
-    if type(value).__module__.startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value):
+    staged = type(value).__module__.startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value)
+    method = text_method(value) if staged or _is_changed(capture, value) else None
+    if method is not None:
+        return shown(capture, text_by(method, value))
+    if staged:
         message = f"a {type(value).__name__} that holds what only the run knows is turned into text"
         raise refuse("SG302", message, location=here(), hint=_HINT)
     if _is_changed(capture, value):
         message = f"a {type(value).__name__} that the call has changed is turned into text"
         raise refuse("SG305", message, location=here(), hint=_HINT)
     return value
+
+
+def text_method(value: Any) -> FunctionType | None:
+    """The method by which a user's object says what its text is, if it is written in Python."""
+    if isinstance(value, (torch.nn.Module, torch.Tensor, Staged, BaseException)):
+        return None
+    method = class_member(type(value), "__str__")
+    if method is object.__str__:  # which asks for this one
+        method = class_member(type(value), "__repr__")
+    return method if isinstance(method, FunctionType) and not is_ours(method.__code__.co_filename) else None
+
+
+def text_by(method: FunctionType, value: Any) -> Any:
+    """The text of an object by its class's method, which is rewritten."""
+    from stillgraph.operators.calls import call
+
+    result = call(method, value)
+    if isinstance(result, (str, StagedText)):
+        return result
+    raise TypeError(f"{method.__name__} returned non-string (type {type(result).__name__})")
 
 
 def stored(capture: Session, value: Any) -> Any:

@@ -376,12 +376,16 @@ def _symbolic_kind(value: Any, kinds: Any) -> bool:
     return any(kind in (torch.SymInt, torch.SymFloat, torch.SymBool) and isinstance(value, kind) for kind in listed)
 
 
+_ONE_KIND = "Let the value be of one kind on each path."
+
+
 def type_(*args: Any) -> Any:
     """``type``."""
     if len(args) == 1 and _capture().may_be_none(args[0]):
         return _capture().with_or_without(args[0], type_)
     if len(args) == 1 and _is_uncertain(args[0]):
-        raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here())
+        hint = "Write a handler for each class of exception." if isinstance(args[0], Caught) else _ONE_KIND
+        raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here(), hint=hint)
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
     if len(args) == 1 and is_fake(args[0]):

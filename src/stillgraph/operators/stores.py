@@ -26,6 +26,7 @@ from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
+from stillgraph.trace.recorder import AMBIGUOUS
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
@@ -93,7 +94,8 @@ def refuse_ambiguous(target: Any, name: str) -> None:
     """Refuse to change an attribute of an object that is another one on each path."""
     capture = session()
     if capture is not None and capture.is_ambiguous(target):
-        raise refuse("SG305", f"{name} is set on an object that is another one on each path", location=here())
+        message = f"{name} is set on an object that is another one on each path"
+        raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
 
 
 def _promote_parts(capture: Session, source: Source, before: Any, value: Any) -> None:
@@ -180,7 +182,7 @@ def note_contents(target: Any) -> None:
         if capture.is_ambiguous(target):
             kind = type(target).__name__
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
-            raise refuse("SG305", message, location=here())
+            raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
         capture.settling.require_current(target)
         capture.journal.note(ContentsPlace(target))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import string
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.acts import may_print_to
-from stillgraph.operators.handed_out import shown
+from stillgraph.operators.handed_out import shown, text_by, text_method
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import percent as run_percent
@@ -29,9 +30,23 @@ from stillgraph.trace.text import StagedText, escaped
 
 def text(template: str, *values: Any) -> Any:
     """An f-string."""
-    if session() is not None and any(is_staged(value) for value in values):
-        return StagedText(template, values)
+    if session() is not None and any(is_staged(value) or text_method(value) is not None for value in values):
+        values = _with_texts(template, values)
+        if any(is_staged(value) for value in values):
+            return StagedText(template, values)
     return template.format(*values)
+
+
+def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of an f-string, with texts for the users' objects that it shows as ``str`` does."""
+    shown_as: list[bool] = []
+    for _, name, spec, conversion in string.Formatter().parse(template):
+        if name is not None:
+            shown_as += [not spec and conversion in (None, "s"), *[False] * (spec or "").count("{}")]
+    plain = [class_member(type(value), "__format__") is class_member(object, "__format__") for value in values]
+    if len(shown_as) != len(values):
+        return values
+    return tuple(str_(v) if as_str and own else v for v, as_str, own in zip(values, shown_as, plain))
 
 
 def percent(template: Any, values: Any) -> Any:
@@ -43,8 +58,12 @@ def percent(template: Any, values: Any) -> Any:
 
 def str_(*args: Any, **kwargs: Any) -> Any:
     """``str(value)``."""
-    staged = len(args) == 1 and not kwargs and is_staged(args[0])
-    return StagedText("{!s}", args) if staged else str(*args, **kwargs)
+    if len(args) != 1 or kwargs:
+        return str(*args, **kwargs)
+    if is_staged(args[0]):
+        return StagedText("{!s}", args)
+    method = None if session() is None else text_method(args[0])
+    return str(args[0]) if method is None else text_by(method, args[0])
 
 
 def repr_(value: Any) -> Any:

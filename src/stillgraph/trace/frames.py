@@ -19,6 +19,7 @@ _DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
 _TORCH_LAYERS = (
     os.path.join(_TORCH, "nn", "modules") + os.sep,
     os.path.join(_TORCH, "nn", "utils") + os.sep,
+    os.path.join(_TORCH, "optim", "swa_utils.py"),
     _DISTRIBUTIONS,
 )
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -87,6 +88,19 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_rewritten(frame.f_code):
         if frame.f_code.co_name == "apply" and frame.f_code.co_filename == _FUNCTIONS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_LOADERS = os.path.join(_TORCH, "utils", "data") + os.sep
+
+
+def in_loader() -> bool:
+    """Whether a value is asked for by torch's code for data sets and their loaders."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+        if frame.f_code.co_filename.startswith(_LOADERS):
             return True
         frame = frame.f_back
     return False

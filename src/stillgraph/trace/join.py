@@ -40,6 +40,7 @@ DEAD = _Dead()  # what every place holds after a path that raises
 Build = Callable[[Sequence[Any]], Any]
 View = Callable[[Any], Parts | None]
 Absence = Callable[[Any], bool | None]
+Stood = Callable[[Any, Sequence[Any]], Any]  # of a joined container and the leaves: what it stands for, maybe itself
 
 
 def same_constant(left: Any, right: Any) -> bool:
@@ -172,6 +173,8 @@ class Joiner:
         if isinstance(left, (tuple, slice, Exit, Entry, StagedArray)):
             return build
         for side, (mine, other) in enumerate(((left, right), (right, left))):
+            if left is DEAD or right is DEAD or is_empty(mine):
+                continue
             if self._partners.setdefault((side, id(mine)), id(other)) != id(other):
                 self._apart.add(id(mine))
         made: list[Any] = []
@@ -189,27 +192,68 @@ class Joiner:
         return build_once
 
     def _remember_copy(self, made: Any, side: Any) -> None:
-        """Remember what a joined container may be, where one side was itself not sure which object it is."""
+        """Remember what a joined container may be, where one side is a copy."""
         if id(side) in self.recorder.copies:
             self.recorder.copy_of(made, [side])
-        origin = self.recorder.origins.get(id(side))
-        if origin is not None and not self.is_older(side):
-            self.recorder.copy_of(made, [o for o, old in zip((origin.left, origin.right), origin.older) if old])
 
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
         build = self._once(left, right, build)
-        older = (self.is_older(left), self.is_older(right))
-        if not any(older):
+        stood = (self._elsewhere(left, 0, right), self._elsewhere(right, 1, left))
+        stood = (stood[0] or self._stood_for(left, 0, place), stood[1] or self._stood_for(right, 1, place))
+        if stood == (None, None):
             return build
         flag = self._take_flag(place)
+        return self._noting_origin(build, lambda joined, outs: _origin(joined, outs[flag], (left, right), stood, outs))
 
+    def _noting_origin(self, build: Build, origin: Stood) -> Build:
         def build_from_outer(outs: Sequence[Any]) -> Any:
             joined = build(outs)
-            self.recorder.stands_for(Origin(joined, outs[flag], left, right, older))
+            self.recorder.stands_for(origin(joined, outs))
             return joined
 
         return build_from_outer
+
+    def _stood_for(self, value: Any, side: int, place: str) -> Stood | None:
+        """What a container that a path left stands for: an object from before the two, or one by the path's own flag.
+
+        None is for a container that was certainly made on the path.
+        """
+        origin = value if isinstance(value, Origin) else self.recorder.origins.get(id(value))
+        if origin is not value and self.is_older(value):
+            return lambda joined, outs: value
+        if origin is None:
+            return None
+        held = (origin.left, origin.right)
+        left, right = (self._inside(v, side, place) if old else None for v, old in zip(held, origin.older))
+        if left is None and right is None:
+            return None
+        here, there = (DEAD, origin.flag) if side else (origin.flag, DEAD)
+        flag = self._add(here, there, NumberType(bool), place)
+        return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs)
+
+    def _inside(self, value: Any, side: int, place: str) -> Stood | None:
+        """As `_stood_for`, for what stands in another's origin: where the path has it elsewhere too, it is that one."""
+        stood = self._stood_for(value, side, place)
+        if isinstance(value, Origin) or self.is_older(value):
+            return stood
+
+        def found(joined: Any, outs: Sequence[Any]) -> Any:
+            build = self._met(value, side)
+            if build is not None:
+                return build(outs)
+            self.recorder.copy_of(joined, [value])
+            return joined if stood is None else stood(joined, outs)
+
+        return found
+
+    def _elsewhere(self, value: Any, side: int, other: Any) -> Stood | None:
+        """What one container of a path is that meets several of the other: the first of those joined ones."""
+        known = self._partners.get((side, id(value)))
+        if known is None or known == id(other) or self.is_older(value):
+            return None
+        build = self._joined[(known, id(value)) if side else (id(value), known)]
+        return lambda joined, outs: build(outs)
 
     def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
         """Lists of different length, or of a length that only the run knows."""
@@ -262,12 +306,42 @@ class Joiner:
             if empty is DEAD:
                 raise JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
             raise JoinFailure("SG204" if empty is MISSING else "SG203", f"{describe(value)} on one path only")
+        return self._one_sided_container(left, right, parts, place, widen)
+
+    def _one_sided_container(
+        self, left: Any, right: Any, parts: Parts, place: str, widen: Callable[[Type], Type]
+    ) -> Build:
+        known = self._joined.get((id(left), id(right)))
+        if known is not None:
+            return known
+        on_left = is_empty(right)
+        value = left if on_left else right
         with self._opened((id(value), id(value)), value):
             builds = [
-                self._one_sided(*((empty, c) if empty is left else (c, empty)), place + n, widen)
+                self._one_sided(*((c, right) if on_left else (left, c)), place + n, widen)
                 for c, n in zip(parts.children, parts.names)
             ]
-        return lambda outs: parts.rebuild([build(outs) for build in builds])
+
+        def rebuild(outs: Sequence[Any]) -> Any:
+            return parts.rebuild([build(outs) for build in builds])
+
+        if left is not DEAD and right is not DEAD:
+            return self._remembered(left, right, place, rebuild)
+        side = int(not on_left)
+        stood = None if isinstance(value, Unjoined) else self._stood_for(value, side, place)
+        once = self._once(left, right, rebuild)
+        alone = once if stood is None else self._noting_origin(once, stood)
+
+        def build(outs: Sequence[Any]) -> Any:
+            met = self._met(value, side) if (side, id(value)) in self._partners else None
+            return (met or alone)(outs)
+
+        return build
+
+    def _met(self, value: Any, side: int) -> Build | None:
+        """How a container is built that another place holds: it is to be one object wherever the path has it."""
+        other = self._partners.get((side, id(value)), id(DEAD))
+        return self._joined.get((other, id(value)) if side else (id(value), other))
 
     def _one_sided_spread(self, on_left: bool, spread: Spread, empty: Any, place: str) -> Build:
         indices = []
@@ -342,3 +416,12 @@ def freeze_elements(recorder: Recorder, element: Element, children: Sequence[Any
 def is_empty(value: Any) -> bool:
     """Whether a place holds nothing that could be handed out."""
     return value is None or value is MISSING or value is DEAD
+
+
+def _origin(
+    joined: Any, flag: Any, held: tuple[Any, Any], stood: tuple[Stood | None, Stood | None], outs: Sequence[Any]
+) -> Origin:
+    """What a joined container stands for, where ``held`` is what the two paths had."""
+    found = [joined if each is None else each(joined, outs) for each in stood]
+    left, right = (side if each is joined else each for side, each in zip(held, found))
+    return Origin(joined, flag, left, right, (found[0] is not joined, found[1] is not joined))

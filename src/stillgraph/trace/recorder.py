@@ -38,9 +38,11 @@ from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_sprea
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
+from stillgraph.trace.on_fakes import run_on_fakes
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
+    GuardOnDataDependentSymNode,
     Symbolic,
     default_device,
     is_fake,
@@ -61,13 +63,19 @@ def current() -> Recorder | None:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``."""
+    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``.
+
+    A side that is older may be an `Origin` itself: one of several, by a flag that the path has handed out.
+    """
 
     joined: Any
     flag: Any
     left: Any
     right: Any
     older: tuple[bool, bool]  # whether the left, and the right, was there before
+
+
+AMBIGUOUS = "Assign to local variables inside the branch or loop, and store or change them afterwards."  # a hint
 
 
 class Recorder(TorchFunctionMode):
@@ -238,7 +246,10 @@ class Recorder(TorchFunctionMode):
     def stands_for(self, origin: Origin) -> None:
         """Remember a joined container: from now on neither it nor what it stands for may be changed."""
         self.origins[id(origin.joined)] = origin
-        self._sides.update({id(side): side for side in (origin.left, origin.right)})
+        sides = [origin]
+        for each in sides:
+            sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
+            self._sides.update({id(side): side for side in (each.left, each.right)})
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""
@@ -314,13 +325,13 @@ class Recorder(TorchFunctionMode):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                return func(*special.fake_arguments(self, func, fake_args), **fake_kwargs)
+                return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
             name = special.name_of(func)
-            summary = str(error).strip().splitlines()[0]
-            raise refuse(
-                "SG304", f"{name} needs a value that only the run knows ({summary})", location=here()
-            ) from error
+            of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
+            why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
+            message = f"{name} needs a value that only the run knows ({why})"
+            raise refuse("SG304", message, location=here()) from error
         finally:
             self.witness.resume(watching)
 

@@ -44,7 +44,7 @@ from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, Content
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.recorder import Origin, Recorder
+from stillgraph.trace.recorder import AMBIGUOUS, Origin, Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Stale, Unjoined, is_lost
@@ -104,7 +104,7 @@ class Results:
                 seen[original] = seen.get(original, 0) + 1
                 if seen[original] > 1:
                     message = f"whether two results are one {type(copy).__name__}, only the run knows: a loop"
-                    raise refuse("SG305", f"{message} or handler makes one of them anew")
+                    raise refuse("SG305", f"{message} or handler makes one of them anew", hint=AMBIGUOUS)
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
@@ -125,8 +125,13 @@ class Results:
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The very object from before on the path that left it in its place, else a fresh one."""
-        sides = zip((origin.left, origin.right), origin.older)
-        left, right = (self.template(side) if older else self._fresh(origin.joined) for side, older in sides)
+
+        def of(side: Any, older: bool) -> Template:
+            if isinstance(side, Origin):
+                return self._choose_origin(side)
+            return self.template(side) if older else self._fresh(origin.joined)
+
+        left, right = of(origin.left, origin.older[0]), of(origin.right, origin.older[1])
         return Choice(self._output(origin.flag), left, right)
 
     def _fresh(self, value: Any) -> Template:

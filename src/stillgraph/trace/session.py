@@ -28,6 +28,7 @@ from stillgraph.trace.frames import (
     attribute_read,
     here,
     in_autograd_function,
+    in_loader,
     is_container_class,
     is_distributions,
     is_library,
@@ -406,7 +407,9 @@ class Session(Narrowing):
         self.advances += 1
         known = self._made.get(id(iterator))
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
-            raise refuse("SG305", "an iterator is advanced in a branch or loop that began after it", location=here())
+            hint = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
+            message = "an iterator is advanced in a branch or loop that began after it"
+            raise refuse("SG305", message, location=here(), hint=hint)
 
     def before_act(self) -> None:
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
@@ -528,6 +531,9 @@ class Session(Narrowing):
             self._ask_for_constants(value)
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
+        if in_loader():
+            hint = "Iterate it outside, and call the static function with each batch."
+            raise refuse("SG301", "the order of a DataLoader's batches is drawn at random", location=here(), hint=hint)
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
         raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
 

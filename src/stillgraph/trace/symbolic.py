@@ -36,6 +36,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 __all__ = [
     "DATA_DEPENDENT",
     "FakeTensor",
+    "GuardOnDataDependentSymNode",
     "Symbolic",
     "default_device",
     "graph_module",

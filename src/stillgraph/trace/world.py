@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import functools
 import gc
@@ -10,7 +11,7 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -103,7 +104,19 @@ class WorldGuards(ObjectGuards):
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
-        return [*self.guards.values(), *spaces, *lacking, *apart]
+        return [*self.guards.values(), *spaces, *lacking, *apart, *self._containers_apart()]
+
+    def _containers_apart(self) -> Iterator[ApartGuard]:
+        """That containers that look alike are not one, where the code can tell: it writes to one, or compares."""
+        alike: dict[Any, dict[int, Source]] = {}  # by what their own guards do not tell apart
+        for value, source in self._reached.values():
+            if isinstance(value, (list, dict, set, collections.deque)):
+                keys = tuple(value) if isinstance(value, dict) else None
+                alike.setdefault((type(value), keys), {})[id(value)] = source
+        for places in alike.values():
+            told = self.compares or any(("contents", key) in self.written for key in places)
+            if told and len(places) > 1:
+                yield ApartGuard(tuple(places.values()))
 
     def _left_to_hooks(self, found: list[Any]) -> None:
         """What only hooks read, which autograd calls: it may change from call to call."""

@@ -355,3 +355,38 @@ def test_learning_rates_that_are_no_floats_are_refused(rate: Any) -> None:
     optimizer = torch.optim.SGD([V(*P)], rate)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     assert "StepLR.get_last_lr is called" in refused(lambda x: x * scheduler.get_last_lr()[0], V(*P))
+
+
+AVERAGES: dict[str, dict[str, Any]] = {
+    "the mean": {},
+    "exponential": {"multi_avg_fn": torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)},
+    "exponential, one by one": {"avg_fn": torch.optim.swa_utils.get_ema_avg_fn(0.9)},
+    "the mean, one by one": {"avg_fn": torch.optim.swa_utils.get_swa_avg_fn()},
+    "of the user's": {"avg_fn": lambda averaged, parameter, count: averaged * 0.5 + 0.5 * parameter / (1 + 0 * count)},
+}
+
+
+@pytest.mark.parametrize("buffers", [False, True])
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averaged_models(name: str, buffers: bool) -> None:
+    def scenario(wrap: Wrap) -> Any:
+        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).double()
+        averaged = torch.optim.swa_utils.AveragedModel(net, use_buffers=buffers, **AVERAGES[name])
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            averaged.update_parameters(net)
+            return loss.detach()
+
+        step = wrap(step)
+        out = []
+        for k in range(4):
+            torch.manual_seed(k)
+            out.append((step(torch.randn(4, 3).double()), [v.clone() for v in averaged.state_dict().values()]))
+        return out
+
+    as_in_eager(scenario)()

@@ -138,3 +138,59 @@ def shows_what_it_had(x: Tensor) -> None:
 @pytest.mark.parametrize("function", [fills_in, shows_what_it_had])
 def test_texts_that_are_printed(function: Any) -> None:
     agree(function, *CALLS)
+
+
+# ---- objects that say what their text is
+class Meter:
+    """As people copy it from torch's examples."""
+
+    def __init__(self) -> None:
+        self.name, self.fmt = "loss", ":.4f"
+        self.val = self.sum = self.count = 0.0
+
+    def update(self, val: float) -> None:
+        self.val = val
+        self.sum += val
+        self.count += 1
+
+    def __str__(self) -> str:
+        return ("{name} {val" + self.fmt + "} of {count}").format(**self.__dict__)
+
+
+class Shown:
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.steps} steps>"
+
+
+class Odd:
+    def __str__(self) -> Any:
+        return 3
+
+
+def test_objects_are_shown_as_they_say(capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for static in (True, False):
+        meter, shown_by_repr = Meter(), Shown()
+
+        def step(x: Tensor, meter: Meter = meter, shown_by_repr: Shown = shown_by_repr) -> Tensor:
+            meter.update(x.sum().item())
+            if x.sum() > 0:
+                shown_by_repr.steps += 1
+            print(meter, shown_by_repr, [meter.val])
+            print(f"{meter} | {meter!s} | {shown_by_repr} | {x.sum().item():>8.2f}")
+            print("\t".join([str(meter), str(shown_by_repr)]))
+            return x
+
+        function = sg.to_static(step, backend="eager") if static else step
+        for x in (*CALLS, P):
+            function(x)
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert "loss 6.0000 of 1.0 | loss 6.0000 of 1.0 | <1 steps> |     6.00" in outputs[0]
+
+
+def test_a_text_that_is_none_is_an_error_as_in_eager() -> None:
+    agree(lambda x: str(Odd()), P)

@@ -106,3 +106,47 @@ def test_a_mode_left_switched() -> None:
 
     assert "mode" in str(refusal(leaves_it, P))
     assert torch.is_grad_enabled()
+
+
+# ---- a hint is about what the code does
+def names_what_it_catches(x: Tensor) -> Any:
+    try:
+        if x.sum() > 0:
+            raise ValueError("positive")
+    except (ValueError, RuntimeError) as error:
+        print(type(error).__name__)
+    return x
+
+
+def iterates_a_loader(x: Tensor) -> Any:
+    for batch in LOADER:
+        x = x + batch.sum()
+    return x
+
+
+def advances_on_a_path(x: Tensor) -> Any:
+    return x * next(COUNT) if x.sum() > 0 else x
+
+
+def changes_what_a_path_exchanged(x: Tensor) -> Any:
+    held = TABLE if x.sum() > 0 else {"k": 1}
+    held["k"] = 2
+    return x
+
+
+LOADER = torch.utils.data.DataLoader(torch.arange(4.0), shuffle=True)  # type: ignore[arg-type]  # as people do
+TABLE = {"k": 0}
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"),
+    [
+        (names_what_it_catches, "Write a handler for each class of exception"),
+        (iterates_a_loader, "call the static function with each batch"),
+        (advances_on_a_path, "Advance it before the branch"),
+        (changes_what_a_path_exchanged, "Assign to local variables inside the branch"),
+        (lambda x: x * RANDOM.random(), "outside"),
+    ],
+)
+def test_a_hint_is_about_what_the_code_does(function: Any, hint: str) -> None:
+    assert hint in str(refusal(function, P))

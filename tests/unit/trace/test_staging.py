@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
 from stillgraph.trace.staging import any_flag
 from tests.unit.trace.agreement import IF, N, P, agree, agree_fresh, count, nodes, program_of, refusal
@@ -217,3 +218,39 @@ def test_refused_with_the_line(function: Any, code: str) -> None:
 def test_a_refused_capture_leaves_the_grad_mode_alone() -> None:
     refusal(mode_left_on, P)
     assert torch.is_grad_enabled()
+
+
+DROPOUTS = {
+    "dropout": lambda y: nn.functional.dropout(y, 0.5, training=True),
+    "in place": lambda y: nn.functional.dropout(y * 1, 0.5, True, True),
+    "by keywords": lambda y: nn.functional.dropout(input=y * 1, p=0.5, inplace=True),
+    "alpha": lambda y: nn.functional.alpha_dropout(y, 0.5, training=True),
+    "channels": lambda y: nn.functional.dropout1d(y[None], 0.5, training=True),
+    "torch's": lambda y: torch.dropout(y, 0.5, True),
+    "torch's in place": lambda y: torch.dropout_(y * 1, 0.5, True),
+}
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+def test_a_dropout_of_rows_that_only_the_run_counts(name: str) -> None:
+    drop = DROPOUTS[name]
+
+    def rows(x: Tensor) -> Tensor:
+        i, total = 0, x.new_zeros(())
+        while i < x.shape[0] - 1 and x[i + 1, 0] > 0:
+            total = total + drop(x[i : i + 1]).sum()
+            i += 1
+        return total + drop(x[x[:, 0] > 0]).sum()
+
+    static = sg.to_static(rows, backend="eager")
+    for x in (torch.ones(5, 4), -torch.ones(5, 4)):
+        torch.manual_seed(0)
+        actual = static(x)
+        torch.manual_seed(0)
+        assert torch.equal(actual, rows(x))
+
+
+def test_a_size_that_decides_inside_torch_is_told_without_torchs_symbols() -> None:
+    with pytest.raises(sg.CaptureError, match="max_pool1d needs a value") as caught:
+        sg.to_static(lambda x: nn.functional.max_pool1d(x[x > 0][None], 2), backend="eager")(torch.ones(6))
+    assert "(a size decides what it does)" in str(caught.value)
