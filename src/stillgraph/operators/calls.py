@@ -34,7 +34,16 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
-from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.stores import (
+    CONTAINERS,
+    del_item_past_class,
+    del_past_class,
+    is_method_of_container,
+    note_contents,
+    promote_item,
+    set_item_past_class,
+    set_past_class,
+)
 from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
@@ -94,6 +103,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
         raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
     meaning = _meaning(function)
+    if meaning is None and is_method_of_container(function) and args and isinstance(args[0], function.__objclass__):
+        return call(function.__get__(args[0]), *args[1:], **kwargs)  # ``dict.update(d, …)`` is ``d.update(…)``
     reaches_out = acts.act_of(function) is not None
     if reaches_out or _wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
@@ -314,6 +325,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     function, receiver = method.__func__, method.__self__
     if function is torch.nn.Module.__setattr__:
         return set_past_class(function, receiver, *args, **kwargs)
+    if function is torch.nn.Module.__delattr__:
+        return del_past_class(function, receiver, *args, **kwargs)
     if function is torch.nn.Sequential.forward:
         return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
@@ -351,6 +364,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
+    if method.__name__ == "__delattr__" and isinstance(method, MethodWrapperType):
+        return del_past_class(type.__delattr__ if isinstance(receiver, type) else object.__delattr__, receiver, *args)
+    if isinstance(receiver, CONTAINERS) and method.__name__ in _ITEM_METHODS:
+        return _ITEM_METHODS[method.__name__](receiver, *args)
     if isinstance(receiver, torch.Generator):
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
@@ -405,6 +422,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))
     return result
+
+
+_ITEM_METHODS: dict[str, Callable[..., None]] = {"__setitem__": set_item_past_class, "__delitem__": del_item_past_class}
 
 
 def _session() -> Session:

@@ -12,12 +12,11 @@ import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any, Protocol
 
 import torch
 
-from stillgraph.program.module_tables import MODULE_TABLES, put_in_table, table_of
+from stillgraph.program.module_tables import MODULE_TABLES, past_class, put_in_table, table_of
 
 
 class _Missing:
@@ -77,11 +76,8 @@ class AttributePlace:
             torch.nn.Module.__setattr__(self.target, self.name, value)
         elif self._is_plain():
             self.target.__dict__[self.name] = value
-        elif isinstance(self.target, type):
-            type.__setattr__(self.target, self.name, value)
         else:
-            own: Any = type(self.target).__setattr__
-            (object.__setattr__ if isinstance(own, FunctionType) else own)(self.target, self.name, value)
+            past_class(self.target, "__setattr__")(self.target, self.name, value)
 
     def _remove(self) -> None:
         if isinstance(self.target, torch.nn.Module):
@@ -90,7 +86,7 @@ class AttributePlace:
         elif self._is_plain():
             self.target.__dict__.pop(self.name, None)
         elif self.get() is not MISSING:
-            delattr(self.target, self.name)
+            past_class(self.target, "__delattr__")(self.target, self.name)
 
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(getattr(self.target, "__dict__", None), dict)
@@ -245,18 +241,22 @@ def copy_contents(container: Any) -> Any:
 
 
 def replace_contents(container: Any, contents: Any) -> None:
-    """Make ``container`` hold just ``contents``, in place."""
-    if isinstance(container, list):
-        list.__setitem__(container, slice(None), contents)
-    elif type(container) is dict:
-        container.clear()
-        container.update(contents)
-    elif isinstance(container, collections.Counter):
-        container.clear()
-        dict.update(container, contents)  # Counter.update would add
+    """Make ``container`` hold just ``contents``, in place and past the methods of a class of the user's."""
+    kind: Any = kind_of_container(container)
+    kind.clear(container)
+    if kind is set:
+        set.update(container, contents)
+    elif isinstance(container, dict):
+        for key, value in contents.items():
+            kind.__setitem__(container, key, value)
     else:
-        container.clear()
-        (container.extend if isinstance(container, collections.deque) else container.update)(contents)
+        kind.extend(container, contents)
+
+
+def kind_of_container(container: Any) -> Any:
+    """Python's class whose methods are a container's own, whatever a class of the user's makes of them."""
+    kinds = (collections.OrderedDict, dict, list, set, collections.deque)
+    return next(kind for kind in kinds if isinstance(container, kind))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import Argument, Attribute, Global, Held, Item, Slot, Source
 from stillgraph.trace.inputs import Inputs
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place, kind_of_container
 from stillgraph.trace.session import Knowledge
 from stillgraph.trace.sources import Finder
 
@@ -134,4 +134,4 @@ class Promotion:
             self._put(source.base, made)
             return
         self.journal.note(ContentsPlace(target))
-        target[source.key] = value
+        kind_of_container(target).__setitem__(target, source.key, value)
