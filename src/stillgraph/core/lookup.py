@@ -14,3 +14,20 @@ def class_member(kind: type, name: str) -> Any:
 def is_slot(member: Any, special: str) -> bool:
     """Whether what a class has as ``__setattr__``, say, is one written in C for just that, as ``object``'s is."""
     return isinstance(member, WrapperDescriptorType) and member.__name__ == special
+
+
+def own_attributes(value: Any) -> Any:
+    """The ``__dict__`` of an object; None if it has none, whatever a ``__getattr__`` of the user's says."""
+    look_up: Any = class_member(type(value), "__getattribute__")
+    try:
+        return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def slot_value(value: Any, name: str, default: Any = None) -> Any:
+    """What an object has in a slot of its class; ``default`` if there is nothing."""
+    try:
+        return class_member(type(value), name).__get__(value, type(value))
+    except AttributeError:
+        return default

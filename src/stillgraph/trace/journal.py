@@ -12,10 +12,12 @@ import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from types import MemberDescriptorType
 from typing import Any, Protocol
 
 import torch
 
+from stillgraph.core.lookup import own_attributes, slot_value
 from stillgraph.program.module_tables import MODULE_TABLES, past_class, put_in_table, table_of
 
 
@@ -64,6 +66,9 @@ class AttributePlace:
         for table in _tables(self.target):
             if self.name in table:
                 return table[self.name]
+        described = inspect.getattr_static(type(self.target), self.name, None)
+        if isinstance(described, MemberDescriptorType):
+            return slot_value(self.target, self.name, MISSING)
         if self._is_described():
             return getattr(self.target, self.name, MISSING)
         return MISSING
@@ -89,7 +94,7 @@ class AttributePlace:
             past_class(self.target, "__delattr__")(self.target, self.name)
 
     def _is_plain(self) -> bool:
-        return not self._is_described() and isinstance(getattr(self.target, "__dict__", None), dict)
+        return not self._is_described() and isinstance(own_attributes(self.target), dict)
 
     def _is_described(self) -> bool:
         """Whether a descriptor of the class says what is stored; asked of the class it may give another object."""
@@ -100,7 +105,7 @@ class AttributePlace:
 
 
 def _tables(target: Any) -> Iterator[Any]:
-    own = getattr(target, "__dict__", {})
+    own = (own_attributes(target) or {})
     yield own
     if isinstance(target, torch.nn.Module):
         yield from (own[name] for name in MODULE_TABLES if name in own)
@@ -234,10 +239,11 @@ def is_same(now: Any, before: Any) -> bool:
 
 
 def copy_contents(container: Any) -> Any:
-    """A plain copy of what a container holds."""
+    """A plain copy of what a container holds, whatever methods a class of the user's has to look into it."""
+    kind = kind_of_container(container)
     if isinstance(container, dict):
-        return dict(container)
-    return set(container) if isinstance(container, set) else list(container)
+        return dict(kind.items(container))
+    return (set if kind is set else list)(kind.__iter__(container))
 
 
 def replace_contents(container: Any, contents: Any) -> None:

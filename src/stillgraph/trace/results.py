@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -170,7 +170,7 @@ class Results:
 
     def _is_own_instance(self, value: Any) -> bool:
         """Whether a plain object was made during the capture and holds something staged."""
-        state = getattr(value, "__dict__", None)
+        state = own_attributes(value)
         if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
             return False
         return not isinstance(value, BaseException) and not inspect.isbuiltin(value)

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, own_attributes, slot_value
 from stillgraph.program.guards import (
     Argument,
     Attribute,
@@ -312,12 +312,12 @@ class Finder:
                 self._push(item, Slot(source, "__dict__", name))
 
     def _walk_instance(self, value: Any, source: Source) -> None:
-        state = getattr(value, "__dict__", None)
+        state = own_attributes(value)
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
         for name in slots(type(value)):
-            self._push(getattr(value, name, None), Attribute(source, name))
+            self._push(slot_value(value, name), Attribute(source, name))
 
 
 def slots(kind: type) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import (
     ApartGuard,
     Attribute,
@@ -149,7 +150,7 @@ class WorldGuards(ObjectGuards):
             bases = [base for base in users_classes(kind) if is_users(base)]
             for base in bases:
                 self._add(KeysGuard(class_space(base), tuple(vars(base))))
-            tables = [getattr(value, "__dict__", None), *map(vars, bases)]
+            tables = [own_attributes(value), *map(vars, bases)]
             names = {name for table in tables if isinstance(table, (dict, types.MappingProxyType)) for name in table}
             self.names |= Names(attributes=frozenset(n for n in names if isinstance(n, str) and not _is_special(n)))
 

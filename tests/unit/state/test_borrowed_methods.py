@@ -229,3 +229,17 @@ def test_what_else_stores_is_refused_before_it_does(own: Any, capsys: pytest.Cap
     assert caught.value.location is not None
     assert not vars(box)
     assert not capsys.readouterr().out
+
+
+def test_a_dict_that_is_changed_by_reading_it_is_refused_and_put_back() -> None:
+    class Popping(dict):
+        __getattr__ = dict.pop
+
+    popping = Popping(a=2.0, b=3.0)
+
+    def f(x: Tensor) -> Tensor:
+        return x * popping.a
+
+    with pytest.raises(sg.CaptureError, match="SG305"):
+        sg.to_static(f, backend="eager")(XS[0])
+    assert popping == {"a": 2.0, "b": 3.0}
