@@ -50,10 +50,11 @@ from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
-from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.reads import Failure, variable_value
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
@@ -414,6 +415,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             _refuse_spread(method, args)
         note_all(args)
         _refuse_hidden_state(method)
+    if isinstance(receiver, contextvars.ContextVar) and variable_value(receiver) is MISSING:
+        capture.reads.settings.append((Failure(receiver.get), (), LookupError))
     result = method(*args, **kwargs)
     if method.__name__ == "set":
         capture.memory.note_token(receiver, result)

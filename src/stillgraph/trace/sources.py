@@ -54,6 +54,7 @@ from stillgraph.trace.namespaces import (
     users_classes,
     variable,
 )
+from stillgraph.trace.reads import variable_value
 
 _LIMIT = 3_000_000
 _ATOMS = (
@@ -261,7 +262,7 @@ class Finder:
             for name in STEPS[type(value)]:
                 self._push(getattr(value, name), Attribute(source, name))
         elif isinstance(value, contextvars.ContextVar):
-            self._push(value.get(None), Called(Attribute(source, "get")))
+            self._push(variable_value(value), Called(Attribute(source, "get")))
         elif isinstance(value, weakref.ref):
             self._push(value(), Called(source))
         else:
