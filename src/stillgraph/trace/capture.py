@@ -256,6 +256,7 @@ class _Attempt:
             tables.restore()
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
+            self.finder.forget()
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""

@@ -222,6 +222,11 @@ class Finder:
         """All objects reached so far, with their paths."""
         return iter([found for key, found in self._found.items() if key not in self._copies])
 
+    def forget(self) -> None:
+        """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
+        for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells):
+            held.clear()
+
     def _push(self, value: Any, source: Source) -> None:
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
