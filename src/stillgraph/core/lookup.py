@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from types import WrapperDescriptorType
 from typing import Any
 
 
 def class_member(kind: type, name: str) -> Any:
     """What a class, or else its first base, has under a name, descriptors as they are; None if there is nothing."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def is_slot(member: Any, special: str) -> bool:
+    """Whether what a class has as ``__setattr__``, say, is one written in C for just that, as ``object``'s is."""
+    return isinstance(member, WrapperDescriptorType) and member.__name__ == special
+
+
+def own_attributes(value: Any) -> Any:
+    """The ``__dict__`` of an object; None if it has none, whatever a ``__getattr__`` of the user's says."""
+    look_up: Any = class_member(type(value), "__getattribute__")
+    try:
+        return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def slot_value(value: Any, name: str, default: Any = None) -> Any:
+    """What an object has in a slot of its class; ``default`` if there is nothing."""
+    try:
+        return class_member(type(value), name).__get__(value, type(value))
+    except AttributeError:
+        return default

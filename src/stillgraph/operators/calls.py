@@ -34,18 +34,28 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
-from stillgraph.operators.stores import CONTAINERS, note_contents, promote_item, set_past_class
+from stillgraph.operators.stores import (
+    CONTAINERS,
+    del_item_past_class,
+    del_past_class,
+    is_method_of_container,
+    note_contents,
+    promote_item,
+    set_item_past_class,
+    set_past_class,
+)
 from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
 from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
-from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.reads import Failure, variable_value
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
@@ -102,6 +112,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             function.__self__, lambda value: call(getattr(value, function.__name__), *args, **kwargs)
         )
     meaning = _meaning(function)
+    if meaning is None and is_method_of_container(function) and args and isinstance(args[0], function.__objclass__):
+        return call(function.__get__(args[0]), *args[1:], **kwargs)  # ``dict.update(d, …)`` is ``d.update(…)``
     reaches_out = acts.act_of(function) is not None
     if reaches_out or _wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
@@ -332,6 +344,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     function, receiver = method.__func__, method.__self__
     if function is torch.nn.Module.__setattr__:
         return set_past_class(function, receiver, *args, **kwargs)
+    if function is torch.nn.Module.__delattr__:
+        return del_past_class(function, receiver, *args, **kwargs)
     if function is torch.nn.Sequential.forward:
         return call_in_turn(call, receiver, *args, **kwargs)
     if function in (torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.zero_grad):
@@ -369,6 +383,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
+    if method.__name__ == "__delattr__" and isinstance(method, MethodWrapperType):
+        return del_past_class(type.__delattr__ if isinstance(receiver, type) else object.__delattr__, receiver, *args)
+    if isinstance(receiver, CONTAINERS) and method.__name__ in _ITEM_METHODS:
+        return _ITEM_METHODS[method.__name__](receiver, *args)
     if isinstance(receiver, torch.Generator):
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
@@ -415,6 +433,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             _refuse_spread(method, args)
         note_all(args)
         _refuse_hidden_state(method)
+    if isinstance(receiver, contextvars.ContextVar) and variable_value(receiver) is MISSING:
+        capture.reads.settings.append((Failure(receiver.get), (), LookupError))
     result = method(*args, **kwargs)
     if method.__name__ == "set":
         capture.memory.note_token(receiver, result)
@@ -423,6 +443,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))
     return result
+
+
+_ITEM_METHODS: dict[str, Callable[..., None]] = {"__setitem__": set_item_past_class, "__delitem__": del_item_past_class}
 
 
 def _session() -> Session:

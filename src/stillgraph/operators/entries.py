@@ -15,7 +15,7 @@ from stillgraph.operators.sequences import Entries
 from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import ContentsPlace, replace_contents
+from stillgraph.trace.journal import ContentsPlace, kind_of_container, replace_contents
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.staging import branch
@@ -107,17 +107,17 @@ def _choose(capture: Session, key: MaybeKey, there: Callable[[], Any], missing: 
 
 
 def put(capture: Session, container: dict[Any, Any], key: Any, value: Any) -> None:
-    """``container[key] = value``; the contents are noted already."""
-    known = find(container, key)
+    """``container[key] = value``, by no ``__setitem__`` of the user's; the contents are noted already."""
+    known, kind = find(container, key), kind_of_container(container)
     if known is None and (key in container or not is_ranked(container)):
-        container[key] = value
+        kind.__setitem__(container, key, value)
     elif known is not None and type(known.key) is not type(key):
         raise refuse("SG211", f"{key!r} is set where {known.key!r} may be there, which is one key", location=here())
     elif known is not None and list(container)[-1] is known and known.rank is None:
-        del container[known]
-        container[key] = value
+        kind.__delitem__(container, known)
+        kind.__setitem__(container, key, value)
     elif known is not None and known.present is True:
-        container[known] = value
+        kind.__setitem__(container, known, value)
     else:
         _put_last(capture, container, known, key, value)
 
@@ -157,7 +157,7 @@ def _drop(container: Any, key: MaybeKey) -> None:
     if isinstance(container, set):
         set.discard(container, key)
     else:
-        del container[key]
+        kind_of_container(container).__delitem__(container, key)
 
 
 # ---- methods; the contents are noted already

@@ -21,7 +21,7 @@ from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import attr, del_attr, set_attr, set_past_class
+from stillgraph.operators.stores import attr, del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
@@ -254,6 +254,8 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     object.__setattr__: functools.partial(set_past_class, object.__setattr__),
     torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),
     delattr: del_attr,
+    object.__delattr__: functools.partial(del_past_class, object.__delattr__),
+    torch.nn.Module.__delattr__: functools.partial(del_past_class, torch.nn.Module.__delattr__),
     getattr: _getattr,
     hasattr: _hasattr,
     **{function: _whole(function) for function in (vars, dir)},

@@ -30,6 +30,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, user_frame
+from stillgraph.trace.reads import Failure
 from stillgraph.trace.session import Session, session
 
 Meaning = Callable[..., Any]
@@ -73,7 +74,7 @@ def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
         try:
             value = function(*args)
         except Exception as error:  # of any kind: the guard compares it
-            settings.append((_Failure(function), args, type(error)))
+            settings.append((Failure(function), args, type(error)))
             raise
         settings.append((reading or function, args, value if reading is None else reading(*args)))
         return value
@@ -84,27 +85,6 @@ def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
 def _is_plain(value: Any) -> bool:
     plain = (str, bytes, int, float, type(None), pathlib.PurePath, logging.Logger)
     return isinstance(value, plain)
-
-
-class _Failure:
-    """Reads what a question raises: a file that is not there may come to be."""
-
-    def __init__(self, function: Meaning) -> None:
-        self._function = function
-        self.__qualname__ = f"what is raised by {_name(function)}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Failure) and self._function == other._function
-
-    def __hash__(self) -> int:
-        return hash(self._function)
-
-    def __call__(self, *args: Any) -> type | None:
-        try:
-            self._function(*args)
-        except Exception as error:  # of any kind: the guard compares it
-            return type(error)
-        return None
 
 
 def _state_of_file(path: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import collections
 import functools
 import operator
 from collections.abc import Callable, Iterable
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any, NoReturn
 
 import torch
@@ -18,12 +18,13 @@ from stillgraph.operators import entries, lists
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Global, Source, item_of
+from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here, is_torch
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.recorder import AMBIGUOUS
@@ -60,14 +61,34 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, ModuleType):
         set_global(vars(target), name, value)
         return
-    own: Any = class_member(type(target), "__setattr__")
-    if isinstance(own, FunctionType) and not is_torch(own.__code__.co_filename) and not is_generated(own):
-        from stillgraph.operators.calls import call
+    if not _done_by_class(target, "__setattr__", name, value):
+        store: Any = type(target).__setattr__
+        set_past_class(store, target, name, value)
 
-        call(own, target, name, value)
-        return
-    store: Any = type(target).__setattr__
-    set_past_class(store, target, name, value)
+
+def _done_by_class(target: Any, special: str, name: str, *value: Any) -> bool:
+    """Let a class of the user's, if it has a ``__setattr__`` or ``__delattr__`` of its own, do it; whether it has.
+
+    Raises:
+        CaptureError: nobody knows what that writes.
+    """
+    own = class_member(type(target), special)
+    python = isinstance(own, FunctionType)
+    if own is past_class(target, special) or (python and (is_torch(own.__code__.co_filename) or is_generated(own))):
+        return False
+    if not python and not (is_method_of_container(own) and isinstance(target, CONTAINERS)):
+        kind = type(target).__name__
+        raise refuse("SG305", f"the {special} of the class {kind} is no function of Python's", location=here())
+    from stillgraph.operators.calls import call
+
+    call(own, target, name, *value)
+    return True
+
+
+def is_method_of_container(function: Any) -> bool:
+    """Whether a callable is a method of Python's containers without one, like ``dict.__setitem__``."""
+    unbound = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
+    return unbound and issubclass(function.__objclass__, CONTAINERS)
 
 
 def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: str, value: Any) -> None:
@@ -130,11 +151,29 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
 
 def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
+    if session() is None or isinstance(target, torch.Tensor):
+        delattr(target, name)
+        return
+    descriptor = class_member(type(target), name)
+    if isinstance(descriptor, property) and isinstance(descriptor.fdel, FunctionType):
+        from stillgraph.operators.calls import call
+
+        call(descriptor.fdel, target)
+    elif not _done_by_class(target, "__delattr__", name):
+        delete: Any = type(target).__delattr__
+        del_past_class(delete, target, name)
+
+
+def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -> None:
+    """``delete(target, name)``, where that is Python's or torch's ``__delattr__`` and no user's."""
     capture = session()
-    if capture is not None and not isinstance(target, torch.Tensor):
-        refuse_ambiguous(target, name)
-        capture.journal.note(AttributePlace(target, name))
-    delattr(target, name)
+    assert capture is not None
+    refuse_ambiguous(target, name)
+    place = AttributePlace(target, name)
+    if place.key not in capture.journal.written(0):
+        capture.reads.attributes.append((target, name))  # it has to be there when the call begins
+    capture.journal.note(place)
+    delete(target, name)
 
 
 def attr(target: Any, name: str) -> Any:
@@ -196,18 +235,25 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         key.either(lambda v: set_item(target, v, value))
         return
     if not _called_by_user(target, "__setitem__", key, value):
-        note_contents(target)
-        _refuse_unknown(target)
-        if is_array(target):
-            refuse_numbers((key, value))
-        if not _set_unknown(target, key, value):
-            capture = session()
-            if capture is not None and isinstance(target, (dict, list, collections.deque)):
-                promote_item(capture, target, key, value)
-            if isinstance(target, dict) and capture is not None:
-                entries.put(capture, target, key, value)
-            else:
-                target[key] = value
+        set_item_past_class(target, key, value)
+
+
+def set_item_past_class(target: Any, key: Any, value: Any) -> None:
+    """``target[key] = value``, where the ``__setitem__`` that does it is no user's."""
+    note_contents(target)
+    _refuse_unknown(target)
+    if is_array(target):
+        refuse_numbers((key, value))
+    if not _set_unknown(target, key, value):
+        capture = session()
+        if capture is not None and isinstance(target, (dict, list, collections.deque)):
+            promote_item(capture, target, key, value)
+        if isinstance(target, dict) and capture is not None:
+            entries.put(capture, target, key, value)
+        elif isinstance(target, CONTAINERS):
+            kind_of_container(target).__setitem__(target, key, value)
+        else:
+            target[key] = value
 
 
 _KNOWN = (*CONTAINERS, torch.Tensor, StagedArray, torch.nn.Module)
@@ -247,23 +293,32 @@ def _whole_number(capture: Session, key: Any) -> Any:
 def del_item(target: Any, key: Any) -> None:
     """``del target[key]``."""
     if not _called_by_user(target, "__delitem__", key):
-        note_contents(target)
-        capture = session()
-        staged = isinstance(key, StagedInt) or _cut_by_staged(key)
-        if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
-            lists.delete_at(capture, target, _whole_number(capture, key))
-            return
-        known = find(target, key) if capture is not None and isinstance(target, dict) else None
-        if capture is not None and known is not None:
-            entries.delete(capture, target, known)
-        else:
-            del target[key]
+        del_item_past_class(target, key)
+
+
+def del_item_past_class(target: Any, key: Any) -> None:
+    """``del target[key]``, where the ``__delitem__`` that does it is no user's."""
+    note_contents(target)
+    capture = session()
+    staged = isinstance(key, StagedInt) or _cut_by_staged(key)
+    if capture is not None and (lists.is_spread(target) or (type(target) is list and staged)):
+        lists.delete_at(capture, target, _whole_number(capture, key))
+        return
+    known = find(target, key) if capture is not None and isinstance(target, dict) else None
+    if capture is not None and known is not None:
+        entries.delete(capture, target, known)
+    elif isinstance(target, CONTAINERS):
+        kind_of_container(target).__delitem__(target, key)
+    else:
+        del target[key]
 
 
 def _called_by_user(target: Any, name: str, *args: Any) -> bool:
     """Call a method that a class of the user's gives an operator, rewritten like any other; whether there is one."""
-    method = getattr(type(target), name, None)
-    if session() is None or not isinstance(method, FunctionType) or isinstance(target, torch.Tensor):
+    method: Any = getattr(type(target), name, None)
+    borrowed = isinstance(target, CONTAINERS) and is_method_of_container(method) and method.__name__ != name
+    python = isinstance(method, FunctionType) and not isinstance(target, torch.Tensor)
+    if session() is None or not (python or borrowed):
         return False
     from stillgraph.operators.calls import call
 

@@ -38,10 +38,11 @@ class SetSlot:
 
 @dataclass(frozen=True)
 class DeleteAttribute:
-    """``delattr(target, name)``."""
+    """``delattr(target, name)``; ``past`` the class's own ``__delattr__`` if that ran during capture."""
 
     target: Source
     name: str
+    past: bool = False
 
     def __str__(self) -> str:
         return f"del {self.target}.{self.name}"

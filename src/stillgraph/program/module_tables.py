@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import class_member, is_slot
+
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)  # what torch itself keeps in a module's ``__dict__``
@@ -40,3 +42,12 @@ def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, per
 def is_persistent(module: torch.nn.Module, name: str) -> bool:
     """Whether ``state_dict`` has the buffer of this name."""
     return name not in module.__dict__["_non_persistent_buffers_set"]
+
+
+def past_class(target: Any, special: str) -> Any:
+    """``__setattr__`` or ``__delattr__`` as Python or torch has it, whatever a class of the user's makes of it."""
+    own = class_member(type(target), special)
+    if is_slot(own, special):
+        return own
+    kind = torch.nn.Module if isinstance(target, torch.nn.Module) else type if isinstance(target, type) else object
+    return class_member(kind, special)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Set
 from typing import Any
 
 import torch
@@ -54,6 +55,13 @@ def writes_in_place(module: fx.GraphModule) -> bool:
     """Whether a program changes tensors in place, or calls what may; running statistics do not count."""
     nodes = (node for region in regions(module) for node in region.graph.nodes)
     return any(name_of(node) in _WRITES_ANYTHING or _tensors(_targets(node)) for node in nodes)
+
+
+def is_written(fake: torch.Tensor, storages: Set[int]) -> bool:
+    """Whether a tensor with memory has been written to, or shares one of the storages that operations write to."""
+    if fake.layout is not torch.strided or fake.device.type != "cpu":
+        return False
+    return (not fake.is_inference() and fake._version > 0) or fake.untyped_storage()._cdata in storages
 
 
 def _targets(node: fx.Node) -> list[Any]:

@@ -1,11 +1,10 @@
 """Effects on Python objects, as the statements of the function that finishes a call (see `runtime/results.py`)."""
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
-
-import torch
 
 from stillgraph.program.effects import (
     DeleteAttribute,
@@ -19,7 +18,7 @@ from stillgraph.program.effects import (
     SetSlot,
 )
 from stillgraph.program.guards import Cell, Source
-from stillgraph.program.module_tables import put_in_table
+from stillgraph.program.module_tables import past_class, put_in_table
 from stillgraph.program.outputs import Template
 from stillgraph.runtime.function_writer import FunctionWriter, is_name
 
@@ -44,9 +43,8 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
         case SetSlot(target=target, table=table, name=name, value=value, persistent=persistent):
             owner, new = writer.read(target), value_of(value)
             return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new}, {persistent})"
-        case DeleteAttribute(target=target, name=name):
-            owner = writer.read(target)
-            return f"del {owner}.{name}" if is_name(name) else f"delattr({owner}, {name!r})"
+        case DeleteAttribute(target=target, name=name, past=past):
+            return f"{writer.constant(delete_past_class if past else delete)}({writer.read(target)}, {name!r})"
         case SetContents(target=target, value=value):
             return f"{writer.constant(replace_contents)}({writer.read(target)}, {value_of(value)})"
         case ExtendContents(target=target, value=value):
@@ -66,8 +64,19 @@ def _cell(target: Source, writer: FunctionWriter) -> str:
 
 def set_past_class(target: Any, name: str, value: Any) -> None:
     """Set an attribute as torch or Python does, whatever the class's own ``__setattr__`` would do."""
-    own = torch.nn.Module if isinstance(target, torch.nn.Module) else object
-    own.__setattr__(target, name, value)
+    past_class(target, "__setattr__")(target, name, value)
+
+
+def delete(target: Any, name: str) -> None:
+    """Delete an attribute that may be there: what the call itself made and deleted need not be when it begins."""
+    with contextlib.suppress(AttributeError):
+        delattr(target, name)
+
+
+def delete_past_class(target: Any, name: str) -> None:
+    """As `delete`, whatever the class's own ``__delattr__`` would do."""
+    with contextlib.suppress(AttributeError):
+        past_class(target, "__delattr__")(target, name)
 
 
 def replace_contents(target: Any, value: Any) -> None:

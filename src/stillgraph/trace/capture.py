@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.optim.lr_scheduler import LRScheduler
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
 from stillgraph.core.location import Location
@@ -21,7 +22,7 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Argument, Attribute, Guard, ModeGuard, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
-from stillgraph.program.writes import writes_in_place
+from stillgraph.program.writes import is_written, writes_in_place, written_arguments
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.distributions import property_names
@@ -256,6 +257,7 @@ class _Attempt:
             tables.restore()
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
+            self.finder.forget()
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
@@ -308,6 +310,14 @@ class _Attempt:
         compares = self.session.compared or any(map(compares_objects, self._codes()))
         if not self.knowledge.aliases_matter and (told or compares or writes_in_place(graph)):
             raise Restart("aliases", None)
+
+    def _written_tensors(self, graph: fx.GraphModule) -> list[torch.Tensor]:
+        """The tensors from before the capture whose memory the program writes."""
+        nodes = (node for region in regions(graph) for node in region.graph.nodes)
+        written = [argument.meta["val"] for node in nodes for argument in written_arguments(node)]
+        storages = {each.untyped_storage()._cdata for each in written if each.layout is torch.strided}
+        pairs = [(r, f) for r, f in self.session.fakes.values() if not is_traceable_wrapper_subclass(r)]
+        return [real for real, fake in pairs if is_written(fake, storages)]
 
     def _codes(self) -> Iterator[CodeType]:
         """The user's and libraries' code that ran."""
@@ -404,6 +414,8 @@ class _Attempt:
         of_world = world.collect()
         told = self._told([*constants(graph), template, effects, self.session.midway])
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
+        arrays = met.arrays_read([*of_world, *objects])
+        self.finder.memory.require_not_written(arrays, self._written_tensors(graph) if arrays else ())
         guards: list[Guard] = [
             modes,
             *self.inputs.guards,

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
@@ -97,7 +98,7 @@ def _is_staged(value: Any) -> bool:
 
 
 def _split_instance(value: Any) -> Parts | None:
-    state = getattr(value, "__dict__", None)
+    state = own_attributes(value)
     if state is None or isinstance(value, (type, torch.nn.Module)):
         return None
     kind, names = type(value), tuple(state)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.trace.frames import is_ours, is_torch
 from stillgraph.trace.gradients import GradientPlace, RequirePlace
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
@@ -134,7 +135,7 @@ def _children(value: Any) -> list[Any]:
 
 def _instance_state(value: Any) -> list[Any]:
     """What an instance of a user's class holds, in its ``__dict__`` or in slots."""
-    state = getattr(value, "__dict__", None)
+    state = own_attributes(value)
     held = [type(value), *([state, *state.values()] if isinstance(state, dict) else [])]
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())

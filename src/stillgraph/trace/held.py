@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.trace.frames import is_torch
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.numbers import Staged
@@ -58,7 +59,7 @@ def held_places(value: Any) -> Iterator[Place]:
         return
     if isinstance(value, CONTAINERS):
         yield ContentsPlace(value)
-    names = (*getattr(value, "__dict__", ()), *slots(type(value)))
+    names = (*(own_attributes(value) or ()), *slots(type(value)))
     if isinstance(value, torch.nn.Module):
         names += (*value._buffers, *value._modules)
     yield from (AttributePlace(value, name) for name in names)

@@ -12,12 +12,13 @@ import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
+from types import MemberDescriptorType
 from typing import Any, Protocol
 
 import torch
 
-from stillgraph.program.module_tables import MODULE_TABLES, put_in_table, table_of
+from stillgraph.core.lookup import own_attributes, slot_value
+from stillgraph.program.module_tables import MODULE_TABLES, past_class, put_in_table, table_of
 
 
 class _Missing:
@@ -65,6 +66,9 @@ class AttributePlace:
         for table in _tables(self.target):
             if self.name in table:
                 return table[self.name]
+        described = inspect.getattr_static(type(self.target), self.name, None)
+        if isinstance(described, MemberDescriptorType):
+            return slot_value(self.target, self.name, MISSING)
         if self._is_described():
             return getattr(self.target, self.name, MISSING)
         return MISSING
@@ -77,11 +81,8 @@ class AttributePlace:
             torch.nn.Module.__setattr__(self.target, self.name, value)
         elif self._is_plain():
             self.target.__dict__[self.name] = value
-        elif isinstance(self.target, type):
-            type.__setattr__(self.target, self.name, value)
         else:
-            own: Any = type(self.target).__setattr__
-            (object.__setattr__ if isinstance(own, FunctionType) else own)(self.target, self.name, value)
+            past_class(self.target, "__setattr__")(self.target, self.name, value)
 
     def _remove(self) -> None:
         if isinstance(self.target, torch.nn.Module):
@@ -90,10 +91,10 @@ class AttributePlace:
         elif self._is_plain():
             self.target.__dict__.pop(self.name, None)
         elif self.get() is not MISSING:
-            delattr(self.target, self.name)
+            past_class(self.target, "__delattr__")(self.target, self.name)
 
     def _is_plain(self) -> bool:
-        return not self._is_described() and isinstance(getattr(self.target, "__dict__", None), dict)
+        return not self._is_described() and isinstance(own_attributes(self.target), dict)
 
     def _is_described(self) -> bool:
         """Whether a descriptor of the class says what is stored; asked of the class it may give another object."""
@@ -105,7 +106,7 @@ class AttributePlace:
 
 
 def _tables(target: Any) -> Iterator[Any]:
-    own = getattr(target, "__dict__", {})
+    own = (own_attributes(target) or {})
     yield own
     if isinstance(target, torch.nn.Module):
         yield from (own[name] for name in MODULE_TABLES if name in own)
@@ -239,25 +240,30 @@ def is_same(now: Any, before: Any) -> bool:
 
 
 def copy_contents(container: Any) -> Any:
-    """A plain copy of what a container holds."""
+    """A plain copy of what a container holds, whatever methods a class of the user's has to look into it."""
+    kind = kind_of_container(container)
     if isinstance(container, dict):
-        return dict(container)
-    return set(container) if isinstance(container, set) else list(container)
+        return dict(kind.items(container))
+    return (set if kind is set else list)(kind.__iter__(container))
 
 
 def replace_contents(container: Any, contents: Any) -> None:
-    """Make ``container`` hold just ``contents``, in place."""
-    if isinstance(container, list):
-        list.__setitem__(container, slice(None), contents)
-    elif type(container) is dict:
-        container.clear()
-        container.update(contents)
-    elif isinstance(container, collections.Counter):
-        container.clear()
-        dict.update(container, contents)  # Counter.update would add
+    """Make ``container`` hold just ``contents``, in place and past the methods of a class of the user's."""
+    kind: Any = kind_of_container(container)
+    kind.clear(container)
+    if kind is set:
+        set.update(container, contents)
+    elif isinstance(container, dict):
+        for key, value in contents.items():
+            kind.__setitem__(container, key, value)
     else:
-        container.clear()
-        (container.extend if isinstance(container, collections.deque) else container.update)(contents)
+        kind.extend(container, contents)
+
+
+def kind_of_container(container: Any) -> Any:
+    """Python's class whose methods are a container's own, whatever a class of the user's makes of them."""
+    kinds = (collections.OrderedDict, dict, list, set, collections.deque)
+    return next(kind for kind in kinds if isinstance(container, kind))
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import abc
 import array
 import contextvars
+import ctypes
 import math
 import sys
 from collections.abc import Iterable
 from typing import Any
+
+import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import Location
@@ -22,7 +25,7 @@ from stillgraph.trace.arrays import is_array
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.signals import Restart
 
-_BUFFERS = (bytearray, array.array)
+BUFFERS = (bytearray, array.array)
 _COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back
 _HINT = "Keep the state in a tensor, a buffer of the module, or a number; or change it outside the static function."
 
@@ -179,6 +182,23 @@ class Memory:
                 hint = "Copy the array: torch.tensor(array)."
                 raise refuse("SG305", "a numpy array or the tensor that shares its memory is changed", hint=hint)
 
+    def require_not_written(self, read: Iterable[tuple[Any, Source]], written: Iterable[torch.Tensor]) -> None:
+        """Refuse to read an array or buffer whose memory is that of a tensor from outside that the program writes.
+
+        Args:
+            read: arrays and buffers that the code reads, and where.
+            written: the tensors.
+
+        Raises:
+            CaptureError: there is such an array.
+        """
+        places = [(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()) for tensor in written]
+        for value, source in read:
+            start, size = _extent(value)
+            if any(start < at + length and at < start + size for at, length in places):
+                what = f"the {type(value).__name__} {source} is read, whose memory is that of a tensor that is written"
+                raise refuse("SG305", what, hint="Read the tensor itself, or do one of the two outside the function.")
+
     def accept(self) -> None:
         """Let everything stay as it is now."""
         self._held.clear()
@@ -211,9 +231,19 @@ class Memory:
 def _held(value: Any, source: Source | None) -> Held | None:
     if is_array(value):
         return _Array(value, source) if _may_change(value) else None
-    if issubclass(type(value), _BUFFERS):
+    if issubclass(type(value), BUFFERS):
         return _Buffer(value, source)
     return _Variable(value, source) if type(value) is contextvars.ContextVar else None
+
+
+def _extent(value: Any) -> tuple[int, int]:
+    """Where the memory of an array or buffer begins, and how many bytes of it there may be to read."""
+    if is_array(value):
+        steps = [stride * (size - 1) for size, stride in zip(value.shape, value.strides)]
+        start = int(value.ctypes.data) + sum(step for step in steps if step < 0)
+        return start, (sum(map(abs, steps)) + value.itemsize) if value.size else 0
+    size = len(memoryview(value).cast("B"))
+    return (ctypes.addressof((ctypes.c_char * size).from_buffer(value)), size) if size else (0, 0)
 
 
 def _may_change(value: Any) -> bool:

@@ -12,7 +12,9 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import (
     AliasGuard,
     Attribute,
+    BytesGuard,
     ConstantGuard,
+    ContentsGuard,
     ElementsGuard,
     Guard,
     IdentityGuard,
@@ -24,8 +26,10 @@ from stillgraph.program.guards import (
 )
 from stillgraph.program.program import Input
 from stillgraph.program.types import NumberType
+from stillgraph.trace.arrays import is_array
 from stillgraph.trace.inputs import Inputs, places_in, tensor_guards
 from stillgraph.trace.lists import Leaf
+from stillgraph.trace.memory import BUFFERS
 from stillgraph.trace.session import Knowledge, Session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
@@ -89,6 +93,12 @@ class MetGuards:
         containers = [(value, source) for value, source in others if not isinstance(value, (torch.Tensor, type))]
         found = self.inputs.tensors_apart(tensors) if self.knowledge.aliases_matter else []
         return [*found, *self.inputs.apart(containers)]
+
+    def arrays_read(self, guards: list[Guard]) -> list[tuple[Any, Source]]:
+        """The arrays and buffers whose contents are guarded."""
+        sources = [guard.source for guard in guards if isinstance(guard, (BytesGuard, ContentsGuard))]
+        found = ((self.finder.value_at(source), source) for source in sources)
+        return [(value, source) for value, source in found if is_array(value) or isinstance(value, BUFFERS)]
 
     def lists_read(self, used: list[Input]) -> list[Guard]:
         """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""

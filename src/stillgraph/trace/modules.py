@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import copy
 import functools
 import operator
 from dataclasses import dataclass
@@ -12,14 +11,16 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.guards import Source
 from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is_persistent
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.sources import slots
 from stillgraph.trace.symbolic import is_fake
 
-_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+_CONTAINERS = (list, dict, set, collections.deque)
 _NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
 
 
@@ -42,10 +43,11 @@ class ModuleTables:
     def __init__(self, found: list[tuple[Any, Source]]) -> None:
         self._modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
         objects = [value for value, _ in found if not isinstance(value, _NO_STATE)]
-        self._objects = [value for value in objects if type(getattr(value, "__dict__", None)) is dict]
+        self._objects = [value for value in objects if type(own_attributes(value)) is dict]
+        self._slots = [_Slots(value, names) for value in objects if (names := slots(type(value)))]
         self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
         self._now: dict[int, _State] | None = None
-        self._containers = [(v, copy.copy(v), source) for v, source in found if type(v) in _CONTAINERS]
+        self._containers = [(v, copy_contents(v), source) for v, source in found if isinstance(v, _CONTAINERS)]
 
     def accept_containers(self) -> None:
         """Let the containers stay as they are now."""
@@ -59,6 +61,7 @@ class ModuleTables:
                 it is not staged. It belongs to what is put back from then on.
         """
         changed = None
+        kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
         for module in self._modules:
             # What is watched is written with each buffer: `SetSlot.persistent`.
             ignored = "_non_persistent_buffers_set" if self._now is not None else ""
@@ -66,15 +69,24 @@ class ModuleTables:
         for value in self._objects:
             before = self._before[id(value)]
             if keep_added:
-                before.attributes.update(_added(value.__dict__, before.attributes))
+                kept.append((before.attributes, _added(value.__dict__, before.attributes, type(value))))
+                before.attributes.update(kept[-1][1])
             found = before.restore()
             changed = (None if _is_mode(value) else found) or changed
+        for held in self._slots:
+            changed = held.restore() or changed
         for value, contents, source in self._containers:
+            now = copy_contents(value)
             if keep_added and isinstance(value, dict):
-                contents.update(_added(value, contents))
-            if not _same(value, contents):
+                kept.append((contents, _added(now, contents)))
+                contents.update(kept[-1][1])
+            if not _same(now, contents):
                 replace_contents(value, contents)
                 changed = changed or Change(value, "", value, f"the {type(value).__name__} {source}")
+        if changed is not None:  # there is no program of this attempt
+            for table, added in kept:
+                for key in added:
+                    del table[key]
         return changed
 
     def changes(self) -> list[Write]:
@@ -87,7 +99,7 @@ class ModuleTables:
             if not before.is_current():
                 self._now[id(owner)] = _State(owner)
                 found += before.writes()
-        return found
+        return [*found, *(write for held in self._slots for write in held.changes())]
 
 
 class _State:
@@ -151,6 +163,32 @@ class _State:
         return TablePlace(self.owner, name, table, is_persistent(self.owner, name))
 
 
+class _Slots:
+    """What an object had in the slots of its class at a time."""
+
+    def __init__(self, owner: Any, names: list[str]) -> None:
+        self._owner = owner
+        self._places = [AttributePlace(owner, name) for name in names]
+        self._before = self._now = [place.get() for place in self._places]
+
+    def restore(self) -> Change | None:
+        """Put everything back; an attribute that had been changed, if one had."""
+        changed = None
+        for place, before in zip(self._places, self._before):
+            now = place.get()
+            if not same_constant(now, before):
+                changed = changed or Change(self._owner, place.name, now)
+            if now is not before:
+                place.set(before)
+        return changed
+
+    def changes(self) -> list[Write]:
+        """As `ModuleTables.changes`."""
+        before, self._now = self._now, [place.get() for place in self._places]
+        pairs = zip(self._places, before, self._now)
+        return [Write(place, old) for place, old, new in pairs if old is not new]
+
+
 def _find(tables: dict[str, Any], order: list[str], name: str) -> tuple[str | None, Any]:
     """In which table a name stands, and for what."""
     return next(((table, tables[table][name]) for table in order if name in tables[table]), (None, MISSING))
@@ -165,8 +203,15 @@ def _same(now: Any, before: Any) -> bool:
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
-def _added(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
+def _added(now: dict[Any, Any], before: dict[Any, Any], kind: type = object) -> dict[Any, Any]:
+    """What has been computed and kept; what hides a value that the class has for all its objects is a change."""
+    added = {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
+    return {key: value for key, value in added.items() if kind is object or not _hides(kind, key)}
+
+
+def _hides(kind: type, name: Any) -> bool:
+    member = class_member(kind, name)
+    return member is not None and not hasattr(type(member), "__get__")
 
 
 def _is_mode(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.core.lookup import own_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -132,7 +133,7 @@ class ObjectGuards(ContainerGuards):
             self._value(source, value, ("attribute", id(module), source.name))
 
     def _instance(self, value: Any, source: Source) -> None:
-        state = getattr(value, "__dict__", None)
+        state = own_attributes(value)
         if isinstance(state, dict) or slots(type(value)):
             self._add(TypeGuard(source, type(value)))
         asked = id(value) in self.reads.whole or "__dict__" in self.names.attributes
@@ -147,8 +148,9 @@ class ObjectGuards(ContainerGuards):
                     self._value(Slot(source, "__dict__", name) if plain else Attribute(source, name), item, key)
             self._shadowed(value, source, set())
         for name in slots(type(value)):
-            if self._reads(value, name) and hasattr(value, name):
-                self._attribute(value, source, name, getattr(value, name))
+            held = slot_value(value, name, _NOTHING)
+            if self._reads(value, name) and held is not _NOTHING:
+                self._attribute(value, source, name, held)
         self._asked(value, source)
 
     def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:
@@ -166,7 +168,7 @@ class ObjectGuards(ContainerGuards):
         lacking = dict.fromkeys(name for name in names if not has_attribute(value, name))
         if not lacking:
             return
-        if not isinstance(getattr(value, "__dict__", None), dict):
+        if not isinstance(own_attributes(value), dict):
             for name in lacking:
                 self.guards[NoAttributeGuard, source, name] = NoAttributeGuard(source, name)
             return
@@ -178,11 +180,12 @@ class ObjectGuards(ContainerGuards):
     def _asked_of(self, value: Any) -> frozenset[str]:
         """What code that was not rewritten may have asked an object for."""
         if not isinstance(value, torch.nn.Module):
-            return self.names.asked if isinstance(getattr(value, "__dict__", None), dict) else frozenset()
+            return self.names.asked if isinstance(own_attributes(value), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
         return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
 
 
+_NOTHING = object()
 _DESCRIPTIONS = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__annotations__"})
 _ALWAYS_READ = frozenset({"training", *HOOK_TABLES, *MODULE_TABLES})
 

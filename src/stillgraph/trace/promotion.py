@@ -9,9 +9,10 @@ from types import FunctionType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import Argument, Attribute, Global, Held, Item, Slot, Source
 from stillgraph.trace.inputs import Inputs
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place, kind_of_container
 from stillgraph.trace.session import Knowledge
 from stillgraph.trace.sources import Finder
 
@@ -96,7 +97,7 @@ class Promotion:
                 return plain and source.kind is None
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
-                return name in getattr(owner, "__dict__", ()) and not isinstance(owner, FunctionType)
+                return name in (own_attributes(owner) or ()) and not isinstance(owner, FunctionType)
             case Slot(table=table):
                 return table == "__dict__"
         return isinstance(source, Global)
@@ -134,4 +135,4 @@ class Promotion:
             self._put(source.base, made)
             return
         self.journal.note(ContentsPlace(target))
-        target[source.key] = value
+        kind_of_container(target).__setitem__(target, source.key, value)

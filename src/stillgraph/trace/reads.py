@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
 from stillgraph.trace.environment import Environment
+from stillgraph.trace.journal import MISSING
 
 
 @dataclass
@@ -36,6 +39,35 @@ class Reads:
     settings: list[tuple[Any, tuple[Any, ...], Any]] = field(default_factory=list)
     hooks: list[FunctionType] = field(default_factory=list)
     environment: Environment = field(default_factory=Environment)
+
+
+class Failure:
+    """Reads what a question raises: a file that is not there may come to be."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__qualname__ = f"what is raised by {getattr(function, '__qualname__', function)}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Failure) and self._function == other._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __call__(self, *args: Any) -> type | None:
+        try:
+            self._function(*args)
+        except Exception as error:  # of any kind: the guard compares it
+            return type(error)
+        return None
+
+
+def variable_value(variable: contextvars.ContextVar[Any]) -> Any:
+    """What a context variable holds, its default included; `MISSING` if nothing."""
+    try:
+        return variable.get()
+    except LookupError:
+        return MISSING
 
 
 def code_file(code: CodeType, namespace: dict[str, Any]) -> str:

@@ -6,12 +6,12 @@ import inspect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -23,7 +23,7 @@ from stillgraph.program.effects import (
     SetSlot,
 )
 from stillgraph.program.guards import Cell, Source
-from stillgraph.program.module_tables import is_persistent
+from stillgraph.program.module_tables import is_persistent, past_class
 from stillgraph.program.outputs import (
     Choice,
     Constant,
@@ -175,7 +175,7 @@ class Results:
 
     def _is_own_instance(self, value: Any) -> bool:
         """Whether a plain object was made during the capture and holds something staged."""
-        state = getattr(value, "__dict__", None)
+        state = own_attributes(value)
         if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
             return False
         return not isinstance(value, BaseException) and not inspect.isbuiltin(value)
@@ -195,8 +195,9 @@ class Results:
         for write in written:
             after = write.place.get()
             settled = write.place.key in self.session.journal.settled
+            gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
-            if isinstance(after, Stale) or (unchanged and not settled):
+            if isinstance(after, Stale) or (unchanged and not settled and not gone):
                 continue
             effect = self._effect(write, after, outer_cells)
             if effect is not None:
@@ -235,7 +236,7 @@ class Results:
     def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:
         owner, name = place.target, place.name
         if after is MISSING:
-            return DeleteAttribute(target, name)
+            return DeleteAttribute(target, name, self._goes_past(owner, "__delattr__"))
         if isinstance(owner, torch.nn.Module) and self.finder.find(after) is None and makes_modules(after):
             raise refuse("SG308", f"{place} is made")
         value = self.template(after)
@@ -248,4 +249,9 @@ class Results:
             if own or registered or hidden or table not in ("__dict__", write.table):
                 return SetSlot(target, str(table), name, value, persistent)
             return SetAttribute(target, name, value)
-        return SetAttribute(target, name, value, isinstance(type(owner).__setattr__, FunctionType))
+        return SetAttribute(target, name, value, self._goes_past(owner, "__setattr__"))
+
+    @staticmethod
+    def _goes_past(owner: Any, special: str) -> bool:
+        """Whether a class has a ``__setattr__`` or ``__delattr__`` of its own, which ran during the capture."""
+        return class_member(type(owner), special) is not past_class(owner, special)

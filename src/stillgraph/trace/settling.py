@@ -40,7 +40,8 @@ class Settling:
     def around(self, handed: Iterable[Any], what: str, changed: Iterable[Any]) -> Iterator[None]:
         """As `Recorder.calling_python`."""
         reaches = [reach_of([each]) for each in handed]  # each for itself: what one reads is not what another changes
-        written = {write.place.key for write in self._session.journal.outcome()}
+        outcome = [write.place for write in self._session.journal.outcome()]
+        written = {place.key for place in outcome if not isinstance(place.get(), Stale)}
         places: list[Place] = [ContentsPlace(each) for each in changed]
         keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
         self._settle(written & keys)

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, own_attributes, slot_value
 from stillgraph.program.guards import (
     Argument,
     Attribute,
@@ -54,6 +54,7 @@ from stillgraph.trace.namespaces import (
     users_classes,
     variable,
 )
+from stillgraph.trace.reads import variable_value
 
 _LIMIT = 3_000_000
 _ATOMS = (
@@ -221,6 +222,11 @@ class Finder:
         """All objects reached so far, with their paths."""
         return iter([found for key, found in self._found.items() if key not in self._copies])
 
+    def forget(self) -> None:
+        """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
+        for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells):
+            held.clear()
+
     def _push(self, value: Any, source: Source) -> None:
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
@@ -261,7 +267,7 @@ class Finder:
             for name in STEPS[type(value)]:
                 self._push(getattr(value, name), Attribute(source, name))
         elif isinstance(value, contextvars.ContextVar):
-            self._push(value.get(None), Called(Attribute(source, "get")))
+            self._push(variable_value(value), Called(Attribute(source, "get")))
         elif isinstance(value, weakref.ref):
             self._push(value(), Called(source))
         else:
@@ -312,12 +318,12 @@ class Finder:
                 self._push(item, Slot(source, "__dict__", name))
 
     def _walk_instance(self, value: Any, source: Source) -> None:
-        state = getattr(value, "__dict__", None)
+        state = own_attributes(value)
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
         for name in slots(type(value)):
-            self._push(getattr(value, name, None), Attribute(source, name))
+            self._push(slot_value(value, name), Attribute(source, name))
 
 
 def slots(kind: type) -> list[str]:

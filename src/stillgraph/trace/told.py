@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
@@ -190,7 +191,7 @@ def _like_array(array: Any, source: Source) -> list[Guard]:
 
 def _like_object(value: Any, source: Source) -> list[Guard] | None:
     """An object that has tensors and containers where this one has them; the rest is guarded where it is read."""
-    names = [*getattr(value, "__dict__", ()), *slots(type(value))]
+    names = [*(own_attributes(value) or ()), *slots(type(value))]
     places = (place for name in names for place in places_in(getattr(value, name), Attribute(source, name)))
     inside = list(itertools.islice(places, _MOST_INSIDE + 1))
     if len(inside) > _MOST_INSIDE:

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import (
     ApartGuard,
     Attribute,
@@ -35,6 +36,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.frames import is_below_torch, is_library, is_ours, is_standard_library
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
+from stillgraph.trace.journal import MISSING
 from stillgraph.trace.modules import global_hooks
 from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
@@ -49,7 +51,7 @@ from stillgraph.trace.namespaces import (
     variable,
 )
 from stillgraph.trace.object_guards import ObjectGuards, has_attribute
-from stillgraph.trace.reads import code_file
+from stillgraph.trace.reads import Failure, code_file, variable_value
 from stillgraph.trace.sources import STEPS, is_machinery
 from stillgraph.trace.torch_settings import backend_settings
 
@@ -162,7 +164,7 @@ class WorldGuards(ObjectGuards):
             bases = [base for base in users_classes(kind) if is_users(base)]
             for base in bases:
                 self._add(KeysGuard(class_space(base), tuple(vars(base))))
-            tables = [getattr(value, "__dict__", None), *map(vars, bases)]
+            tables = [own_attributes(value), *map(vars, bases)]
             names = {name for table in tables if isinstance(table, (dict, types.MappingProxyType)) for name in table}
             self.names |= Names(attributes=frozenset(n for n in names if isinstance(n, str) and not _is_special(n)))
 
@@ -244,7 +246,10 @@ class WorldGuards(ObjectGuards):
         if isinstance(value, weakref.ref):
             self._reach(value(), Called(source))
         if isinstance(value, contextvars.ContextVar):
-            self._reach(value.get(None), Called(Attribute(source, "get")))
+            if variable_value(value) is MISSING:
+                self.reads.settings.append((Failure(value.get), (), LookupError))
+            else:
+                self._value(Called(Attribute(source, "get")), value.get())
         self._contents(value, source)
         if not isinstance(value, (*_WITHOUT_STATE, *STEPS, types.ModuleType)):
             self._instance(value, source)

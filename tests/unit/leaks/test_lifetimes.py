@@ -128,6 +128,44 @@ def test_inputs_are_let_go_at_once() -> None:
         gc.enable()
 
 
+class Held:
+    def __init__(self) -> None:
+        self.k, self.n, self.h = 2.0, 0, torch.zeros(3)
+
+
+def _reads(held: Any, x: Tensor) -> Any:
+    return x * held.k
+
+
+def _writes(held: Any, x: Tensor) -> Any:
+    held.n += 1
+    held.h = held.h + x
+    return x * held.n
+
+
+@pytest.mark.parametrize("use", [_reads, _writes])
+def test_an_object_behind_a_weak_reference_is_let_go_at_once(use: Any) -> None:
+    held: Any = Held()
+    reference = weakref.ref(held)
+
+    def f(x: Tensor) -> Any:
+        found = reference()
+        return x - 1 if found is None else use(found, x)
+
+    static = sg.to_static(f, backend="eager")
+    gc.collect()
+    gc.disable()
+    try:
+        for k in (2.0, 3.0, 4.0):
+            held.k = k
+            assert torch.equal(static(torch.ones(3)), torch.ones(3) * (k if use is _reads else held.n))
+        del held
+        assert reference() is None
+        assert torch.equal(static(torch.ones(3)), torch.zeros(3))
+    finally:
+        gc.enable()
+
+
 class Unpicklable(Exception):
     """An exception that cannot be copied by its arguments."""
 

@@ -358,6 +358,40 @@ def test_a_context_variable() -> None:
     follows(lambda x: x * variable.get(), partial(variable.set, 5))
 
 
+def _or_one(variable: contextvars.ContextVar[Any]) -> Any:
+    try:
+        return variable.get()
+    except LookupError:
+        return 1
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        _or_one,
+        lambda variable: variable.get(1),
+        lambda variable: next(map(_or_one, [variable])),
+        lambda variable: sum(map(variable.get, [1])),
+        lambda variable: dict(contextvars.copy_context().items()).get(variable, 1),
+    ],
+)
+def test_a_context_variable_that_is_set_later(read: Any) -> None:
+    variable: contextvars.ContextVar[Any] = contextvars.ContextVar("stillgraph_unset")
+    follows(lambda x: x * read(variable), partial(variable.set, 5), partial(variable.set, 7))
+
+
+def test_the_default_of_a_context_variable() -> None:
+    held = {"a": 1.0}
+    variable = contextvars.ContextVar("stillgraph_default", default=held)
+    follows(lambda x: x * variable.get()["a"], storing(held, "a", 7.0), partial(variable.set, {"a": 2.0}))
+
+
+def test_an_object_that_is_the_default_of_a_context_variable() -> None:
+    box = Box(k=1)
+    variable = contextvars.ContextVar("stillgraph_default_box", default=box)
+    follows(lambda x: x * variable.get().k, setting(box, k=5))
+
+
 def test_a_thread_local() -> None:
     local = threading.local()
     local.k = 1

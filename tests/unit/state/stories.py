@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,11 +22,12 @@ BATCH = torch.arange(12.0).reshape(4, 3) / 7 - 0.5
 def story(programs: int) -> Callable[[Callable[[Static], Any]], Callable[[], None]]:
     """A test that a story goes the same way with static functions, in so many programs at most.
 
-    A story takes ``static``, which makes a module or function static; it returns all that is to be compared.
+    A story takes ``static``, which makes a module or function static; it returns all that is to be compared. What else
+    it takes are parameters of the test.
     """
 
-    def test_of(tell: Callable[[Static], Any]) -> Callable[[], None]:
-        def test() -> None:
+    def test_of(tell: Callable[..., Any]) -> Callable[..., None]:
+        def test(**given: Any) -> None:
             made: list[Any] = []
 
             def static(target: Any) -> Any:
@@ -33,9 +35,9 @@ def story(programs: int) -> Callable[[Callable[[Static], Any]], Callable[[], Non
                 return made[-1]
 
             torch.manual_seed(0)
-            expected = tell(lambda target: target)
+            expected = tell(lambda target: target, **given)
             torch.manual_seed(0)
-            actual = tell(static)
+            actual = tell(static, **given)
             assert not any(is_fake(tensor) for tensor in tensors_in(actual))
             assert_same(expected, actual)
             held = [each.forward if isinstance(each, nn.Module) else each for each in made]
@@ -43,6 +45,8 @@ def story(programs: int) -> Callable[[Callable[[Static], Any]], Callable[[], Non
             assert min(programs, 1) <= captured <= programs  # what is never captured runs as plain PyTorch
 
         test.__doc__ = tell.__doc__
+        parameters = [each for name, each in inspect.signature(tell).parameters.items() if name != "static"]
+        test.__signature__ = inspect.Signature(parameters)
         return test
 
     return test_of

@@ -312,3 +312,105 @@ def test_shared_memory_is_not_written(convert: Any) -> None:
     for function in (by_the_tensor, by_the_array, from_outside):
         assert refusal(function, P).reason.code == "SG305"
     assert OUTER.tolist() == [1.0, 1.0, 1.0]
+
+
+def _shared_array() -> tuple[Any, Tensor]:
+    made = np.zeros(4, np.float32)
+    return made, torch.from_numpy(made)
+
+
+def _part_of_a_tensor() -> tuple[Any, Tensor]:
+    tensor = torch.zeros(4)
+    return tensor.numpy()[::-2], tensor
+
+
+def _shared_buffer() -> tuple[Any, Tensor]:
+    made = array.array("f", [0.0] * 4)
+    return made, torch.frombuffer(made, dtype=torch.float32)
+
+
+def _shared_bytes() -> tuple[Any, Tensor]:
+    made = bytearray(16)
+    return made, torch.frombuffer(made, dtype=torch.float32)
+
+
+def in_place(held: Any, t: Tensor, x: Tensor) -> Any:
+    t.add_(x.sum())
+    return sum(held)
+
+
+def an_item(held: Any, t: Tensor, x: Tensor) -> Any:
+    t[1] = x.sum()
+    return x + sum(held)
+
+
+def past_autograd(held: Any, t: Tensor, x: Tensor) -> Any:
+    t.data.fill_(2.0)
+    return x + sum(held)
+
+
+def by_a_view(held: Any, t: Tensor, x: Tensor) -> Any:
+    t.view(2, 2)[0].copy_(x[:2])
+    return x + sum(held)
+
+
+def in_one_arm(held: Any, t: Tensor, x: Tensor) -> Any:
+    if x.sum() > 0:
+        t.mul_(3)
+    return x + sum(held)
+
+
+def in_a_loop(held: Any, t: Tensor, x: Tensor) -> Any:
+    while t.sum() < x.sum():
+        t += 1
+    return x + sum(held)
+
+
+def as_output(held: Any, t: Tensor, x: Tensor) -> Any:
+    torch.add(t, 1, out=t)
+    return x + sum(held)
+
+
+SHARING = [_shared_array, _part_of_a_tensor, _shared_buffer, _shared_bytes]
+WRITING = [in_place, an_item, past_autograd, by_a_view, in_one_arm, in_a_loop, as_output]
+
+
+@pytest.mark.parametrize("make", SHARING)
+@pytest.mark.parametrize("write", WRITING)
+def test_an_array_is_not_read_whose_memory_a_tensor_writes(make: Callable[[], Any], write: Any) -> None:
+    held, t = make()
+    error = refusal(lambda x: write(held, t, x), P)
+    assert error.reason.code == "SG305"
+    assert "is read, whose memory is that of a tensor that is written" in str(error)
+    assert not t.any()
+
+
+@pytest.mark.parametrize("make", SHARING[:2])
+def test_nor_is_one_that_is_passed(make: Callable[[], Any]) -> None:
+    held, t = make()
+    with pytest.raises(sg.CaptureError, match="SG305"):
+        sg.to_static(in_place, backend="eager")(held, t, P)
+
+
+@pytest.mark.parametrize("make", SHARING)
+def test_an_array_may_share_memory_that_is_only_read_or_is_not_read_itself(make: Callable[[], Any]) -> None:
+    held, t = make()
+    other = torch.zeros(4)
+
+    class Both:
+        def __init__(self) -> None:
+            self.held, self.t = held, t
+
+    both = Both()
+
+    def only_read(x: Tensor) -> Any:
+        other.add_(x.sum())
+        return x + sum(held) + t.sum()
+
+    def only_written(x: Tensor) -> Any:
+        both.t.add_(x.sum())
+        return x + both.t.sum()
+
+    agree(only_read, P, P)
+    assert sg.to_static(only_written, backend="eager")(P).sum() > 0
+    assert sum(held) > 0
