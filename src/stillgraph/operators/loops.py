@@ -51,7 +51,7 @@ class Context:
             capture.advances,
             len(capture.begun),
             len(capture.learned),
-            capture.memory.others(locals_of_users(capture)),
+            capture.memory.as_now(locals_of_users(capture)),
         )
 
 

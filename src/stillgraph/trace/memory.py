@@ -35,7 +35,7 @@ class Held(abc.ABC):
 
     def __init__(self, value: Any, source: Source | None) -> None:
         self.value = value
-        self._source = source
+        self.source = source
 
     @abc.abstractmethod
     def is_current(self) -> bool:
@@ -47,7 +47,7 @@ class Held(abc.ABC):
 
     def __str__(self) -> str:
         kind = type(self.value).__name__
-        return f"the {kind} {self._source}" if self._source is not None else f"a {kind}"
+        return f"the {kind} {self.source}" if self.source is not None else f"a {kind}"
 
 
 class _Array(Held):
@@ -208,19 +208,25 @@ class Memory:
         for held in self._held.values():
             held.put_back()
 
-    def others(self, values: Iterable[Any]) -> list[Held]:
-        """What is now in those of some values that are such memory too, each once."""
-        found = {id(value): _held(value, None) for value in values if not self.holds(value)}
-        return [held for held in found.values() if held is not None]
+    def as_now(self, values: Iterable[Any]) -> list[Held]:
+        """What an arm has to leave as it is: all this memory, and those of some values that are such memory too.
 
-    def require_unchanged(self, others: Iterable[Held] = (), location: Location | None = None) -> None:
-        """Refuse what has changed of this memory, and of ``others``.
+        A context variable may have been set by then, for a block around the arm.
+        """
+        found = {id(value): _held(value, None) for value in values if not self.holds(value)}
+        others = [held for held in found.values() if held is not None]
+        known = self._held.values()
+        return others + [_Variable(h.value, h.source) if isinstance(h, _Variable) else h for h in known]
+
+    def require_unchanged(self, held: Iterable[Held] | None = None, location: Location | None = None) -> None:
+        """Refuse what has changed of this memory, or of what ``held`` has kept.
 
         Raises:
             CaptureError: something has.
             Restart: something has, and it is not known yet which line does it.
         """
-        changed = next((held for held in (*self._held.values(), *others) if not held.is_current()), None)
+        kept = self._held.values() if held is None else held
+        changed = next((each for each in kept if not each.is_current()), None)
         if changed is None:
             return
         if not self.watched:

@@ -414,3 +414,24 @@ def test_an_array_may_share_memory_that_is_only_read_or_is_not_read_itself(make:
     agree(only_read, P, P)
     assert sg.to_static(only_written, backend="eager")(P).sum() > 0
     assert sum(held) > 0
+
+
+SETTING: contextvars.ContextVar[float] = contextvars.ContextVar("SETTING", default=1.0)
+
+
+def set_around_a_branch(x: torch.Tensor) -> torch.Tensor:
+    token = SETTING.set(3.0)
+    try:
+        if x.sum() > 0:
+            x = x * SETTING.get()
+        else:
+            x = x - SETTING.get()
+        while x.sum() < 4:
+            x = x + SETTING.get()
+    finally:
+        SETTING.reset(token)
+    return x * SETTING.get()
+
+
+def test_a_context_variable_may_be_set_around_a_branch_and_a_loop() -> None:
+    agree(set_around_a_branch, torch.ones(2), -torch.ones(2))
