@@ -170,8 +170,8 @@ class _Region:
     gradient, its strides, plain numbers (of symbolic ones Inductor takes integers and floats but no truth values), and
     whatever it found convenient to assume of symbolic sizes (that one is not 1, say). Inputs of another kind are
     compiled for anew, up to a limit; where an assumption does not apply the region runs as it stands. Parameters are
-    guarded by the program, and are not looked at here. A region that writes in place is compiled for tensors that have
-    no memory in common, and runs as it stands on others.
+    guarded by the program, and not looked at here unless it sets their ``requires_grad``. A region that writes in place
+    is compiled for tensors that have no memory in common, and runs as it stands on others.
     """
 
     def __init__(self, compiler: Callable[..., Any], graph_module: fx.GraphModule, example_inputs: list[Any]) -> None:
@@ -181,9 +181,12 @@ class _Region:
         self._mode, self._examples = _faked(example_inputs)
         self._tensors: list[int] = []
         self._numbers: list[int] = []
-        for index, value in enumerate(example_inputs):
+        placeholders = graph_module.graph.find_nodes(op="placeholder")
+        for index, (value, node) in enumerate(zip(example_inputs, placeholders, strict=True)):
             if isinstance(value, torch.Tensor):
-                self._tensors += [] if isinstance(value, torch.nn.Parameter) else [index]
+                set_by_program = hasattr(node.meta.get("val"), "stillgraph_grad_set")
+                guarded = isinstance(value, torch.nn.Parameter) and not set_by_program
+                self._tensors += [] if guarded else [index]
             elif not isinstance(value, (torch.SymInt, torch.SymFloat)):
                 self._numbers.append(index)
         self._variants: tuple[_Variant, ...] = ()
@@ -259,8 +262,8 @@ class _Region:
         for index, (example, value) in enumerate(zip(self._examples, inputs, strict=True)):
             if isinstance(example, torch.Tensor):
                 if all(isinstance(size, int) for size in example.shape):
-                    examples[index] = self._mode.from_tensor(value, static_shapes=True)
-                elif example.requires_grad is not value.requires_grad:
+                    example = examples[index] = self._mode.from_tensor(value, static_shapes=True)
+                if example.requires_grad is not value.requires_grad:  # torch keeps what it was at the first time
                     examples[index] = example.detach().requires_grad_(value.requires_grad)
         return examples
 

@@ -69,6 +69,7 @@ class RequirePlace:
 
     def set(self, value: Any) -> None:
         fake: Any = self.tensor
+        fake.stillgraph_grad_set = True  # a compiled region has to look at it in the run
         if not isinstance(value, bool):  # joined: one path asked for it
             fake.stillgraph_grad_differs = value = True
         with torch._C.DisableTorchFunction():

@@ -33,6 +33,28 @@ class Routed(nn.Module):
         return h.exp().sum().log(), steps
 
 
+def thawed(w, b, x):
+    if x.sum() < 0:
+        b.requires_grad_(True)
+    (w * x + b).sum().backward()
+
+
+def frozen_for_a_while(w, b, x):
+    if x.sum() < 0:
+        b.requires_grad_(False)
+    (w * x + b).sum().backward()
+    b.requires_grad_(True)
+
+
+@pytest.mark.parametrize("function", [thawed, frozen_for_a_while])
+def test_a_region_looks_at_what_the_program_freezes_or_thaws(function: Any) -> None:
+    def run(f: Any) -> Any:
+        w, b = nn.Parameter(V(*P)), nn.Parameter(V(*P), requires_grad=function is not thawed)
+        return [(f(w, b, V(*values, g=False)), copy.deepcopy((w.grad, b.grad))) for values in (P, N, P, N)]
+
+    assert_same(run(function), run(sg.to_static(function, backend="inductor")), "gradients")
+
+
 def growing(x, k):
     y = x * k + x.sin()
     while y.norm() < 20:
