@@ -25,6 +25,12 @@ def own_attributes(value: Any) -> Any:
         return None
 
 
+def shown_attributes(value: Any) -> Any:
+    """What ``value.__dict__`` gives, for a guard to read: a ``__getattribute__`` of the user's may give anything."""
+    look_up = class_member(type(value), "__getattribute__")
+    return own_attributes(value) if is_slot(look_up, "__getattribute__") else getattr(value, "__dict__", None)
+
+
 def slot_value(value: Any, name: str, default: Any = None) -> Any:
     """What an object has in a slot of its class; ``default`` if there is nothing."""
     try:

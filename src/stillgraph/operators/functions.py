@@ -23,6 +23,7 @@ from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, 
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
@@ -139,6 +140,8 @@ def _hash(value: Any) -> int:
         return capture.with_or_without(value, _hash)  # type: ignore[no-any-return]  # of Any
     if is_fake(value):
         raise refuse("SG301", "the hash of a value is asked for that only the run knows", location=here())
+    if container_of(value) is not None:
+        raise refuse("SG211", "the hash of such a set is asked for", location=here())
     return hash(value)
 
 

@@ -254,6 +254,7 @@ class _Attempt:
         finally:
             restore(context)
             self.journal.rollback(0, self._outlives)
+            self.session.settling.put_back()
             tables.restore()
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
@@ -298,7 +299,7 @@ class _Attempt:
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
-        if not isinstance(place, (AttributePlace, ContentsPlace)) or place.key in self.session.settling.attributes:
+        if not isinstance(place, (AttributePlace, ContentsPlace)):
             return True
         return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
 

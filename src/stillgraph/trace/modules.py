@@ -69,7 +69,7 @@ class ModuleTables:
         for value in self._objects:
             before = self._before[id(value)]
             if keep_added:
-                kept.append((before.attributes, _added(value.__dict__, before.attributes, type(value))))
+                kept.append((before.attributes, _added(own_attributes(value), before.attributes, type(value))))
                 before.attributes.update(kept[-1][1])
             found = before.restore()
             changed = (None if _is_mode(value) else found) or changed
@@ -107,19 +107,19 @@ class _State:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.attributes: dict[str, Any] = dict(owner.__dict__)
+        self.attributes: dict[str, Any] = dict(own_attributes(owner))
         internal = MODULE_INTERNALS if isinstance(owner, torch.nn.Module) else ()
-        held = [(name, owner.__dict__[name]) for name in internal if name in owner.__dict__]
+        held = [(name, self.attributes[name]) for name in internal if name in self.attributes]
         self.tables = {name: copy_contents(table) for name, table in held if isinstance(table, (dict, set))}
 
     def is_current(self) -> bool:
         """Whether nothing has changed since."""
-        own = self.owner.__dict__
+        own = own_attributes(self.owner)
         return _same(own, self.attributes) and all(_same(own[name], table) for name, table in self.tables.items())
 
     def restore(self, keep: dict[str, Any] | None = None, ignored: str = "") -> Change | None:
         """Put everything back, ``keep`` besides; an attribute that had been changed, ``ignored`` apart, if one had."""
-        own = self.owner.__dict__
+        own = own_attributes(self.owner)
         changed = None
         for name, table in self.tables.items():
             entries = self.attributes[name]
@@ -146,7 +146,8 @@ class _State:
         """The attributes that have changed since, as writes of the journal."""
         tables = ["__dict__", *(name for name in MODULE_TABLES if name in self.tables)]
         before = {"__dict__": self.attributes, **self.tables}
-        now = {name: self.owner.__dict__ if name == "__dict__" else self.owner.__dict__[name] for name in tables}
+        own = own_attributes(self.owner)
+        now = {name: own if name == "__dict__" else own[name] for name in tables}
         found = []
         for name in {name: None for each in (before, now) for table in tables for name in each[table]}:
             held, holds = _find(before, tables, name), _find(now, tables, name)

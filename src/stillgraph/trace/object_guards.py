@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 
-from stillgraph.core.lookup import own_attributes, slot_value
+from stillgraph.core.lookup import shown_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -133,7 +133,7 @@ class ObjectGuards(ContainerGuards):
             self._value(source, value, ("attribute", id(module), source.name))
 
     def _instance(self, value: Any, source: Source) -> None:
-        state = own_attributes(value)
+        state = shown_attributes(value)
         if isinstance(state, dict) or slots(type(value)):
             self._add(TypeGuard(source, type(value)))
         asked = id(value) in self.reads.whole or "__dict__" in self.names.attributes
@@ -168,7 +168,7 @@ class ObjectGuards(ContainerGuards):
         lacking = dict.fromkeys(name for name in names if not has_attribute(value, name))
         if not lacking:
             return
-        if not isinstance(own_attributes(value), dict):
+        if not isinstance(shown_attributes(value), dict):
             for name in lacking:
                 self.guards[NoAttributeGuard, source, name] = NoAttributeGuard(source, name)
             return
@@ -180,7 +180,7 @@ class ObjectGuards(ContainerGuards):
     def _asked_of(self, value: Any) -> frozenset[str]:
         """What code that was not rewritten may have asked an object for."""
         if not isinstance(value, torch.nn.Module):
-            return self.names.asked if isinstance(own_attributes(value), dict) else frozenset()
+            return self.names.asked if isinstance(shown_attributes(value), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
         return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
 

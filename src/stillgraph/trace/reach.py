@@ -143,8 +143,9 @@ class _Walk:
     def _look_at_class(self, kind: type) -> None:
         if is_machinery(kind) or kind.__module__ in ("builtins", "logging", "torch"):
             return
-        for name in vars(kind) if self.any_name else sorted(self.names & vars(kind).keys()):
-            self._add(AttributePlace(kind, name))
+        for name, member in list(vars(kind).items()):
+            if name in self.names or (self.any_name and not hasattr(member, "__get__")):
+                self._add(AttributePlace(kind, name))
         self._queue += kind.__bases__
 
     def _look_at_object(self, value: Any) -> None:

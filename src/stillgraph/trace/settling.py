@@ -10,12 +10,14 @@ import contextlib
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import ExtendContents
 from stillgraph.program.operations import settle
 from stillgraph.trace.frames import here
 from stillgraph.trace.hook_reads import all_hooks_of_modules
-from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.reach import reach_of
 from stillgraph.trace.unjoined import STALE_HINT, Stale, stale_message
 
@@ -72,9 +74,14 @@ class Settling:
                 raise refuse("SG305", message, location=here(), hint="Do both on the same path.")
             if isinstance(place, ContentsPlace):
                 self.stale[id(place.target)] = place.target, what
-            elif not isinstance(place.get(), Stale):
+            elif self._outlives(place) and not isinstance(place.get(), Stale):
                 self.attributes[place.key] = place, place.get()
                 self._session.journal.write(place, Stale(str(place), what))
+
+    def _outlives(self, place: Place) -> bool:
+        """Whether the journal puts a place back. What the capture does not know, the code cannot lead to either."""
+        target = place.target if isinstance(place, AttributePlace) else None
+        return target is None or isinstance(target, (torch.nn.Module, type)) or self._session.is_outer(target)
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
@@ -87,6 +94,12 @@ class Settling:
         finally:
             for place, value in stale:
                 place.set(value)
+
+    def put_back(self) -> None:
+        """Let nothing be stale any more that an arm, undone and resumed, has left so."""
+        for place, before in self.attributes.values():
+            if isinstance(place.get(), Stale):
+                place.set(before)
 
     def require_current(self, container: Any) -> None:
         """To be called before the contents of a container are looked at or changed.
