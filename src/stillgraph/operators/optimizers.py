@@ -87,7 +87,7 @@ def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> 
         with capture.calling_python([scheduler], "get_last_lr"):
             read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
         rates.append(capture.fresh_result(float, read))
-    capture.freeze(rates)  # the user gets the scheduler's own list
+    capture.identities.freeze(rates)  # the user gets the scheduler's own list
     return rates
 
 

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -33,6 +32,7 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
+from stillgraph.trace.identities import Identities
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.memory import Memory
@@ -61,23 +61,6 @@ def current() -> Recorder | None:
     return _CURRENT.get()
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``.
-
-    A side that is older may be an `Origin` itself: one of several, by a flag that the path has handed out.
-    """
-
-    joined: Any
-    flag: Any
-    left: Any
-    right: Any
-    older: tuple[bool, bool]  # whether the left, and the right, was there before
-
-
-AMBIGUOUS = "Assign to local variables inside the branch or loop, and store or change them afterwards."  # a hint
-
-
 class Recorder(TorchFunctionMode):
     """One capture in progress.
 
@@ -98,14 +81,11 @@ class Recorder(TorchFunctionMode):
         self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
         self.compared = False  # whether objects were compared by a function of Python's
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
-        self.origins: dict[int, Origin] = {}  # by the joined container
-        self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
-        self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
-        self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
@@ -242,30 +222,6 @@ class Recorder(TorchFunctionMode):
     def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
-
-    def stands_for(self, origin: Origin) -> None:
-        """Remember a joined container: from now on neither it nor what it stands for may be changed."""
-        self.origins[id(origin.joined)] = origin
-        sides = [origin]
-        for each in sides:
-            sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
-            self._sides.update({id(side): side for side in (each.left, each.right)})
-
-    def is_ambiguous(self, target: Any) -> bool:
-        """Whether a container has two names on one path, and only one on the other."""
-        return id(target) in self.origins or id(target) in self._sides or id(target) in self.frozen
-
-    def freeze(self, value: Any) -> None:
-        """Remember a container that is one of several copies of one: it may not be changed any more."""
-        self.frozen[id(value)] = value
-
-    def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
-        """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
-        self.freeze(copy)
-        mine = self.copies.setdefault(id(copy), (copy, {}))[1]
-        for original in originals:
-            mine[id(original)] = original
-            mine.update(self.copies.get(id(original), (None, {}))[1])
 
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
