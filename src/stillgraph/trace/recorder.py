@@ -24,7 +24,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import special
+from stillgraph.trace import special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
@@ -239,7 +239,7 @@ class Recorder(TorchFunctionMode):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        decides = next((kind for kind in types if special.decides_itself(kind)), None)
+        decides = next((kind for kind in types if spelling.decides_itself(kind)), None)
         if decides is not None:
             with self:  # what it calls of torch is recorded
                 result = decides.__torch_function__(func, types, args, kwargs)
@@ -268,11 +268,11 @@ class Recorder(TorchFunctionMode):
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
         special.refuse_relayout(self, func, args)
-        return self.bind(result, self.emit(*special.as_node(func, args, kwargs), kwargs))
+        return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
-        function = special.is_autograd_function(func)
+        function = spelling.is_autograd_function(func)
         watching = self.witness.pause()
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
@@ -283,7 +283,7 @@ class Recorder(TorchFunctionMode):
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
                 return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
-            name = special.name_of(func)
+            name = spelling.name_of(func)
             of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
             why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
             message = f"{name} needs a value that only the run knows ({why})"

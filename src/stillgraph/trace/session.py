@@ -54,7 +54,8 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.special import has_staged, is_autograd_function
+from stillgraph.trace.special import has_staged
+from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
