@@ -57,7 +57,7 @@ class Reach:
                 yield place, held
 
     def _assigns(self, place: Any) -> bool:
-        return place.name in self.assigned or not self.assigned.isdisjoint(_ANY_NAME)
+        return place.name in self.assigned or not self.names.isdisjoint(_ANY_NAME - {"getattr"})
 
 
 def reach_of(handed: Iterable[Any]) -> Reach:
