@@ -33,7 +33,7 @@ from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.identities import Identities
-from stillgraph.trace.journal import Journal
+from stillgraph.trace.journal import Journal, Place
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.number_results import MAY_RAISE, number_result
@@ -89,7 +89,7 @@ class Recorder(TorchFunctionMode):
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
-        self.functions: list[type] = []  # the torch.autograd.Function classes that were applied
+        self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
@@ -190,16 +190,24 @@ class Recorder(TorchFunctionMode):
         self.before_raise(None)
 
     def calling_python(
-        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
     ) -> AbstractContextManager[None]:
         """To be around the recording of an operation that calls Python code as it is.
 
         Args:
             handed: what is called, and what leads to more such code; together with what it is given, in a tuple.
             what: a name for it, for messages.
-            changed: containers that torch's part of that code changes.
+            changed: what torch's part of that code changes.
         """
         return contextlib.nullcontext()
+
+    def has_callbacks(self) -> bool:
+        """Whether a backward pass may call code of the user's."""
+        return False
+
+    def may_change(self, place: Place) -> bool:
+        """Whether code that the program calls as it is may change a place."""
+        return False
 
     def calling_autograd(self, what: str) -> AbstractContextManager[None]:
         """As `calling_python`, for a backward pass with all the hooks that it may come by."""
@@ -293,7 +301,8 @@ class Recorder(TorchFunctionMode):
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
-        self.functions.append(apply.__self__)  # type: ignore[attr-defined]  # a method of a class
+        given = (*args, *kwargs.values())
+        self.functions.append((apply.__self__, *given))  # type: ignore[attr-defined]  # a method of a class
         with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, HiddenInputs(self) as hidden:
             result = apply(*args, **kwargs)
         hidden.become_inputs()

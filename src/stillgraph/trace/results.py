@@ -195,7 +195,7 @@ class Results:
         result: list[Effect] = []
         for write in written:
             after = write.place.get()
-            settled = write.place.key in self.session.journal.settled
+            settled = self._changes_elsewhere(write.place)
             gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             if isinstance(after, Stale) or (unchanged and not settled and not gone):
@@ -204,6 +204,10 @@ class Results:
             if effect is not None:
                 result.append(effect)
         return result
+
+    def _changes_elsewhere(self, place: Place) -> bool:
+        """Whether the program writes a place midway, or code that it calls may change it."""
+        return place.key in self.session.journal.settled or self.session.may_change(place)
 
     def _effect(self, write: Write, after: Any, outer_cells: dict[int, str]) -> Effect | None:
         place = write.place
@@ -219,7 +223,7 @@ class Results:
         if isinstance(place, AttributePlace):
             return self._attribute_effect(write, place, target, after)
         if (
-            place.key not in self.session.journal.settled
+            not self._changes_elsewhere(place)
             and not isinstance(after, dict)
             and len(after) == len(write.before)
             and all(a is b for a, b in zip(after, write.before))

@@ -417,10 +417,18 @@ class Session(Narrowing):
             return results.effects(written, self.outer_cells), results.outputs
 
     def calling_python(
-        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
     ) -> AbstractContextManager[None]:
         """As `Recorder.calling_python`."""
         return self.settling.around(handed, what, changed)
+
+    def has_callbacks(self) -> bool:
+        """As `Recorder.has_callbacks`."""
+        return bool(callbacks_of_autograd(self))
+
+    def may_change(self, place: Place) -> bool:
+        """As `Recorder.may_change`."""
+        return place.key in self.settling.changed
 
     def calling_autograd(self, what: str) -> AbstractContextManager[None]:
         """As `Recorder.calling_autograd`."""

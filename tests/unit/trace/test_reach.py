@@ -73,9 +73,9 @@ def nonlocal_of() -> Callable[..., None]:
     return hook
 
 
-def named(places: Iterable[tuple[Any, Any]]) -> set[str]:
+def named(places: Iterable[Any]) -> set[str]:
     """What places are called, globals without their module."""
-    return {place.name if isinstance(place, GlobalPlace) else str(place) for place, _ in places}
+    return {place.name if isinstance(place, GlobalPlace) else str(place) for place in places}
 
 
 def places(reach: Reach) -> set[str]:
@@ -120,7 +120,7 @@ def test_attributes_that_no_code_names_are_not_reached() -> None:
 def test_all_that_an_optimizer_holds_is_reached() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
     reach = reach_of([optimizer])
-    held = [place.target for place, _ in reach.places.values() if isinstance(place, ContentsPlace)]
+    held = [place.target for place in reach.places.values() if isinstance(place, ContentsPlace)]
     assert any(each is optimizer.param_groups[0] for each in held)
     assert not changed(reach)
 
