@@ -32,8 +32,8 @@ from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
 from stillgraph.trace.frames import is_torch
+from stillgraph.trace.knowledge import Options
 from stillgraph.trace.recorder import current
-from stillgraph.trace.session import Options
 from stillgraph.trace.tracer import trace as trace_call
 
 Specs = Sequence[InputSpec | None]

@@ -57,16 +57,23 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 def _listeners(step: Any) -> list[Any]:
     """The user's code that a step leads to: the handlers of a logger, and those of the loggers above it."""
+    if isinstance(step, Warning_):
+        return [] if isinstance(warnings.showwarning, BuiltinMethodType) else [warnings.showwarning]
     if not isinstance(step, Logging):
         return []
     receiver = getattr(step.function, "__self__", logging.root)
     logger = receiver.logger if isinstance(receiver, logging.LoggerAdapter) else receiver
-    found: list[Any] = []
+    found: list[Any] = [receiver, logging.getLogRecordFactory()]
     while isinstance(logger, logging.Logger):
         found += (*logger.filters, *logger.handlers)
-        found += (each for handler in logger.handlers for each in (*handler.filters, handler.formatter))
+        for handler in logger.handlers:
+            found += (*handler.filters, handler.formatter, getattr(handler, "stream", None))
         logger = logger.parent
-    return [each for each in found if not is_library(str(getattr(sys.modules[type(each).__module__], "__file__", "")))]
+    return [each for each in found if not is_library(_file_of(type(each)))]
+
+
+def _file_of(kind: type) -> str:
+    return str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
 
 
 def _nothing(capture: Session, node: Any, what: str) -> None:

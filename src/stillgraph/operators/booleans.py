@@ -21,8 +21,8 @@ from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown
 from stillgraph.trace.frames import here
+from stillgraph.trace.identities import Origin
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
-from stillgraph.trace.recorder import Origin
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.unjoined import Unjoined
 
@@ -90,11 +90,11 @@ def is_(left: Any, right: Any) -> Any:
             return value.either(functools.partial(is_, other))
         if capture.may_be_none(value) and not isinstance(other, torch.Tensor):
             return capture.with_or_without(value, functools.partial(is_, other))
-        origin = value if isinstance(value, Origin) else capture.origins.get(id(value))
+        origin = value if isinstance(value, Origin) else capture.identities.origins.get(id(value))
         if origin is not None:
             sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
             return select(capture, origin.flag, *sides)
-        if id(value) in capture.frozen and type(value) is type(other):
+        if id(value) in capture.identities.frozen and type(value) is type(other):
             kind = type(value).__name__
             raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())
         if isinstance(value, CaughtPart) and value.what == "type" and isinstance(other, type):

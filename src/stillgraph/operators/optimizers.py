@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import invoke, learning_rate
 from stillgraph.program.types import TensorType
 from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import clear_gradients, read_gradient
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.session import Session, session
 
 _HINT = "Call it outside the static function."
@@ -56,7 +58,8 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
         raise refuse("SG305", f"{what} is called with an argument inside the function", location=here(), hint=_HINT)
     capture.before_risk()
     calls_python = getattr(function, "__func__", None) is not torch.optim.Optimizer.zero_grad
-    calling = capture.calling_python([owner, function], what, _changed_by(owner, name))
+    hooks = (*_global_optimizer_pre_hooks.values(), *_global_optimizer_post_hooks.values())
+    calling = capture.calling_python([owner, function, *hooks], what, _changed_by(owner, name))
     with calling if calls_python else contextlib.nullcontext():
         capture.emit("call_function", invoke, (function, args, kwargs), {})
     if isinstance(owner, LRScheduler):
@@ -70,11 +73,18 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     return None
 
 
-def _changed_by(owner: Any, name: str) -> list[Any]:
-    """The containers that torch changes in a step."""
+def _changed_by(owner: Any, name: str) -> list[Place]:
+    """What torch changes in a step."""
     if isinstance(owner, LRScheduler):
-        return list(owner.optimizer.param_groups)
-    return [owner.state, *owner.state.values()] if name == "step" else []
+        inner = [*getattr(owner, "_schedulers", ()), owner]
+        own = [AttributePlace(each, n) for each in inner for n, value in vars(each).items() if _counts(n, value)]
+        return [*own, *map(ContentsPlace, owner.optimizer.param_groups)]
+    return [ContentsPlace(each) for each in (owner.state, *owner.state.values())] if name == "step" else []
+
+
+def _counts(name: str, value: Any) -> bool:
+    """Whether an attribute of a scheduler says how far it is; `_learning_rates` asks for the last rates itself."""
+    return isinstance(value, (int, float)) and name not in ("last_epoch", "_last_lr")
 
 
 def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> list[Any]:
@@ -87,7 +97,7 @@ def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> 
         with capture.calling_python([scheduler], "get_last_lr"):
             read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
         rates.append(capture.fresh_result(float, read))
-    capture.freeze(rates)  # the user gets the scheduler's own list
+    capture.identities.freeze(rates)  # the user gets the scheduler's own list
     return rates
 
 

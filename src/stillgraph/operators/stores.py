@@ -24,10 +24,10 @@ from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
-from stillgraph.trace.recorder import AMBIGUOUS
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
@@ -114,7 +114,7 @@ def is_generated(function: FunctionType) -> bool:
 def refuse_ambiguous(target: Any, name: str) -> None:
     """Refuse to change an attribute of an object that is another one on each path."""
     capture = session()
-    if capture is not None and capture.is_ambiguous(target):
+    if capture is not None and capture.identities.is_ambiguous(target):
         message = f"{name} is set on an object that is another one on each path"
         raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
 
@@ -218,7 +218,7 @@ def note_contents(target: Any) -> None:
     """To be called before a container is changed in place."""
     capture = session()
     if capture is not None and isinstance(target, CONTAINERS):
-        if capture.is_ambiguous(target):
+        if capture.identities.is_ambiguous(target):
             kind = type(target).__name__
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
             raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)

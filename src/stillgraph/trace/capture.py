@@ -30,6 +30,7 @@ from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.met_guards import MetGuards
@@ -39,7 +40,7 @@ from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.reads import Reads, code_file
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
-from stillgraph.trace.session import Knowledge, Options, Session
+from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes

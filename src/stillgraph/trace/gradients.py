@@ -272,7 +272,7 @@ def _given(args: Any, kwargs: Any, parameters: Sequence[tuple[str, Any]]) -> lis
 def _record_backward(
     recorder: Recorder, op: str, target: Any, args: Any, kwargs: Any, roots: list[Any], create_graph: Any, inputs: Any
 ) -> None:
-    recorder.before_raise(RuntimeError)
+    recorder.before_raise(None if recorder.has_callbacks() else RuntimeError)
     reach = _reach(recorder.to_fake(root) for root in roots)
     with recorder.calling_autograd("backward()"):
         recorder.emit(op, target, args, kwargs)
@@ -283,12 +283,18 @@ def _record_backward(
         met = reach.meets(fake)
         if not met and reach.certain:
             continue
-        given = met and reach.certain and not requirement_differs(fake)
+        given = met and reach.certain and not requirement_differs(fake) and not _may_be_dropped(recorder, fake)
         before = None if given else _settled(recorder, fake).get()
         may_be_none = not given and (before is None or _may_be_none(before))
         node = recorder.emit("call_function", getattr, (fake, "grad"), {})
         node.meta["bookkeeping"] = True
         _write(recorder, fake, _like(recorder, fake, node, bool(create_graph), may_be_none))
+
+
+def _may_be_dropped(recorder: Recorder, fake: torch.Tensor) -> bool:
+    """Whether a hook of the user's is called when the gradient is there: a step in the backward pass may drop it."""
+    real = recorder.reals.get(id(fake))
+    return bool(getattr(real, "_post_accumulate_grad_hooks", None))
 
 
 def _may_be_none(value: Any) -> bool:

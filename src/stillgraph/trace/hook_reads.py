@@ -28,6 +28,12 @@ def all_hooks_of_modules(values: Iterable[Any]) -> Iterator[Any]:
                 yield from getattr(module, table).values()
 
 
+def global_hooks_of_autograd() -> Iterator[Any]:
+    """The hooks that a backward pass calls for each module there is."""
+    for table in _HOOKS:
+        yield from getattr(torch.nn.modules.module, f"_global{table}").values()
+
+
 def cells_left_alone(
     hooks: list[FunctionType], others: Iterable[FunctionType], rewritten: Iterable[FunctionType]
 ) -> frozenset[int]:

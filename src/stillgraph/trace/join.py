@@ -23,10 +23,11 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, instance_parts, split
 from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
+from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.recorder import Origin, Recorder
+from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf
 
 
@@ -185,7 +186,7 @@ class Joiner:
                 for side in (left, right):
                     self._remember_copy(made[0], side)
                 if {id(left), id(right)} & self._apart:
-                    self.recorder.freeze(made[0])
+                    self.recorder.identities.freeze(made[0])
             return made[0]
 
         self._joined[id(left), id(right)] = build_once
@@ -193,8 +194,8 @@ class Joiner:
 
     def _remember_copy(self, made: Any, side: Any) -> None:
         """Remember what a joined container may be, where one side is a copy."""
-        if id(side) in self.recorder.copies:
-            self.recorder.copy_of(made, [side])
+        if id(side) in self.recorder.identities.copies:
+            self.recorder.identities.copy_of(made, [side])
 
     def _remembered(self, left: Any, right: Any, place: str, build: Build) -> Build:
         """A build whose result stands, on one path, for an object that was there before the two."""
@@ -209,7 +210,7 @@ class Joiner:
     def _noting_origin(self, build: Build, origin: Stood) -> Build:
         def build_from_outer(outs: Sequence[Any]) -> Any:
             joined = build(outs)
-            self.recorder.stands_for(origin(joined, outs))
+            self.recorder.identities.stands_for(origin(joined, outs))
             return joined
 
         return build_from_outer
@@ -219,7 +220,7 @@ class Joiner:
 
         None is for a container that was certainly made on the path.
         """
-        origin = value if isinstance(value, Origin) else self.recorder.origins.get(id(value))
+        origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
         if origin is not value and self.is_older(value):
             return lambda joined, outs: value
         if origin is None:
@@ -242,7 +243,7 @@ class Joiner:
             build = self._met(value, side)
             if build is not None:
                 return build(outs)
-            self.recorder.copy_of(joined, [value])
+            self.recorder.identities.copy_of(joined, [value])
             return joined if stood is None else stood(joined, outs)
 
         return found
@@ -410,7 +411,7 @@ def freeze_elements(recorder: Recorder, element: Element, children: Sequence[Any
     for child in children:
         if type(child) is not Spread:
             for part in mutable_parts(element, child):
-                recorder.freeze(part)
+                recorder.identities.freeze(part)
 
 
 def is_empty(value: Any) -> bool:

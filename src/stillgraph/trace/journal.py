@@ -354,6 +354,10 @@ class Journal:
             return not is_same(now, self._left[key])
         return key in self.settled or key not in self._inputs or not is_same(now, self._inputs[key])
 
+    def take_up(self, place: Place) -> None:
+        """What is written to a place from now on counts again, whatever it is."""
+        self._left.pop(place.key, None)
+
     def leave(self, place: Place) -> None:
         """Other code changes a place from now on: the program does not write it once more."""
         self._left[place.key] = place.get()

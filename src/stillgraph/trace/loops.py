@@ -154,16 +154,16 @@ def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
             mine = {id(container): container for container in mutable_containers(loop_.places[key].get())}
             for container in mutable_containers(values[key]):
                 if id(container) not in mine:
-                    loop_.recorder.copy_of(container, mine.values())
+                    loop_.recorder.identities.copy_of(container, mine.values())
 
 
 def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
     """Freeze the containers of two values that are not the same in both."""
     first, second = ({id(c): c for c in mutable_containers(value)} for value in (entry, copy))
     for key in first.keys() - second.keys():
-        recorder.freeze(first[key])
+        recorder.identities.freeze(first[key])
     for key in second.keys() - first.keys():
-        recorder.copy_of(second[key], first.values())
+        recorder.identities.copy_of(second[key], first.values())
 
 
 def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> None:
@@ -171,7 +171,7 @@ def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> No
     older = {id(container): container for container in mutable_containers(last) if arm.is_older(container)}
     for container in mutable_containers(result) if older else ():
         if not arm.is_older(container):
-            recorder.copy_of(container, older.values())
+            recorder.identities.copy_of(container, older.values())
 
 
 def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.special import BINARY_METHODS, PLAIN_ATTRIBUTES
+from stillgraph.trace.special import PLAIN_ATTRIBUTES
+from stillgraph.trace.spelling import BINARY_METHODS
 
 _T = torch.Tensor
 

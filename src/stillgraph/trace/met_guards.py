@@ -28,9 +28,10 @@ from stillgraph.program.program import Input
 from stillgraph.program.types import NumberType
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.inputs import Inputs, places_in, tensor_guards
+from stillgraph.trace.knowledge import Knowledge
 from stillgraph.trace.lists import Leaf
 from stillgraph.trace.memory import BUFFERS
-from stillgraph.trace.session import Knowledge, Session
+from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.world import WorldGuards

@@ -13,7 +13,7 @@ from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import Argument, Attribute, Global, Held, Item, Slot, Source
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place, kind_of_container
-from stillgraph.trace.session import Knowledge
+from stillgraph.trace.knowledge import Knowledge
 from stillgraph.trace.sources import Finder
 
 

@@ -200,7 +200,7 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
             mine = {id(container): container for container in mutable_containers(place.get())}
             for container in mutable_containers(held[place.key]):
                 if id(container) not in mine:
-                    recorder.copy_of(container, mine.values())
+                    recorder.identities.copy_of(container, mine.values())
 
 
 def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:

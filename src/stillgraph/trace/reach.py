@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import dis
 import functools
+import sys
+import weakref
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from stillgraph.core.lookup import class_member
-from stillgraph.trace.frames import is_ours, is_standard_library, is_torch
+from stillgraph.program.module_tables import MODULE_INTERNALS
+from stillgraph.trace.arrays import is_array
+from stillgraph.trace.frames import is_library, is_ours, is_standard_library, is_torch
 from stillgraph.trace.held import CONTAINERS, PLAIN, held_places
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources import is_machinery
 
-_CALLED = frozenset({"__call__", "step", "get_lr", "forward", "setup_context", "backward", "emit", "filter", "format"})
-_ANY_NAME = frozenset(
-    {"getattr", "setattr", "delattr", "vars", "__dict__", "__setattr__", "locals", "globals", "eval", "exec"}
+_CALLED = (
+    *("__call__", "step", "get_lr", "forward", "setup_context", "backward"),
+    *("emit", "handle", "filter", "format", "process", "makeRecord", "write", "flush"),
 )
+_NOT_BY_SYNTAX = frozenset(
+    {"__init__", "__new__", "__init_subclass__", "__set_name__", "__del__", "__repr__", "__reduce__", "__getstate__"}
+)
+_ANY_NAME = frozenset(
+    {
+        *("getattr", "setattr", "delattr", "vars", "__dict__", "__setattr__", "locals", "globals", "eval", "exec"),
+        "attrgetter",
+    }
+)
+_READING = frozenset({"getattr", "attrgetter"})
 _CHANGING = frozenset(
     {
         *("append", "extend", "insert", "pop", "popleft", "appendleft", "extendleft", "popitem", "remove", "clear"),
@@ -39,25 +54,33 @@ class Reach:
     """What some code may look at and change.
 
     Attributes:
-        places: where it may look, by their keys, each with what it holds.
+        places: where it may look, by their keys.
+        memory: arrays and buffers that it comes by.
         names: that the code mentions: of attributes, variables and methods.
         assigned: the names among them that it assigns.
         mutates: whether it changes the contents of containers.
     """
 
-    places: dict[Hashable, tuple[Place, Any]] = field(default_factory=dict)
+    places: dict[Hashable, Place] = field(default_factory=dict)
+    memory: list[Any] = field(default_factory=list)
     names: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
     mutates: bool = False
 
-    def changed(self) -> Iterator[tuple[Place, Any]]:
+    def changed(self) -> Iterator[Place]:
         """The places that the code may change."""
-        for place, held in self.places.values():
+        for place in self.places.values():
             if self.mutates if isinstance(place, ContentsPlace) else self._assigns(place):
-                yield place, held
+                yield place
 
     def _assigns(self, place: Any) -> bool:
-        return place.name in self.assigned or not self.assigned.isdisjoint(_ANY_NAME)
+        if place.name in self.assigned:
+            return True
+        if not isinstance(place, AttributePlace):
+            return isinstance(place, GlobalPlace) and not self.names.isdisjoint({"globals", "exec", "eval"})
+        internal = place.name.startswith("__") or place.name in MODULE_INTERNALS
+        internal = internal or isinstance(place.get(), torch.nn.Module)
+        return not internal and not self.names.isdisjoint(_ANY_NAME - _READING)
 
 
 def reach_of(handed: Iterable[Any]) -> Reach:
@@ -66,13 +89,17 @@ def reach_of(handed: Iterable[Any]) -> Reach:
     Args:
         handed: the functions and objects that are called, and what they are given.
     """
-    handed, names = list(handed), _CALLED
+    handed, names = list(handed), frozenset[str]()
+    called = [each for value in handed for each in (value if type(value) is tuple else (value,))]
+    methods = [class_member(value if isinstance(value, type) else type(value), n) for value in called for n in _CALLED]
     while True:
         walk = _Walk(names)
-        walk.run(handed)
+        walk.run([*handed, *methods])
         if walk.mentioned <= names:
-            changing = bool(walk.mentioned & _CHANGING)
-            return Reach(walk.places, names, frozenset(walk.assigned), walk.mutates or changing)
+            mutates = walk.mutates or bool(walk.mentioned & _CHANGING)
+            if walk.mentioned & {"train", "eval"}:
+                walk.assigned.add("training")
+            return Reach(walk.places, walk.memory, names, frozenset(walk.assigned), mutates)
         names |= walk.mentioned
 
 
@@ -82,7 +109,8 @@ class _Walk:
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
         self.any_name = not names.isdisjoint(_ANY_NAME)
-        self.places: dict[Hashable, tuple[Place, Any]] = {}
+        self.places: dict[Hashable, Place] = {}
+        self.memory: list[Any] = []
         self.mentioned: set[str] = set()
         self.assigned: set[str] = set()
         self.mutates = False
@@ -93,7 +121,7 @@ class _Walk:
         self._queue += handed
         while self._queue:
             value = self._queue.popleft()
-            if id(value) in self._seen or (isinstance(value, PLAIN) and not isinstance(value, type)):
+            if id(value) in self._seen or (isinstance(value, PLAIN) and not isinstance(value, (type, ModuleType))):
                 continue
             self._seen[id(value)] = value
             self._look_at(value)
@@ -112,6 +140,12 @@ class _Walk:
             self._look_at_function(value)
         elif isinstance(value, (tuple, frozenset)):
             self._queue += value
+        elif isinstance(value, weakref.ref):
+            self._queue.append(value())
+        elif isinstance(value, (array.array, bytearray)) or is_array(value):
+            self.memory.append(value)
+        elif isinstance(value, ModuleType):
+            self._look_at_module(value)
         elif isinstance(value, type):
             self._look_at_class(value)
         elif not is_machinery(type(value)) or isinstance(value, _STATE):
@@ -126,8 +160,17 @@ class _Walk:
         self._queue += (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             self._add(CellPlace(cell, name))
-        for name in sorted(self.names & function.__globals__.keys()):
-            self._add(GlobalPlace(function.__globals__, name))
+        self._look_at_names(function.__globals__)
+
+    def _look_at_names(self, namespace: dict[str, Any]) -> None:
+        for name in sorted(self.names & namespace.keys()):
+            self._add(GlobalPlace(namespace, name))
+
+    def _look_at_module(self, module: ModuleType) -> None:
+        file = str(getattr(module, "__file__", None) or "")
+        known = module.__name__.partition(".")[0] in sys.stdlib_module_names
+        if not (known or is_ours(file) or is_torch(file) or is_library(file)):
+            self._look_at_names(vars(module))
 
     def _read(self, code: CodeType) -> None:
         self.mentioned.update(code.co_names, code.co_freevars)
@@ -135,7 +178,10 @@ class _Walk:
             name = instruction.opname
             if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF"):
                 self.assigned.add(instruction.argval)
-            self.mutates = self.mutates or name in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+            elif name == "IMPORT_NAME":
+                self._queue.append(sys.modules.get(instruction.argval))
+            in_place = name == "BINARY_OP" and instruction.argrepr.endswith("=")
+            self.mutates = self.mutates or in_place or name in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._read(constant)
@@ -144,25 +190,34 @@ class _Walk:
         if is_machinery(kind) or kind.__module__ in ("builtins", "logging", "torch"):
             return
         for name, member in list(vars(kind).items()):
-            if name in self.names or (self.any_name and not hasattr(member, "__get__")):
+            by_syntax = name.startswith("__") and isinstance(member, FunctionType) and name not in _NOT_BY_SYNTAX
+            if name in self.names or by_syntax or (self.any_name and not hasattr(member, "__get__")):
                 self._add(AttributePlace(kind, name))
         self._queue += kind.__bases__
 
     def _look_at_object(self, value: Any) -> None:
+        if type(value) in CONTAINERS:
+            self._add(ContentsPlace(value))
+            return
         everything = self.any_name or isinstance(value, (*CONTAINERS, *_STATE))
         for place in held_places(value):
             if everything or (isinstance(place, AttributePlace) and place.name in self.names):
                 self._add(place)
+        if isinstance(value, torch.nn.Module):
+            self._queue += value._modules.values()  # whatever the way by which code comes to them
         if type(value).__module__ not in ("builtins", "collections"):
             self._queue += [class_member(type(value), name) for name in sorted(self.names)]
             self._queue.append(type(value))
 
     def _add(self, place: Place) -> None:
+        if isinstance(place, ContentsPlace):  # which `get` would copy
+            self.places[place.key] = place
+            self._queue += place.target.values() if isinstance(place.target, dict) else place.target
+            return
         held = place.get()
         if held is not MISSING:
-            self.places[place.key] = place, held
-            contents = isinstance(place, ContentsPlace)
-            self._queue += (held.values() if isinstance(held, dict) else held) if contents else (held,)
+            self.places[place.key] = place
+            self._queue.append(held)
 
 
 def _holds(cell: Any) -> bool:

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -25,7 +24,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import special
+from stillgraph.trace import special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
@@ -33,7 +32,8 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here, line_here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
-from stillgraph.trace.journal import Journal
+from stillgraph.trace.identities import Identities
+from stillgraph.trace.journal import Journal, Place
 from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.number_results import MAY_RAISE, number_result
@@ -61,23 +61,6 @@ def current() -> Recorder | None:
     return _CURRENT.get()
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """A joined container that stands, on one path or both, for an object from before: which one, by ``flag``.
-
-    A side that is older may be an `Origin` itself: one of several, by a flag that the path has handed out.
-    """
-
-    joined: Any
-    flag: Any
-    left: Any
-    right: Any
-    older: tuple[bool, bool]  # whether the left, and the right, was there before
-
-
-AMBIGUOUS = "Assign to local variables inside the branch or loop, and store or change them afterwards."  # a hint
-
-
 class Recorder(TorchFunctionMode):
     """One capture in progress.
 
@@ -98,18 +81,15 @@ class Recorder(TorchFunctionMode):
         self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
         self.compared = False  # whether objects were compared by a function of Python's
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
-        self.origins: dict[int, Origin] = {}  # by the joined container
-        self._sides: dict[int, Any] = {}  # what those containers stand for
+        self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
-        self.frozen: dict[int, Any] = {}  # containers that other names would have to see change
-        self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}  # some of them, each with what it may be
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
-        self.functions: list[type] = []  # the torch.autograd.Function classes that were applied
+        self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
         self.swallowing = 0  # context managers entered that may end an exception
@@ -210,16 +190,24 @@ class Recorder(TorchFunctionMode):
         self.before_raise(None)
 
     def calling_python(
-        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
     ) -> AbstractContextManager[None]:
         """To be around the recording of an operation that calls Python code as it is.
 
         Args:
             handed: what is called, and what leads to more such code; together with what it is given, in a tuple.
             what: a name for it, for messages.
-            changed: containers that torch's part of that code changes.
+            changed: what torch's part of that code changes.
         """
         return contextlib.nullcontext()
+
+    def has_callbacks(self) -> bool:
+        """Whether a backward pass may call code of the user's."""
+        return False
+
+    def may_change(self, place: Place) -> bool:
+        """Whether code that the program calls as it is may change a place."""
+        return False
 
     def calling_autograd(self, what: str) -> AbstractContextManager[None]:
         """As `calling_python`, for a backward pass with all the hooks that it may come by."""
@@ -243,30 +231,6 @@ class Recorder(TorchFunctionMode):
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
 
-    def stands_for(self, origin: Origin) -> None:
-        """Remember a joined container: from now on neither it nor what it stands for may be changed."""
-        self.origins[id(origin.joined)] = origin
-        sides = [origin]
-        for each in sides:
-            sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
-            self._sides.update({id(side): side for side in (each.left, each.right)})
-
-    def is_ambiguous(self, target: Any) -> bool:
-        """Whether a container has two names on one path, and only one on the other."""
-        return id(target) in self.origins or id(target) in self._sides or id(target) in self.frozen
-
-    def freeze(self, value: Any) -> None:
-        """Remember a container that is one of several copies of one: it may not be changed any more."""
-        self.frozen[id(value)] = value
-
-    def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
-        """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
-        self.freeze(copy)
-        mine = self.copies.setdefault(id(copy), (copy, {}))[1]
-        for original in originals:
-            mine[id(original)] = original
-            mine.update(self.copies.get(id(original), (None, {}))[1])
-
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
         return False
@@ -283,7 +247,7 @@ class Recorder(TorchFunctionMode):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        decides = next((kind for kind in types if special.decides_itself(kind)), None)
+        decides = next((kind for kind in types if spelling.decides_itself(kind)), None)
         if decides is not None:
             with self:  # what it calls of torch is recorded
                 result = decides.__torch_function__(func, types, args, kwargs)
@@ -312,11 +276,11 @@ class Recorder(TorchFunctionMode):
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
         special.refuse_relayout(self, func, args)
-        return self.bind(result, self.emit(*special.as_node(func, args, kwargs), kwargs))
+        return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))
 
     def run(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on the fake counterparts of its arguments, without recording."""
-        function = special.is_autograd_function(func)
+        function = spelling.is_autograd_function(func)
         watching = self.witness.pause()
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
@@ -327,7 +291,7 @@ class Recorder(TorchFunctionMode):
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
                 return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
-            name = special.name_of(func)
+            name = spelling.name_of(func)
             of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
             why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
             message = f"{name} needs a value that only the run knows ({why})"
@@ -337,7 +301,8 @@ class Recorder(TorchFunctionMode):
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""
-        self.functions.append(apply.__self__)  # type: ignore[attr-defined]  # a method of a class
+        given = (*args, *kwargs.values())
+        self.functions.append((apply.__self__, *given))  # type: ignore[attr-defined]  # a method of a class
         with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, HiddenInputs(self) as hidden:
             result = apply(*args, **kwargs)
         hidden.become_inputs()

@@ -200,7 +200,7 @@ class Recursion:
         result = build(self.result, lambda _: next(values))
         if self.shares and not isinstance(self.result, Fixed):
             for container in mutable_containers(result):
-                self.recorder.freeze(container)
+                self.recorder.identities.freeze(container)
         for key, state in self.states.items():
             if slots_of(state):
                 self.recorder.journal.write(self.places[key], build(state, lambda _: next(values)))
@@ -299,7 +299,7 @@ def _freeze_arguments(recorder: Recorder, state: State, value: Any, depth: int =
     if not isinstance(state, (Tree, Listed)) or is_empty(value):
         return
     if depth > 0 and not isinstance(value, tuple):
-        recorder.freeze(value)
+        recorder.identities.freeze(value)
     parts = split(value)
     assert parts is not None
     if isinstance(state, Tree):

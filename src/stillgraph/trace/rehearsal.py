@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import random
+import sys
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -26,11 +28,16 @@ def rehearsal(function: type, handed: Iterable[Any]) -> Iterator[None]:
         handed: what else the methods are given.
     """
     surroundings = _Surroundings(function, handed)
+    drawn, numpys = random.getstate(), sys.modules.get("numpy")
+    drawn_by_numpy = None if numpys is None else numpys.random.get_state()
     try:
         with _silence():
             yield
     finally:
         surroundings.put_back()
+        random.setstate(drawn)
+        if numpys is not None:
+            numpys.random.set_state(drawn_by_numpy)
 
 
 class _Surroundings:

@@ -39,12 +39,13 @@ from stillgraph.program.outputs import (
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.entries import Entry, MaybeKey
+from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.recorder import AMBIGUOUS, Origin, Recorder
+from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Stale, Unjoined, is_lost
@@ -86,7 +87,7 @@ class Results:
         if source is not None:
             self._given.add(id(value))
             return Same(source)
-        origin = self.session.origins.get(id(value))
+        origin = self.session.identities.origins.get(id(value))
         if origin is not None and isinstance(origin.flag, StagedNumber):
             return self._choose_origin(origin)
         return self._fresh(value)
@@ -99,7 +100,7 @@ class Results:
         """
         handed_out = self._shared.keys() | self._given
         seen = dict.fromkeys(handed_out, 1)  # by an object: how many results may be it
-        for copy, originals in self.session.copies.values():
+        for copy, originals in self.session.identities.copies.values():
             for original in originals.keys() - {id(copy)} if id(copy) in handed_out else ():
                 seen[original] = seen.get(original, 0) + 1
                 if seen[original] > 1:
@@ -194,7 +195,7 @@ class Results:
         result: list[Effect] = []
         for write in written:
             after = write.place.get()
-            settled = write.place.key in self.session.journal.settled
+            settled = self._changes_elsewhere(write.place)
             gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             if isinstance(after, Stale) or (unchanged and not settled and not gone):
@@ -203,6 +204,10 @@ class Results:
             if effect is not None:
                 result.append(effect)
         return result
+
+    def _changes_elsewhere(self, place: Place) -> bool:
+        """Whether the program writes a place midway, or code that it calls may change it."""
+        return place.key in self.session.journal.settled or self.session.may_change(place)
 
     def _effect(self, write: Write, after: Any, outer_cells: dict[int, str]) -> Effect | None:
         place = write.place
@@ -218,7 +223,7 @@ class Results:
         if isinstance(place, AttributePlace):
             return self._attribute_effect(write, place, target, after)
         if (
-            place.key not in self.session.journal.settled
+            not self._changes_elsewhere(place)
             and not isinstance(after, dict)
             and len(after) == len(write.before)
             and all(a is b for a, b in zip(after, write.before))

@@ -9,7 +9,6 @@ import operator
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, NoReturn
 
@@ -40,7 +39,8 @@ from stillgraph.trace.frames import (
     location_of,
 )
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.lists import Element, Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.knowledge import Knowledge, Options
+from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.maybe_none import as_python
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
@@ -54,58 +54,12 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.special import has_staged, is_autograd_function
+from stillgraph.trace.special import has_staged
+from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
 from stillgraph.trace.unjoined import Unjoined, is_lost
-
-
-@dataclass
-class Knowledge:
-    """What earlier attempts at a capture found out; a `Restart` adds to it."""
-
-    convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
-    watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
-    convert_libraries: bool = False  # all of them: one writes to modules on its own
-    watch_modules: bool = False  # code that is never converted, torch's, writes to them
-    watch_memory: bool = False  # arrays or the like are written in place: find out where
-    aliases_matter: bool = False  # which arguments are one and the same object
-    also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
-    hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
-    distributions: bool = False  # those of torch's are used: their code is converted
-    tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
-    recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
-    cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
-    quiet: set[Any] = field(default_factory=set)  # ... others, which may be called as they are
-    not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
-    lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
-    promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
-    keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
-    changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
-
-    def keep_constant(self) -> bool:
-        """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
-
-        Something structural depends on it: an index into a list of modules, say.
-        """
-        if self.promote & self.changing:
-            self.promote -= self.changing
-            return True
-        made = set(self.lists) or self.promote
-        self.keep |= made
-        found = bool(made)
-        (self.lists if self.lists else self.promote).clear()
-        return found
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user chose."""
-
-    unroll_limit: int = 64
-    for_calls: bool = True  # a file has no lists that grow with each call, and no plain floats of the run
-
 
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
@@ -463,10 +417,18 @@ class Session(Narrowing):
             return results.effects(written, self.outer_cells), results.outputs
 
     def calling_python(
-        self, handed: Iterable[Any], what: str, changed: Iterable[Any] = ()
+        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
     ) -> AbstractContextManager[None]:
         """As `Recorder.calling_python`."""
         return self.settling.around(handed, what, changed)
+
+    def has_callbacks(self) -> bool:
+        """As `Recorder.has_callbacks`."""
+        return bool(callbacks_of_autograd(self))
+
+    def may_change(self, place: Place) -> bool:
+        """As `Recorder.may_change`."""
+        return place.key in self.settling.changed
 
     def calling_autograd(self, what: str) -> AbstractContextManager[None]:
         """As `Recorder.calling_autograd`."""

@@ -16,7 +16,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.effects import ExtendContents
 from stillgraph.program.operations import settle
 from stillgraph.trace.frames import here
-from stillgraph.trace.hook_reads import all_hooks_of_modules
+from stillgraph.trace.hook_reads import all_hooks_of_modules, global_hooks_of_autograd
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, Place
 from stillgraph.trace.reach import reach_of
 from stillgraph.trace.unjoined import STALE_HINT, Stale, stale_message
@@ -31,25 +31,31 @@ class Settling:
     Attributes:
         stale: containers that it may have changed, by their ids, each with the name of the call.
         attributes: the attributes and variables, by their keys, each with what it held; they hold a `Stale` value.
+        changed: keys of all places that such code may change: what is written there counts, if only what was there.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.stale: dict[int, tuple[Any, str]] = {}
         self.attributes: dict[Hashable, tuple[Place, Any]] = {}
+        self.changed: set[Hashable] = set()
 
     @contextlib.contextmanager
-    def around(self, handed: Iterable[Any], what: str, changed: Iterable[Any]) -> Iterator[None]:
+    def around(self, handed: Iterable[Any], what: str, changed: Iterable[Place]) -> Iterator[None]:
         """As `Recorder.calling_python`."""
-        reaches = [reach_of([each]) for each in handed]  # each for itself: what one reads is not what another changes
+        with self._session.witness.paused():  # each is walked for itself: what one reads is not what another changes
+            reaches = [reach_of([each]) for each in handed]
         outcome = [write.place for write in self._session.journal.outcome()]
         written = {place.key for place in outcome if not isinstance(place.get(), Stale)}
-        places: list[Place] = [ContentsPlace(each) for each in changed]
+        places = [*changed, *(place for reach in reaches for place in reach.changed())]
+        self.changed.update(place.key for place in places)
         keys = {place.key for place in places}.union(*(reach.places.keys() for reach in reaches))
-        self._settle(written & keys)
+        if not written.isdisjoint(keys):
+            self._settle(written & keys if self._session.in_arm else written)
         yield
-        places += (place for reach in reaches for place, _ in reach.changed())
         self._has_changed(places, written, what)
+        for value in (each for reach in reaches if reach.mutates for each in reach.memory):
+            self.stale[id(value)] = value, what
 
     def _settle(self, keys: set[Hashable]) -> None:
         session = self._session
@@ -77,6 +83,7 @@ class Settling:
             elif self._outlives(place) and not isinstance(place.get(), Stale):
                 self.attributes[place.key] = place, place.get()
                 self._session.journal.write(place, Stale(str(place), what))
+                self._session.journal.take_up(place)
 
     def _outlives(self, place: Place) -> bool:
         """Whether the journal puts a place back. What the capture does not know, the code cannot lead to either."""
@@ -101,6 +108,16 @@ class Settling:
             if isinstance(place.get(), Stale):
                 place.set(before)
 
+    def clears(self, function: Any) -> bool:
+        """Told of a call: a container that is emptied is known from then on; whether it was stale."""
+        container = getattr(function, "__self__", None)
+        if getattr(function, "__name__", "") != "clear" or self._session.in_arm:
+            return False
+        if self.stale.pop(id(container), None) is None:
+            return False
+        self._session.journal.take_up(ContentsPlace(container))
+        return True
+
     def require_current(self, container: Any) -> None:
         """To be called before the contents of a container are looked at or changed.
 
@@ -116,7 +133,7 @@ class Settling:
 
 def callbacks_of_autograd(session: Session) -> list[Any]:
     """What a backward pass may call: hooks of tensors and modules, and ``backward`` of what was applied."""
-    found: list[Any] = [*session.hooked.called, *session.functions]
+    found: list[Any] = [*session.hooked.called, *session.functions, *global_hooks_of_autograd()]
     for real, _ in session.fakes.values():
         for table in (real._backward_hooks, getattr(real, "_post_accumulate_grad_hooks", None)):
             found += (table or {}).values()

@@ -1,13 +1,12 @@
 """Torch calls that need more than to be run on fake tensors and written down.
 
-`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are the pieces
-the recorder is made of: how a call is spelled as a node, and how sequences of results are taken apart.
+`HANDLERS` maps a torch function to its handler ``(recorder, func, args, kwargs) -> result``. The rest are pieces the
+recorder is made of: how sequences of results are taken apart, what is asked of tensors.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
+from stillgraph.trace.spelling import as_node
 from stillgraph.trace.symbolic import is_fake
 
 if TYPE_CHECKING:
@@ -31,72 +31,6 @@ if TYPE_CHECKING:
 
 _T = torch.Tensor
 _F = torch.nn.functional
-
-# ---- how a call is spelled in the graph
-_OPERATORS: dict[Any, Callable[..., Any]] = {
-    _T.__getitem__: operator.getitem,
-    _T.__setitem__: operator.setitem,
-    _T.__eq__: operator.eq,
-    _T.__invert__: operator.invert,
-    _T.__and__: operator.and_,
-    _T.__or__: operator.or_,
-    _T.__xor__: operator.xor,
-    _T.__floordiv__: operator.floordiv,
-    _T.__pow__: operator.pow,
-}
-BINARY_METHODS: dict[Any, Callable[..., Any]] = {
-    _T.add: operator.add,
-    _T.sub: operator.sub,
-    _T.mul: operator.mul,
-    _T.matmul: operator.matmul,
-    _T.gt: operator.gt,
-    _T.ge: operator.ge,
-    _T.lt: operator.lt,
-    _T.le: operator.le,
-    _T.ne: operator.ne,
-    _T.div: operator.truediv,
-    _T.pow: operator.pow,
-}
-_REFLECTED: dict[Any, Callable[..., Any]] = {
-    getattr(_T, f"__{name}__"): function
-    for name, function in {
-        "rsub": operator.sub,
-        "rdiv": operator.truediv,
-        "rtruediv": operator.truediv,
-        "rpow": operator.pow,
-        "rfloordiv": operator.floordiv,
-        "rmod": operator.mod,
-        "rmatmul": operator.matmul,
-        "rlshift": operator.lshift,
-        "rrshift": operator.rshift,
-        "rand": operator.and_,
-        "ror": operator.or_,
-        "rxor": operator.xor,
-    }.items()
-    if hasattr(_T, f"__{name}__")
-}
-
-
-def decides_itself(kind: type) -> bool:
-    """Whether a class of the user's, which is no tensor, says what torch's functions do with its objects."""
-    if issubclass(kind, torch.Tensor) or kind.__module__.startswith(("torch.", "stillgraph.")):
-        return False
-    return isinstance(inspect.getattr_static(kind, "__torch_function__", None), (classmethod, staticmethod))
-
-
-def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:
-    """``(op, target, args)`` of the fx node for a torch call."""
-    if func in _REFLECTED and len(args) == 2:
-        return "call_function", _REFLECTED[func], (args[1], args[0])
-    if func in _OPERATORS:
-        return "call_function", _OPERATORS[func], args
-    if func in BINARY_METHODS and len(args) == 2 and not kwargs:
-        return "call_function", BINARY_METHODS[func], args
-    name = getattr(func, "__name__", "")
-    if getattr(_T, name, None) is func:
-        return "call_method", name, args
-    return "call_function", func, args
-
 
 def failure_of(func: Any, args: Any) -> type[Exception] | None:
     """What a torch function raises for some values of its arguments, such as a matrix that has no inverse."""
@@ -182,19 +116,6 @@ def _is_position(index: Any) -> bool:
     if isinstance(index, torch.Tensor):
         return index.dim() == 0 and index.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     return isinstance(index, torch.SymInt)
-
-
-def is_autograd_function(func: Any) -> bool:
-    """Whether a callable is a method of a ``torch.autograd.Function``, such as ``apply``."""
-    owner = getattr(func, "__self__", None)
-    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
-
-
-def name_of(func: Any) -> str:
-    """How a message names a torch function."""
-    if is_autograd_function(func):
-        return f"the forward of {func.__self__.__name__}, a torch.autograd.Function,"
-    return f"torch's {getattr(func, '__name__', func)}"
 
 
 def has_staged(result: Any) -> bool:

@@ -46,7 +46,7 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
 
 def freeze(recorder: Recorder, element: lists.Element, child: Any) -> None:
     for part in lists.mutable_parts(element, child):
-        recorder.freeze(part)
+        recorder.identities.freeze(part)
 
 
 def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:

@@ -22,7 +22,7 @@ from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
-from stillgraph.trace.unjoined import refuse_join
+from stillgraph.trace.unjoined import Stale, refuse_join
 
 Block = Callable[[], Exit | None]
 NO_EXIT = Exit()
@@ -136,6 +136,7 @@ def close_arms(
         raise Diverged
     for place, before, build in builds:
         one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
+        _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
             _refuse_half_made(place, left.value(place, before), right.value(place, before))
         if one_sided and isinstance(place, AttributePlace):
@@ -145,6 +146,13 @@ def close_arms(
             recorder.journal.write(place, value)
     exit = exit_build(outputs)
     return None if all(flag is False for flag in exit.flags) else exit
+
+
+def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
+    """Refuse a place that the function writes on one path, and code that it calls may change on the other."""
+    stale = next((side for side in sides if isinstance(side, Stale)), None)
+    if stale is not None and any(side is not before and not isinstance(side, Stale) for side in sides):
+        stale.refuse()
 
 
 def _refuse_half_made(place: AttributePlace, left: Any, right: Any) -> None:

@@ -6,7 +6,8 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.trace.frames import is_library, is_ours, is_standard_library, is_torch
-from stillgraph.trace.session import Options, session
+from stillgraph.trace.knowledge import Options
+from stillgraph.trace.session import session
 from stillgraph.trace.signals import Diverged, Restart
 from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 

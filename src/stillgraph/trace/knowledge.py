@@ -1,0 +1,56 @@
+"""What a capture knows before it begins: what earlier attempts found out, and what the user chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from stillgraph.program.guards import Source
+from stillgraph.trace.lists import Element
+
+
+@dataclass
+class Knowledge:
+    """What earlier attempts at a capture found out; a `Restart` adds to it."""
+
+    convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
+    watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
+    convert_libraries: bool = False  # all of them: one writes to modules on its own
+    watch_modules: bool = False  # code that is never converted, torch's, writes to them
+    watch_memory: bool = False  # arrays or the like are written in place: find out where
+    aliases_matter: bool = False  # which arguments are one and the same object
+    also_elsewhere: frozenset[int] = frozenset()  # ids of arguments that the code reaches by other paths too
+    hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
+    distributions: bool = False  # those of torch's are used: their code is converted
+    tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
+    recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
+    cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
+    quiet: set[Any] = field(default_factory=set)  # ... others, which may be called as they are
+    not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
+    lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
+    promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
+    keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
+    changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
+
+    def keep_constant(self) -> bool:
+        """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.
+
+        Something structural depends on it: an index into a list of modules, say.
+        """
+        if self.promote & self.changing:
+            self.promote -= self.changing
+            return True
+        made = set(self.lists) or self.promote
+        self.keep |= made
+        found = bool(made)
+        (self.lists if self.lists else self.promote).clear()
+        return found
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    unroll_limit: int = 64
+    for_calls: bool = True  # a file has no lists that grow with each call, and no plain floats of the run
