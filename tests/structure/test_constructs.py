@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +18,11 @@ from torch.utils import _pytree as pytree
 
 import stillgraph as sg
 from stillgraph.core.reasons import REASONS
+from tests.structure.examples import Example, examples_below, loader, prelude
 from tests.unit.trace.agreement import agree_fresh
 
 PAGE = Path(__file__).parents[2] / "docs/guide/constructs.md"
 TEXT = PAGE.read_text()
-PRELUDE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0]
 CODE = re.compile(r"\bSG\d{3}\b")
 
 
@@ -34,16 +32,6 @@ class Row:
 
     anchor: str
     codes: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Example:
-    """A block of code below a heading, the ``number``-th; ``code`` is the reason it is refused with, if it is."""
-
-    anchor: str
-    number: int
-    code: str | None
-    source: str
 
 
 def rows() -> Iterator[Row]:
@@ -56,25 +44,9 @@ def rows() -> Iterator[Row]:
             assert not line.startswith("| ") or line.startswith("| construct |"), f"a row without a link: {line}"
 
 
-def examples() -> Iterator[Example]:
-    """Every example, in the order of the page."""
-    for section in re.split(r"^#### ", TEXT, flags=re.MULTILINE)[1:]:
-        anchor = section.splitlines()[0].strip().lower().replace(" ", "-")
-        blocks = re.findall(r"^```(.*?)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
-        for number, (info, source) in enumerate(blocks, 1):
-            language, *refused = info.split()
-            assert language == "python", info
-            assert not refused or refused[0] == "refused", info
-            yield Example(anchor, number, refused[1] if refused else None, source)
-
-
-ROWS, EXAMPLES = list(rows()), list(examples())
+ROWS, EXAMPLES = list(rows()), list(examples_below("####", TEXT))
 WORKING = [example for example in EXAMPLES if example.code is None]
 REFUSED = [example for example in EXAMPLES if example.code is not None]
-
-
-def name(example: Example) -> str:
-    return f"{example.anchor}-{example.number}" + (f"-{example.code}" if example.code else "")
 
 
 # ---- the page
@@ -93,23 +65,7 @@ def test_the_codes_of_a_row_are_in_the_catalogue_and_those_of_its_examples(row: 
 # ---- its examples
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example], ModuleType]:
-    """Imports an example from a file of its own, anew each time."""
-    count = 0
-
-    def imported(example: Example) -> ModuleType:
-        nonlocal count
-        count += 1
-        path = tmp_path / f"{name(example).replace('-', '_')}_{count}.py"
-        path.write_text(f"{PRELUDE}\n\n{example.source}")
-        spec = importlib.util.spec_from_file_location(f"constructs_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        spec.loader.exec_module(module)
-        return module
-
-    return imported
+    return loader(prelude(TEXT), tmp_path, monkeypatch)
 
 
 def maker(module: ModuleType, again: Callable[[], ModuleType]) -> Callable[[], Any]:
@@ -140,14 +96,14 @@ def programs_for(module: ModuleType) -> int:
     return len({(str(pytree.tree_structure(call)), *map(kind, pytree.tree_leaves(call))) for call in calls})
 
 
-@pytest.mark.parametrize("example", WORKING, ids=name)
+@pytest.mark.parametrize("example", WORKING, ids=str)
 def test_as_in_eager(example: Example, load: Callable[[Example], ModuleType]) -> None:
     module = load(example)
     make = maker(module, lambda: load(example))
     agree_fresh(make, *module.calls, programs=programs_for(module), input_spec=getattr(module, "input_spec", None))
 
 
-@pytest.mark.parametrize("example", REFUSED, ids=name)
+@pytest.mark.parametrize("example", REFUSED, ids=str)
 def test_refused(example: Example, load: Callable[[Example], ModuleType]) -> None:
     module = load(example)
     make = maker(module, lambda: load(example))

@@ -17,6 +17,7 @@ from stillgraph import api
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
 from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.reasons import REASONS, Reason
 
 _OUT = Console(soft_wrap=True)
 _ERR = Console(stderr=True, soft_wrap=True)
@@ -46,6 +47,8 @@ def main() -> None:
       stillgraph code solver.py:fixed_point
     Save it for other runtimes, the batch size left open:
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.onnx
+    Read why something is refused, and what to write instead:
+      stillgraph errors SG201
     Watch four real programs being captured and checked:
       stillgraph demo
     """
@@ -121,6 +124,21 @@ def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verb
 _FORMATS = (".pt2", ".onnx")
 
 
+@main.command(short_help="Explain the codes of refusals.")
+@click.argument("code", required=False)
+def errors(code: str | None) -> None:
+    """Explain CODE, the reason that an error ends in, or list all of them.
+
+    \b
+      stillgraph errors
+      stillgraph errors SG201
+    """
+    if code is None:
+        click.echo("\n".join(f"{reason.code}  {reason.title}" for reason in REASONS.values()))
+    else:
+        click.echo(_told(_reason(code)))
+
+
 @main.command(short_help="Capture, check and save four real programs.")
 @click.option("-o", "--out", default="demo-out", show_default=True, metavar="FOLDER",
               type=click.Path(file_okay=False, path_type=Path), help="Where to write the files.")
@@ -148,6 +166,21 @@ def _example(inputs: tuple[str, ...]) -> Example:
         return parse_inputs(inputs)
     except ValueError as error:
         raise WrongUsage(str(error)) from error
+
+
+def _reason(text: str) -> Reason:
+    """The reason that is meant by ``SG201``, ``sg201`` or ``201``."""
+    code = "SG" + text.upper().removeprefix("SG")
+    if code not in REASONS:
+        nearest = min(REASONS, key=lambda each: [abs(ord(a) - ord(b)) for a, b in zip(each, code)])
+        meant = f"{nearest} ({REASONS[nearest].title})"
+        raise WrongUsage(f"there is no reason {text!r}; the nearest is {meant}, and `stillgraph errors` lists all")
+    return REASONS[code]
+
+
+def _told(reason: Reason) -> str:
+    more = f"docs/errors.md, section {reason.code}"
+    return f"{reason.code} {reason.title}\n  {reason.explanation}\n  hint: {reason.hint}\n  more: {more}"
 
 
 def _static_function(target: Any) -> Any:

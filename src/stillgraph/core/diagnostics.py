@@ -47,7 +47,7 @@ class CaptureError(StillgraphError):
             if text is not None:
                 lines.extend(_underlined(text, self.location))
         lines.append(f"  hint: {self.hint}")
-        lines.append(f"  reason {self.reason.code}")
+        lines.append(f"  reason {self.reason.code} (stillgraph errors {self.reason.code})")
         return "\n".join(lines)
 
 

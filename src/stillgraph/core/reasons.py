@@ -69,7 +69,7 @@ _ALL = (
     Reason(
         "SG204",
         "possibly unbound",
-        "A variable is assigned on one path only and read afterwards.",
+        "An attribute is made or deleted on one path only, or what one path leaves unassigned is returned or stored.",
         "Assign it before the branch or loop.",
     ),
     Reason(

@@ -14,6 +14,7 @@ from stillgraph import api, demo
 from stillgraph.cli import commands
 from stillgraph.cli.commands import main
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.reasons import REASONS
 
 MODELS = '''
 import torch
@@ -207,6 +208,42 @@ def test_export_for_real(tmp_path: Path) -> None:
     result = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "float32[](1..2)", "-o", "halve.pt2")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "halve.pt2").stat().st_size > 0
+
+
+# ---- errors
+def test_errors_lists_every_code_with_its_title() -> None:
+    lines = invoke("errors").stdout.splitlines()
+    assert [line.split(maxsplit=1) for line in lines] == [[code, reason.title] for code, reason in REASONS.items()]
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_errors_explains_a_code(code: str) -> None:
+    reason = REASONS[code]
+    assert invoke("errors", code).stdout.splitlines() == [
+        f"{code} {reason.title}",
+        f"  {reason.explanation}",
+        f"  hint: {reason.hint}",
+        f"  more: docs/errors.md, section {code}",
+    ]
+
+
+@pytest.mark.parametrize("spelled", ["201", "sg201", "Sg201"])
+def test_errors_takes_a_code_as_people_type_it(spelled: str) -> None:
+    assert invoke("errors", spelled).stdout == invoke("errors", "SG201").stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "nearest"), [("SG2011", "SG201"), ("105", "SG104"), ("sg599", "SG501"), ("2", "SG201")]
+)
+def test_errors_names_the_nearest_code(code: str, nearest: str) -> None:
+    result = invoke("errors", code)
+    assert result.exit_code == 2
+    assert f"there is no reason {code!r}; the nearest is {nearest}" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_error_says_which_command_explains_it() -> None:
+    assert str(refuse("SG203", "unlike values")).endswith("\n  reason SG203 (stillgraph errors SG203)")
 
 
 # ---- demo

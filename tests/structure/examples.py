@@ -1,0 +1,63 @@
+"""Examples in documents: blocks of Python, some marked as refused with a code, loaded from files of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block of code below a heading, the ``number``-th; ``code`` is the reason it is refused with, if it is."""
+
+    anchor: str
+    number: int
+    code: str | None
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.anchor}-{self.number}" + (f"-{self.code}" if self.code else "")
+
+
+def prelude(text: str) -> str:
+    """The lines that a page has in front of every example: its first block."""
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]  # type: ignore[no-any-return]
+
+
+def examples_below(headings: str, text: str) -> Iterator[Example]:
+    """Every example below the headings of one level (``"##"``), in the order of the page."""
+    for section in re.split(rf"^{headings} ", text, flags=re.MULTILINE)[1:]:
+        anchor = section.splitlines()[0].strip().lower().replace(" ", "-")
+        blocks = re.findall(r"^```(.*?)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+        for number, (info, source) in enumerate(blocks, 1):
+            language, *refused = info.split()
+            assert language == "python", info
+            assert not refused or refused[0] == "refused", info
+            yield Example(anchor, number, refused[1] if refused else None, source)
+
+
+def loader(prelude: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example], ModuleType]:
+    """What imports an example from a file of its own in ``folder``, anew each time."""
+    count = 0
+
+    def imported(example: Example) -> ModuleType:
+        nonlocal count
+        count += 1
+        path = folder / f"{re.sub(r'[^a-z0-9]+', '_', str(example).lower())}_{count}.py"
+        path.write_text(f"{prelude}\n\n{example.source}")
+        spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return imported
