@@ -59,7 +59,7 @@ def by_with(held: Held) -> int:
 
 WAYS = {
     "iter": lambda held: next(iter(held)),
-    "for": lambda held: [n * 1 for n in held][0],
+    "for": lambda held: sum([n * 1 for n in held]),
     "len": len,
     "item": lambda held: held[0],
     "mul": lambda held: held * 1,

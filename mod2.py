@@ -1,4 +1,0 @@
-count=0
-def bump():
-    global count
-    count+=1
