@@ -17,6 +17,7 @@ from stillgraph.program.guards import Argument
 from stillgraph.trace.held import places_within
 from stillgraph.trace.journal import MISSING, ContentsPlace, Place
 from stillgraph.trace.modules import ModuleTables
+from stillgraph.trace.symbolic import is_fake
 
 
 @contextlib.contextmanager
@@ -61,11 +62,20 @@ class _Surroundings:
                     self._variables[place.key] = place, held
                     found[id(held)] = held
             todo = [held for _, held in reached if set(_classes_of(held)) - self._classes.keys()]
+        with torch._C.DisableTorchFunction():
+            real = {id(tensor): tensor for tensor in _tensors_in(found.values()) if not is_fake(tensor)}
+            self._tensors = [(tensor, tensor.detach(), tensor.grad) for tensor in real.values() if tensor.is_leaf]
         self._objects = ModuleTables([(value, Argument(0)) for value in found.values()])
 
     def put_back(self) -> None:
         """Write what was there before wherever something else is now."""
         self._objects.restore()
+        with torch._C.DisableTorchFunction():
+            for tensor, memory, gradient in self._tensors:
+                if tensor.untyped_storage()._cdata != memory.untyped_storage()._cdata:
+                    tensor.data = memory
+                if tensor.grad is not gradient:
+                    tensor.grad = gradient
         for place, held in self._variables.values():
             if place.get() is not held:
                 place.set(held)
@@ -78,6 +88,18 @@ class _Surroundings:
                     setattr(kind, name, before[name])
                 else:
                     delattr(kind, name)
+
+
+def _tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Tensors, the parameters of modules, and what is in containers."""
+    for value in values:
+        if isinstance(value, torch.nn.Module):
+            yield from value.parameters()
+        elif isinstance(value, (dict, list, tuple)):
+            parts = value.values() if isinstance(value, dict) else value
+            yield from (part for part in parts if isinstance(part, torch.Tensor))
+        elif isinstance(value, torch.Tensor):
+            yield value
 
 
 def _classes_of(value: Any) -> list[type]:

@@ -377,3 +377,34 @@ def test_a_capture_that_is_refused_has_not_counted() -> None:
     refused(f, V(*P, g=False))
     assert Busy.calls == 0
     assert vars(counted) == {"count": 0}
+
+
+class Renewing(torch.autograd.Function):
+    """Gives the memory, and the gradient, of tensors that it comes by anew."""
+
+    @staticmethod
+    def forward(ctx, x, holder):
+        for tensor in (holder.parameter, holder.listed[0]):
+            tensor.data = x.detach().clone()
+        holder.layer.weight.grad = x.detach()[None] * 2
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, None
+
+
+def test_a_capture_leaves_tensors_as_they_are() -> None:
+    holder = Counted()
+    holder.parameter, holder.listed, holder.layer = nn.Parameter(V(1, 2, 3)), [V(1, 2, 3)], nn.Linear(3, 1).double()
+    tensors = [holder.parameter, holder.listed[0], holder.layer.weight]
+    before = [tensor.detach().clone() for tensor in tensors]
+
+    def f(x):
+        y = Renewing.apply(x, holder)
+        return y.apply_(lambda v: v)
+
+    refused(f, V(*P, g=False))
+    for tensor, memory in zip(tensors, before):
+        assert torch.equal(tensor.detach(), memory)
+        assert tensor.grad is None
