@@ -104,7 +104,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
     if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
         raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
-    if capture.settling.stale and not capture.settling.clears(function):
+    if capture.stale and not capture.settling.clears(function):
         for each in (getattr(function, "__self__", None), *args, *kwargs.values()):
             capture.settling.require_current(each)
     if capture.has_optionals and is_read_first(function) and capture.may_be_none(function.__self__):

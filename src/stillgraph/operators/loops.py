@@ -17,7 +17,7 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import locals_of_users
-from stillgraph.trace.journal import MISSING, Place, Variable, VariablePlace
+from stillgraph.trace.journal import MISSING, Midway, Place, Variable, VariablePlace
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
@@ -52,6 +52,8 @@ class Context:
             len(capture.begun),
             len(capture.learned),
             capture.memory.as_now(locals_of_users(capture)),
+            journal.midway.copy(),
+            dict(capture.stale),
         )
 
 
@@ -65,6 +67,8 @@ class Checkpoint:
     begun: int
     learned: int
     held: list[Held]
+    midway: Midway
+    stale: dict[int, tuple[Any, str]]
 
     def rollback(self) -> None:
         """Undo everything that was written and recorded since.
@@ -78,6 +82,9 @@ class Checkpoint:
             sequence.rewind()
         del self.session.begun[self.begun :]
         self.session.journal.rollback(self.journal)
+        self.session.journal.midway = self.midway.copy()
+        self.session.stale.clear()
+        self.session.stale.update(self.stale)
         for held in self.held:
             held.put_back()
         self.session.region.rollback(self.region)

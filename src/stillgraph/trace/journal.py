@@ -11,7 +11,7 @@ import inspect
 import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MemberDescriptorType
 from typing import Any, Protocol
 
@@ -289,14 +289,30 @@ class Watch(Protocol):
         """Every such write since the last time this was asked."""
 
 
+@dataclass(frozen=True)
+class Midway:
+    """What the program has written before its end, by the keys of the places.
+
+    Attributes:
+        settled: all of that; on some path only, maybe.
+        left: what is not written once more at the end, unless the code writes something else.
+    """
+
+    settled: dict[Hashable, Any] = field(default_factory=dict)
+    left: dict[Hashable, Any] = field(default_factory=dict)
+
+    def copy(self) -> Midway:
+        """The same, apart."""
+        return Midway(dict(self.settled), dict(self.left))
+
+
 class Journal:
     """A log of writes; nested arms take marks and roll back to them."""
 
     def __init__(self) -> None:
         self._log: list[Write] = []
         self._inputs: dict[Hashable, Any] = {}  # what was put in places for the program's inputs, before any code ran
-        self.settled: dict[Hashable, Any] = {}  # what the program has written midway
-        self._left: dict[Hashable, Any] = {}  # ... to what other code changes from then on
+        self.midway = Midway()
         self.watch: Watch | None = None
 
     def note(self, place: Place) -> None:
@@ -350,17 +366,21 @@ class Journal:
 
     def _counts(self, key: Hashable, now: Any) -> bool:
         """Whether a place that was written has to be written by the program."""
-        if key in self._left:
-            return not is_same(now, self._left[key])
-        return key in self.settled or key not in self._inputs or not is_same(now, self._inputs[key])
+        if key in self.midway.left:
+            return not is_same(now, self.midway.left[key])
+        return key in self.midway.settled or key not in self._inputs or not is_same(now, self._inputs[key])
 
     def take_up(self, place: Place) -> None:
         """What is written to a place from now on counts again, whatever it is."""
-        self._left.pop(place.key, None)
+        self.midway.left.pop(place.key, None)
 
-    def leave(self, place: Place) -> None:
-        """Other code changes a place from now on: the program does not write it once more."""
-        self._left[place.key] = place.get()
+    def settle(self, place: Place, certain: bool) -> None:
+        """Told that the program writes a place midway; once is enough if that is ``certain``, not on one path only."""
+        self.midway.settled[place.key] = place.get()
+        if certain:
+            self.midway.left[place.key] = place.get()
+        else:
+            self.take_up(place)
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""

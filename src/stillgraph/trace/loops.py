@@ -94,9 +94,11 @@ def loop(
     for _ in range(_MAX_ROUNDS):
         rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
+        stale = len(recorder.stale)
         with _trying(recorder) as failed:
             arm, inputs = _run_body(state, body)
-        if _settle(state, arm, inputs, mark, skip):
+        changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
+        if _settle(state, arm, inputs, mark, skip) and not changed:
             if failed:
                 recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)

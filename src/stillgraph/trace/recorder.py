@@ -85,6 +85,7 @@ class Recorder(TorchFunctionMode):
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
+        self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor

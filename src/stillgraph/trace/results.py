@@ -207,7 +207,7 @@ class Results:
 
     def _changes_elsewhere(self, place: Place) -> bool:
         """Whether the program writes a place midway, or code that it calls may change it."""
-        return place.key in self.session.journal.settled or self.session.may_change(place)
+        return place.key in self.session.journal.midway.settled or self.session.may_change(place)
 
     def _effect(self, write: Write, after: Any, outer_cells: dict[int, str]) -> Effect | None:
         place = write.place
@@ -235,7 +235,7 @@ class Results:
         grown = self.session.grown.get(id(getattr(place, "target", None)))
         if grown is None or not after or after[0] is not grown or any(type(item) is Spread for item in after[1:]):
             return SetContents(target, self.template(after))
-        done = len(self.session.journal.settled.get(place.key, (grown,)))
+        done = len(self.session.journal.midway.settled.get(place.key, (grown,)))
         return ExtendContents(target, self.template(after[done:])) if len(after) > done else None
 
     def _attribute_effect(self, write: Write, place: AttributePlace, target: Source, after: Any) -> Effect:

@@ -29,14 +29,12 @@ class Settling:
     """Keeps account of what such code may have changed.
 
     Attributes:
-        stale: containers that it may have changed, by their ids, each with the name of the call.
         attributes: the attributes and variables, by their keys, each with what it held; they hold a `Stale` value.
         changed: keys of all places that such code may change: what is written there counts, if only what was there.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.stale: dict[int, tuple[Any, str]] = {}
         self.attributes: dict[Hashable, tuple[Place, Any]] = {}
         self.changed: set[Hashable] = set()
 
@@ -55,7 +53,7 @@ class Settling:
         yield
         self._has_changed(places, written, what)
         for value in (each for reach in reaches if reach.mutates for each in reach.memory):
-            self.stale[id(value)] = value, what
+            self._session.stale[id(value)] = value, what
 
     def _settle(self, keys: set[Hashable]) -> None:
         session = self._session
@@ -69,9 +67,7 @@ class Settling:
         session.emit("call_function", settle, (len(session.midway) - 1, values), {})
         for write in session.journal.outcome():
             if write.place.key in keys:
-                session.journal.settled[write.place.key] = write.place.get()
-                if not session.in_arm:  # else only one path has written it
-                    session.journal.leave(write.place)
+                session.journal.settle(write.place, certain=not session.in_arm)
 
     def _has_changed(self, places: list[Place], written: set[Hashable], what: str) -> None:
         for place in places:
@@ -79,7 +75,7 @@ class Settling:
                 message = f"{place} is written, and {what} in a branch or loop may change it"
                 raise refuse("SG305", message, location=here(), hint="Do both on the same path.")
             if isinstance(place, ContentsPlace):
-                self.stale[id(place.target)] = place.target, what
+                self._session.stale[id(place.target)] = place.target, what
             elif self._outlives(place) and not isinstance(place.get(), Stale):
                 self.attributes[place.key] = place, place.get()
                 self._session.journal.write(place, Stale(str(place), what))
@@ -113,7 +109,7 @@ class Settling:
         container = getattr(function, "__self__", None)
         if getattr(function, "__name__", "") != "clear" or self._session.in_arm:
             return False
-        if self.stale.pop(id(container), None) is None:
+        if self._session.stale.pop(id(container), None) is None:
             return False
         self._session.journal.take_up(ContentsPlace(container))
         return True
@@ -124,7 +120,7 @@ class Settling:
         Raises:
             CaptureError: they may have been changed by then.
         """
-        known = self.stale.get(id(container))
+        known = self._session.stale.get(id(container))
         if known is not None:
             source = self._session.finder.find(container)
             message = stale_message(f"a {type(container).__name__}" if source is None else str(source), known[1])
