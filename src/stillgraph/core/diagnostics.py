@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import unicodedata
 from collections.abc import Iterator
 from contextvars import ContextVar
 
@@ -41,11 +42,7 @@ class CaptureError(StillgraphError):
     def _render(self) -> str:
         lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]
         if self.location is not None:
-            where = f'  File "{self.location.file}", line {self.location.line}'
-            lines.append(where + (f", in {self.location.function}" if self.location.function else ""))
-            text = self.location.source_line()
-            if text is not None:
-                lines.extend(_underlined(text, self.location))
+            lines += shown_lines(self.location)
         lines.append(f"  hint: {self.hint}")
         lines.append(f"  reason {self.reason.code} (stillgraph errors {self.reason.code})")
         return "\n".join(lines)
@@ -82,15 +79,36 @@ def refusing_past_user_code() -> Iterator[None]:
         _IN_USER_CODE.reset(token)
 
 
+def shown_lines(location: Location) -> list[str]:
+    """A place as a traceback shows it: the lines that called, then the line itself, what is meant underlined."""
+    lines: list[str] = []
+    for each in (*location.callers, location):
+        lines.append(f'  File "{each.file}", line {each.line}' + (f", in {each.function}" if each.function else ""))
+        text = each.source_line()
+        if text is not None:
+            lines += _underlined(text, each)
+    return lines
+
+
 def _underlined(text: str, location: Location) -> list[str]:
-    stripped = text.lstrip()
-    shown = ["    " + stripped]
-    if location.column is not None:
-        shift = len(text) - len(stripped)
-        start = max(location.column - shift, 0)
-        stop = max((location.end_column or len(text)) - shift, start + 1)
-        shown.append("    " + " " * start + "^" * (min(stop, len(stripped)) - start or 1))
-    return shown
+    stripped = text.strip()
+    if location.column is None:
+        return ["    " + stripped]
+    shift = len(text) - len(text.lstrip())
+    start = max(_characters(text, location.column) - shift, 0)
+    stop = len(stripped) if location.end_column is None else _characters(text, location.end_column) - shift
+    before, meant = stripped[:start], stripped[start : min(stop, len(stripped))]
+    return ["    " + stripped, "    " + " " * _width(before) + "^" * max(_width(meant), 1)]
+
+
+def _characters(text: str, column: int) -> int:
+    """How many characters of a line stand before a column, which Python counts in bytes."""
+    return len(text.encode()[:column].decode(errors="ignore"))
+
+
+def _width(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def refuse(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> BaseException:

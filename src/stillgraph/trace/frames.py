@@ -11,6 +11,7 @@ from types import CodeType, FrameType, FunctionType
 import torch
 
 from stillgraph.core.location import Location
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -109,29 +110,43 @@ def in_loader() -> bool:
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not (is_ours(file) or is_torch(file) or is_standard_library(file)):
-            return frame
+    while frame is not None and not _is_the_users(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
+
+
+def _is_the_users(file: str) -> bool:
+    return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
 
 def places_here() -> tuple[Place, ...]:
-    """The lines of the captured functions that are being called, the innermost first; a function has one frame here
-    for each block that is being run."""
-    places: list[Place] = []
+    """The lines of the captured functions that are being called, the innermost first."""
+    return tuple(
+        Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
+        for inside, outside in _calls()
+    )
+
+
+def _calls() -> list[tuple[FrameType, FrameType]]:
+    """The calls of functions that are not ours, up to where the capture begins, the innermost first.
+
+    Outside of a capture there is nowhere to stop, and whoever calls is not told of.
+
+    Returns:
+        For each call, the frame that runs and the function's own. A function has one for each block that is being run.
+    """
+    calls: list[tuple[FrameType, FrameType]] = []
     frame: FrameType | None = sys._getframe(1)
     inside: FrameType | None = None
     while frame is not None and frame.f_code.co_qualname != _BEGINNING:
-        code = frame.f_code
-        if not is_ours(code.co_filename):
+        back = frame.f_back
+        if not is_ours(frame.f_code.co_filename):
             inside = inside or frame
-            if frame.f_back is None or not _runs_a_block(frame.f_back.f_code):
-                places.append(Place(code.co_filename, inside.f_lineno, code.co_name, frame.f_globals))
+            if back is None or not _runs_a_block(back.f_code):
+                calls.append((inside, frame))
                 inside = None
-        frame = frame.f_back
-    return tuple(places)
+        frame = back
+    return calls
 
 
 _BEGINNING = "_Attempt.run"  # of a capture
@@ -153,32 +168,48 @@ def attribute_read(frame: FrameType | None) -> set[str]:
 
 def location_of(frame: FrameType | None) -> Location | None:
     """The line and columns a frame is at."""
-    if frame is None:
-        return None
-    code = frame.f_code
-    return _instruction_location(code, frame.f_lasti) or Location(
-        code.co_filename, frame.f_lineno, function=code.co_name
-    )
+    return None if frame is None else _located(frame.f_code, frame.f_lasti, frame.f_code.co_name, ())
 
 
-def _instruction_location(code: CodeType, offset: int) -> Location | None:
-    positions = list(code.co_positions())
-    index = offset // 2
-    if index >= len(positions):
-        return None
-    line, end_line, column, end_column = positions[index]
+def _located(code: CodeType, offset: int, function: str, callers: tuple[Location, ...]) -> Location:
+    line, end_line, column, end_column = _positions(code)[offset // 2]
     if line is None:
-        return None
-    single = end_line == line
-    return Location(code.co_filename, line, column if single else None, end_column if single else None, code.co_name)
+        return Location(code.co_filename, code.co_firstlineno, None, None, function, callers)
+    return Location(code.co_filename, line, column, end_column if end_line == line else None, function, callers)
 
 
-def line_here() -> Location | None:
-    """The user's line being run, without columns: cheap enough for every recorded operation."""
-    frame = user_frame()
-    return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
+@weakly_cached
+def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+    return tuple(code.co_positions())
+
+
+class Locator:
+    """Finds the user's line being run; what it has found before, it knows."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
+
+    def here(self) -> Location | None:
+        """The user's line and columns being run, with those that have called it."""
+        calls = _calls()
+        stack = tuple(
+            (inside.f_code, inside.f_lasti, outside.f_code.co_name)
+            for inside, outside in calls
+            if _is_the_users(outside.f_code.co_filename)
+        )
+        if not stack:
+            return None
+        found = self._known.get(stack)
+        if found is None:
+            callers: tuple[Location, ...] = ()
+            for code, offset, function in reversed(stack):
+                found = _located(code, offset, function, callers)
+                callers = (*callers, found)
+            assert found is not None
+            self._known[stack] = found
+        return found
 
 
 def here() -> Location | None:
-    """The user's line and columns being run."""
-    return location_of(user_frame())
+    """The user's line and columns being run, with those that have called it."""
+    return Locator().here()

@@ -29,7 +29,7 @@ from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.entries import maybe_keys
-from stillgraph.trace.frames import here, line_here
+from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import Handle, HookedVariables
 from stillgraph.trace.identities import Identities
@@ -85,6 +85,7 @@ class Recorder(TorchFunctionMode):
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
+        self.locator = Locator()
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
@@ -353,7 +354,7 @@ class Recorder(TorchFunctionMode):
         self.emitted += 1
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
         node.meta["context"] = current_context()
-        node.meta["location"] = line_here()
+        node.meta["location"] = self.locator.here()
         return node
 
     def to_node(self, value: Any) -> Any:

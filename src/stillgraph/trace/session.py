@@ -35,7 +35,6 @@ from stillgraph.trace.frames import (
     is_standard_library,
     is_torch,
     is_torch_layer,
-    line_here,
     location_of,
 )
 from stillgraph.trace.journal import MISSING, Place
@@ -235,7 +234,7 @@ class Session(Narrowing):
             return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, line_here()))
+        self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, here()))
         self._splitting += 1
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
