@@ -110,12 +110,13 @@ def in_loader() -> bool:
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_the_users(frame.f_code.co_filename):
+    while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def _is_the_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Whether a file is neither ours, nor torch's, nor the standard library's."""
     return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
 
@@ -178,6 +179,11 @@ def _located(code: CodeType, offset: int, function: str, callers: tuple[Location
     return Location(code.co_filename, line, column, end_column if end_line == line else None, function, callers)
 
 
+def line_of(code: CodeType, offset: int) -> int:
+    """The line of an instruction."""
+    return _positions(code)[offset // 2][0] or code.co_firstlineno
+
+
 @weakly_cached
 def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
     return tuple(code.co_positions())
@@ -195,7 +201,7 @@ class Locator:
         stack = tuple(
             (inside.f_code, inside.f_lasti, outside.f_code.co_name)
             for inside, outside in calls
-            if _is_the_users(outside.f_code.co_filename)
+            if is_users(outside.f_code.co_filename)
         )
         if not stack:
             return None
