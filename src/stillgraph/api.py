@@ -151,8 +151,8 @@ class Static(StaticFunction[Any, Any]):
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
             return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
-        cache = self._cache
-        return explain(program, seconds, cache=cache_state(cache.info(), cache.reasons, cache.explain_miss(args, kwargs)))
+        why = self._cache.explain_miss(args, kwargs)
+        return explain(program, seconds, cache=cache_state(self._cache.info(), self._cache.reasons, why))
 
     @property
     def code(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.blocks import CONSTRUCTS, Block, blocks
+from stillgraph.program.blocks import CONSTRUCTS, Block, blocks, region_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed
 from stillgraph.program.printer import expression, is_part, type_text
@@ -53,12 +53,13 @@ class Operation:
 
     Attributes:
         id: ``"region/name"``, as in `Program.source_map`.
-        text: what it computes, as Python would write it; what a construct is called.
+        text: what it computes, as Python would write it; of a construct, its head.
         inputs: the names of the values of its region that it reads.
         outputs: what it gives.
         place: the user's line.
         callers: the lines that called the function it stands in, the outermost first.
         boxes: the numbers of a construct's regions.
+        construct: ``"if"``, ``"while"``, ``"try"``, ``"recursion"`` or ``"checkpoint"``; empty for an operation.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Operation:
     place: Place | None
     callers: tuple[Place, ...]
     boxes: tuple[int, ...] = ()
+    construct: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _box(block: Block, kinds: dict[str, str], children: dict[tuple[int, fx.Node]
         if node.op == "placeholder"
     )
     operations = tuple(
-        _operation(block.number, node, tuple(sorted(children.get((block.number, node), ()))))
+        _operation(block, node, tuple(sorted(children.get((block.number, node), ()))))
         for node in block.module.graph.nodes
         if node.op in ("call_function", "call_method") and not is_part(node)
     )
@@ -140,7 +142,7 @@ def _box(block: Block, kinds: dict[str, str], children: dict[tuple[int, fx.Node]
     return Box(block.number, block.role, block.construct, block.depth, inputs, operations, returns, count)
 
 
-def _operation(number: int, node: fx.Node, regions: tuple[int, ...]) -> Operation:
+def _operation(block: Block, node: fx.Node, regions: tuple[int, ...]) -> Operation:
     location: Location | None = node.meta.get("location")
     construct = CONSTRUCTS.get(node.target)
     parts = [user for user in node.users if is_part(user) and user.args[0] is node]
@@ -148,8 +150,24 @@ def _operation(number: int, node: fx.Node, regions: tuple[int, ...]) -> Operatio
     outputs = tuple(Value(each.name, type_text(each.meta.get("val"))) for each in given)
     inputs = tuple(dict.fromkeys(each.name for each in node.all_input_nodes if each.op != "get_attr"))
     callers = () if location is None else tuple(filter(None, map(place_of, location.callers)))
-    text = expression(node) if construct is None else construct[0]
-    return Operation(f"{number}/{node.name}", text, inputs, outputs, place_of(location), callers, regions)
+    kind = "" if construct is None else construct[0]
+    text = _head(kind, block.module, node) if kind else expression(node)
+    name = f"{block.number}/{node.name}"
+    return Operation(name, text, inputs, outputs, place_of(location), callers, regions, kind)
+
+
+def _head(kind: str, module: fx.GraphModule, node: fx.Node) -> str:
+    """A construct without its regions: ``if gt``, ``while x = add, steps = 0``."""
+    given = arguments(node)
+    if kind == "if":
+        return f"if {given[0]}"
+    if kind == "try":
+        caught = [each.__name__ if isinstance(each, type) else str(each) for each in given[3]]
+        return f"try, except {', '.join(caught)}"
+    entries = {"while": 2, "recursion": 2, "checkpoint": 1}[kind]
+    body = region_of(module, given[0 if kind == "checkpoint" else 1])
+    names = [each.name for each in body.graph.nodes if each.op == "placeholder"]
+    return f"{kind} {', '.join(f'{name} = {value}' for name, value in zip(names, given[entries]))}"
 
 
 def _kinds(block: Block, outside: dict[str, str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.native import lower
 
 SCHEMA = 1
-"""The version of what `Explanation.to_dict` gives. It changes when a key is renamed, removed, or means another thing."""
+"""The version of what `Explanation.to_dict` gives. It changes when a key goes or comes to mean another thing."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,11 @@ class Explanation:
 
         return plain_text(self)
 
+    def __rich__(self) -> Any:
+        from stillgraph.report.terminal import Rendering  # as above
+
+        return Rendering(self)
+
 
 def _write(path: str | os.PathLike[str], text: str) -> Path:
     target = Path(path)
@@ -250,7 +255,7 @@ def explain(
         seconds=seconds,
         nodes=sum(counts.values()),
         regions=len(regions),
-        staged=tuple(_staged(regions)),
+        staged=tuple(_staged(regions, place_of(program.location))),
         operations=tuple(counts.most_common()),
         functions=functions,
         boxes=regions,
@@ -293,14 +298,15 @@ def _operation_names(program: Program) -> Iterator[str]:
                 yield getattr(node.target, "__name__", str(node.target))
 
 
-def _staged(regions: Sequence[Box]) -> Iterator[StagedConstruct]:
-    """The constructs, each followed by those in its regions."""
+def _staged(regions: Sequence[Box], start: Place | None) -> Iterator[StagedConstruct]:
+    """The constructs, each followed by those in its regions. Recursion of the function itself stands at its start."""
 
     def inside(number: int) -> Iterator[StagedConstruct]:
         box = regions[number]
         for operation in box.operations:
-            if operation.boxes and operation.place is not None:
-                yield StagedConstruct(operation.text, operation.place.file, operation.place.line, box.depth)
+            place = operation.place or start
+            if operation.construct and place is not None:
+                yield StagedConstruct(operation.construct, place.file, place.line, box.depth)
             for child in operation.boxes:
                 yield from inside(child)
 
@@ -363,7 +369,8 @@ def explain_refusal(
     """
     place = place_of(error.location)
     callers = tuple(filter(None, map(place_of, error.location.callers))) if error.location is not None else ()
-    refused = Refused(error.reason.code, error.reason.title, error.message, error.hint or "", str(error), place, callers)
+    code, title = error.reason.code, error.reason.title
+    refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers)
     marked = None if place is None else (place, f"{error.message} ({error.reason.code})")
     # Which of the lines that ran would have been staged, only a program could tell: they stay plain.
     functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), {}, marked)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -29,7 +29,6 @@ class Row:
     wires: Wires
     text: str  # HTML
     lines: str  # the ids of the source lines it comes from, its own first
-    reads: tuple[str, ...] = ()  # by name, the values it reads that are neither parameters nor buffers
     regions: tuple[Region, ...] = ()
 
 
@@ -125,7 +124,7 @@ class _Maker:
         }
         shown = []
         for index, function in enumerate(self.explained.functions):
-            texts = highlight([line.text for line in function.lines])
+            texts = highlight(textwrap.dedent("\n".join(line.text for line in function.lines)).split("\n"))
             lines = [
                 {
                     "id": f"L{index}-{line.number}",
@@ -158,9 +157,7 @@ class _Maker:
         lines = dict.fromkeys(id for place in places if place is not None and (id := self._line(place)))
         text = _linked(operation.text, box.number, set(operation.inputs))
         regions = tuple(self.region(number) for number in operation.boxes)
-        lifted = {value.name for value in box.inputs if value.kind in _LIFTED}
-        reads = tuple(name for name in operation.inputs if name not in lifted)
-        return Row(operation, box.number, wires, text, " ".join(lines), reads, regions)
+        return Row(operation, box.number, wires, text, " ".join(lines), regions)
 
     def _line(self, place: Place) -> str | None:
         return self.ids.get((place.file, place.line))
@@ -182,9 +179,15 @@ class _Maker:
         name = self.names.get((inner.file, inner.line)) or inner.function or "call"
         lifted = {value.name for value in box.inputs if value.kind in _LIFTED}
         used = [each for row in run for each in row.operation.inputs if each in lifted]
-        about = os.path.commonprefix(used).rpartition("_")[0] if used else ""
+        about = _common(used).rpartition("_")[0]
         inside = tuple(self._folded(run, depth + 1, box)) if len(run) > 8 else tuple(run)
         return Fold(name, about, len(run), run[0].wires.before, inside)
+
+
+def _common(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names, default=""), max(names, default="")
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last)) if a != b), len(first))]
 
 
 def _chain(row: Row) -> list[Place]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stillgraph.program.program import Split
@@ -121,8 +121,7 @@ def mark_lines(
     return tuple(_function(text, of(text.ran.file), ran.get(text.ran.file, frozenset()), visits) for text in texts)
 
 
-def _note_operation(operation: Operation, of: object) -> None:
-    assert callable(of)
+def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
     if operation.place is not None:
         of(operation.place.file).own.setdefault(operation.place.line, []).append(operation)
     for caller in operation.callers:
@@ -164,8 +163,8 @@ def _marks(
 
 
 def _staged(own: list[Operation], called: list[Operation]) -> str:
-    constructs = dict.fromkeys(operation.text for operation in own if operation.boxes)
-    plain = len({operation.id for operation in own if not operation.boxes})
+    constructs = dict.fromkeys(operation.construct for operation in own if operation.construct)
+    plain = len({operation.id for operation in own if not operation.construct})
     inside = len({operation.id for operation in called} - {operation.id for operation in own})
     parts = [f"'{construct}' is a region of the program" for construct in constructs]
     if plain:
@@ -217,11 +216,14 @@ def _without_code(text: FunctionText) -> frozenset[int]:
         for number, line in enumerate(text.lines, text.ran.line)
         if not line.strip() or line.strip().startswith("#") or line.strip() in _CLOSING
     }
-    for node in ast.walk(text.tree) if text.tree is not None else ():
+    if text.tree is None:
+        return frozenset(plain)
+    for node in ast.walk(text.tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             plain.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node is text.tree.body[0]:
-            plain.update(range(text.ran.line, max(node.lineno, _first(node.body[0]) - 1) + 1))
+    function = text.tree.body[0]
+    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        plain.update(range(text.ran.line, max(function.lineno, _first(function.body[0]) - 1) + 1))
     return frozenset(plain)
 
 

@@ -49,17 +49,13 @@ class FunctionText:
 def function_texts(functions: Iterable[RanFunction]) -> tuple[FunctionText, ...]:
     """The text of each function that has one; what stands inside another of them is part of that one's."""
     read = [text for each in functions if (text := _read(each)) is not None]
-    kept: list[FunctionText] = []
-    for text in read:
-        around = (
-            other
-            for other in read
-            if other.ran.file == text.ran.file and other.ran.line <= text.ran.line and other.last >= text.last
-        )
-        if all(other is text or (other.ran.line, other.last) == (text.ran.line, text.last) for other in around):
-            if not any((k.ran.file, k.ran.line) == (text.ran.file, text.ran.line) for k in kept):
-                kept.append(text)
-    return tuple(kept)
+    by_place = {(text.ran.file, text.ran.line, text.last): text for text in reversed(read)}
+    kept = [text for text in read if by_place[text.ran.file, text.ran.line, text.last] is text]
+    return tuple(text for text in kept if not any(_is_around(other, text) for other in kept if other is not text))
+
+
+def _is_around(other: FunctionText, text: FunctionText) -> bool:
+    return other.ran.file == text.ran.file and other.ran.line <= text.ran.line and other.last >= text.last
 
 
 def _read(function: RanFunction) -> FunctionText | None:

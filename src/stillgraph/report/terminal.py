@@ -23,13 +23,16 @@ _NAMED = 40
 
 
 class Rendering:
-    """What ``rich`` prints for an explanation."""
+    """What ``rich`` prints for an explanation: in a terminal with colours and panels, anywhere else plain text."""
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         explanation = self.explanation
+        if not options.is_terminal:
+            yield Text(str(explanation))
+            return
         yield _headline(explanation)
         shown = _shown(explanation)
         for function in shown:
@@ -43,14 +46,6 @@ class Rendering:
             yield _facts(explanation)
         elif explanation.refused is not None:
             yield Panel(Text(explanation.refused.text), title="refused", title_align="left", border_style="red")
-
-
-def print_explanation(explanation: Explanation, console: Console) -> None:
-    """Print an explanation: with colours and panels to a terminal, as plain text anywhere else."""
-    if console.is_terminal:
-        console.print(Rendering(explanation))
-    else:
-        console.file.write(f"{explanation}\n")
 
 
 def _headline(explanation: Explanation) -> Text:

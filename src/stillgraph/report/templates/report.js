@@ -34,7 +34,16 @@
   const reveal = (element) => {
     for (let each = element.parentElement?.closest("details"); each; each = each.parentElement?.closest("details"))
       each.open = true;
-    element.scrollIntoView({ block: "center", inline: "nearest" });
+    const pane = element.closest(".pane");
+    if (!pane || pane.scrollHeight <= pane.clientHeight + 1 || getComputedStyle(pane).overflowY !== "auto") {
+      const { top, bottom } = element.getBoundingClientRect();
+      if (top < 130 || bottom > innerHeight) element.scrollIntoView({ block: "center", inline: "nearest" });
+      return;
+    }
+    const frame = pane.getBoundingClientRect(); // only the pane moves, for the other one is being read
+    const top = Math.max(frame.top, 90) + 44, bottom = Math.min(frame.bottom, innerHeight);
+    const { top: begin, bottom: end } = element.getBoundingClientRect();
+    if (begin < top || end > bottom) pane.scrollTop += (begin + end) / 2 - (top + bottom) / 2;
   };
   const go = (step) => {
     if (!hits.length) return;
