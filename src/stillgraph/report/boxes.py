@@ -109,7 +109,8 @@ def boxes(program: Program, visits: Sequence[int | None] | None = None) -> tuple
     for block in found:
         if block.parent is not None and block.node is not None:
             children.setdefault((block.parent.number, block.node), []).append(block.number)
-    kinds: dict[int, dict[str, str]] = {0: {each.name: each.kind for each in program.inputs}}
+    first = (node.name for node in program.graph.graph.nodes if node.op == "placeholder")
+    kinds: dict[int, dict[str, str]] = {0: {name: each.kind for name, each in zip(first, program.inputs)}}
     made = []
     for block in sorted(found, key=lambda each: each.depth):
         if block.parent is not None:

@@ -207,6 +207,8 @@ class Explanation:
 
 def _write(path: str | os.PathLike[str], text: str) -> Path:
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to write {target.name!r} in")
     with beside(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target

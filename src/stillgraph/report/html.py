@@ -75,7 +75,7 @@ def page(explanation: Explanation) -> str:
     folder = resources.files("stillgraph.report") / "templates"
     read = {name: (folder / name).read_text("utf-8") for name in ("report.html.jinja", "report.css", "report.js")}
     maker = _Maker(explanation)
-    return environment.from_string(read["report.html.jinja"]).render(
+    rendered = environment.from_string(read["report.html.jinja"]).render(
         explanation=explanation,
         marks=MARKS,
         counts=_counts(explanation),
@@ -87,6 +87,7 @@ def page(explanation: Explanation) -> str:
         css=markupsafe.Markup(read["report.css"]),
         js=markupsafe.Markup(read["report.js"]),
     )
+    return rendered.strip() + "\n"
 
 
 def _counts(explanation: Explanation) -> dict[str, int]:

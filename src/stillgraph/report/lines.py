@@ -132,7 +132,7 @@ def _function(
     text: FunctionText, notes: _Notes, ran: frozenset[int], visits: Mapping[str, int | None]
 ) -> SourceFunction:
     spans = _spans(text)
-    plain = _without_code(text)
+    plain = _without_code(text) - {number for number, whys in notes.whys.items() if "refused" in whys}
     lines = []
     for number, line in enumerate(text.lines, text.ran.line):
         span = spans.get(number, (number,))

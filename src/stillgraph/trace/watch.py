@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -150,8 +151,8 @@ class Watch:
 
 
 def _is_shown(file: str) -> bool:
-    """Whether a file is one that people read: the user's own or a library's, but not generated code."""
-    return not file.startswith("<") and is_users(file) and not is_below_torch(file)
+    """Whether people can read a file: the user's own, a library's, a cell of a notebook, but not generated code."""
+    return (not file.startswith("<") or bool(linecache.getlines(file))) and is_users(file) and not is_below_torch(file)
 
 
 _LOOPS = ("for", "while")
