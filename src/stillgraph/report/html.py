@@ -39,6 +39,7 @@ class Fold:
     label: str
     about: str
     count: int
+    large: bool  # whether it is most of what it stands in
     wires: str
     rows: tuple[Row | Fold, ...]
 
@@ -172,9 +173,9 @@ class _Maker:
             elif len(run) == len(rows):
                 yield from self._folded(run, depth + 1, box)
             else:
-                yield self._fold(run, depth, box)
+                yield self._fold(run, depth, box, large=2 * len(run) > len(rows))
 
-    def _fold(self, run: Sequence[Row], depth: int, box: Box) -> Fold:
+    def _fold(self, run: Sequence[Row], depth: int, box: Box, large: bool) -> Fold:
         chain = _chain(run[0])
         inner = chain[depth + 1]
         name = self.names.get((inner.file, inner.line)) or inner.function or "call"
@@ -182,7 +183,7 @@ class _Maker:
         used = [each for row in run for each in row.operation.inputs if each in lifted]
         about = _common(used).rpartition("_")[0]
         inside = tuple(self._folded(run, depth + 1, box)) if len(run) > 8 else tuple(run)
-        return Fold(name, about, len(run), run[0].wires.before, inside)
+        return Fold(name, about, len(run), large, run[0].wires.before, inside)
 
 
 def _common(names: Sequence[str]) -> str:

@@ -117,8 +117,8 @@ def mark_lines(
             of(split.location.file).add(split.location.line, "split", str(split))
     if refused is not None:
         of(refused[0].file).add(refused[0].line, "refused", refused[1])
-    visits = {operation.id: box.visits for box in boxes for operation in box.operations}
-    return tuple(_function(text, of(text.ran.file), ran.get(text.ran.file, frozenset()), visits) for text in texts)
+    count = _Visits(boxes)
+    return tuple(_function(text, of(text.ran.file), ran.get(text.ran.file, frozenset()), count) for text in texts)
 
 
 def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
@@ -128,9 +128,27 @@ def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
         of(caller.file).called.setdefault(caller.line, []).append(operation)
 
 
-def _function(
-    text: FunctionText, notes: _Notes, ran: frozenset[int], visits: Mapping[str, int | None]
-) -> SourceFunction:
+class _Visits:
+    """How often runs came by operations."""
+
+    def __init__(self, boxes: Sequence[Box]) -> None:
+        self._counts = {box.number: box.visits for box in boxes}
+        self._around = {inner: box.number for box in boxes for each in box.operations for inner in each.boxes}
+
+    def of(self, ids: Iterable[str]) -> int | None:
+        """Of operations in several regions, the visits of the outermost of these regions together."""
+        regions = {int(each.partition("/")[0]) for each in ids}
+        counts = [self._counts[each] for each in regions if not any(a in regions for a in self._all_around(each))]
+        counted = [count for count in counts if count is not None]
+        return sum(counted) if counted else None
+
+    def _all_around(self, number: int) -> Iterator[int]:
+        while number in self._around:
+            number = self._around[number]
+            yield number
+
+
+def _function(text: FunctionText, notes: _Notes, ran: frozenset[int], visits: _Visits) -> SourceFunction:
     spans = _spans(text)
     plain = _without_code(text) - {number for number, whys in notes.whys.items() if "refused" in whys}
     lines = []
@@ -141,7 +159,7 @@ def _function(
         marks = () if number in plain else tuple(_marks(span, notes, own, called, ran))
         shown = (*own, *called) if marks else ()
         ids = tuple(dict.fromkeys(operation.id for operation in shown))
-        lines.append(SourceLine(number, line, marks, ids, _taken(ids, visits)))
+        lines.append(SourceLine(number, line, marks, ids, visits.of(ids)))
     return SourceFunction(text.ran.file, text.ran.line, text.ran.name, text.ran.rewritten, tuple(lines))
 
 
@@ -176,13 +194,6 @@ def _staged(own: list[Operation], called: list[Operation]) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _taken(ids: Iterable[str], visits: Mapping[str, int | None]) -> int | None:
-    """How often a run came by: of several regions with operations of the line, all visits together."""
-    regions = {each.partition("/")[0]: visits.get(each) for each in ids}
-    counts = [count for count in regions.values() if count is not None]
-    return sum(counts) if counts else None
 
 
 # ---- statements

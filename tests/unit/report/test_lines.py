@@ -148,3 +148,4 @@ def test_visits_are_shown_on_lines_and_boxes(halving: Any) -> None:
     assert taken["x = x.relu()"] == by_role["if", "then"]
     assert taken["x = x * 0.5"] == by_role["if", "else"]
     assert taken["steps = 0"] is None
+    assert taken["while x.norm() > limit:"] == 1  # the loop as a whole
