@@ -24,6 +24,7 @@ test: $(INSTALLED)
 	@$(TEST) -m "not slow"
 
 test-all: $(INSTALLED)
+	@tools/install-browser
 	@$(TEST)
 
 lint: $(INSTALLED)

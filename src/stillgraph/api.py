@@ -16,7 +16,8 @@ from typing import Any, overload
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.location import Location
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
@@ -26,7 +27,7 @@ from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
-from stillgraph.report.explain import Explanation, explain
+from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
 from stillgraph.runtime.traced import TracedFunction
@@ -38,6 +39,7 @@ from stillgraph.trace.frames import is_torch
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.recorder import current
 from stillgraph.trace.tracer import trace as trace_call
+from stillgraph.trace.watch import Watch
 
 Specs = Sequence[InputSpec | None]
 
@@ -113,20 +115,39 @@ class Static(StaticFunction[Any, Any]):
             return super().__reduce__()
         return Static, self._made_with
 
-    def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    def _capture_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None
+    ) -> Program:
         """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
         self._changing |= self._cache.changed_numbers(args, kwargs)
         changing = self._changing - self._constant
-        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing)
+        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing, watch=watch)
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
 
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
-        """What becomes of a call: its program, what is staged where, and how long a capture takes."""
+        """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
+
+        The call is captured anew for this, and not run; the cache stays as it is.
+
+        Returns:
+            The explanation. Of a call that cannot become a program it has no program, and ``refused`` says why.
+
+        Raises:
+            Exception: what the function itself raises whatever its tensors hold.
+        """
+        watch = Watch(lines=True)
         begin = time.perf_counter()
-        program = self._capture_call(args, kwargs)
-        return explain(program, time.perf_counter() - begin)
+        try:
+            program = self._capture_call(args, kwargs, watch)
+        except CaptureError as error:
+            code = getattr(_function_of(self.original, args)[0], "__code__", None)
+            where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+            return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        why = self._cache.explain_miss(args, kwargs)
+        return explain(program, seconds, cache=cache_state(self._cache.info(), self._cache.reasons, why))
 
     @property
     def code(self) -> str:
@@ -159,12 +180,13 @@ def capture_call(
     options: Options,
     name: str | None = None,
     changing: AbstractSet[Source] = frozenset(),
+    watch: Watch | None = None,
 ) -> Program:
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
     with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
         dims = _symbolic_dims(spec, function, args)
-        program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
+        program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
         captured.append(program)
     return program
 

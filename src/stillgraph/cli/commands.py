@@ -63,19 +63,44 @@ _train_option = click.option("--train", is_flag=True, help="Keep a module in tra
 @main.command(epilog=_INPUTS_HELP, short_help="Show the program that TARGET becomes.")
 @click.argument("target")
 @_input_option
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write a page that needs nothing else, to be opened in a browser.")
+@click.option("--json", "as_json", is_flag=False, flag_value="-", metavar="[FILE]",
+              help="Write the data as JSON, to a file or else to stdout.")
 @_train_option
 @_verbose_option
-def explain(target: str, inputs: tuple[str, ...], train: bool, verbose: bool) -> None:
-    """Capture TARGET for example arguments and show the program: regions, guards, effects.
+def explain(
+    target: str, inputs: tuple[str, ...], html: Path | None, as_json: str | None, train: bool, verbose: bool
+) -> None:
+    """Capture TARGET for example arguments and show what became of it: each line of its source, the program, guards.
+
+    A call that is refused is shown, too, its line marked; the exit status is then 1.
 
     \b
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
+      stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]" --html halve.html
     """
     function, example = load(target, training=train), _example(inputs)
     with _failures(verbose, f"capturing {target}"):
         static = api.to_static(function, input_spec=example.input_spec, backend="eager")
         explanation = _static_function(static).explain(*example.args, **example.kwargs)
-    click.echo(str(explanation))
+    with _failures(verbose, f"writing the report of {target}"):
+        if html is not None:
+            explanation.to_html(html)
+            _ERR.print(f"[green]saved[/] {escape(str(html))} ({html.stat().st_size:,} bytes)", highlight=False)
+        if as_json not in (None, "-"):
+            explanation.to_json(as_json)
+    if as_json == "-":
+        click.echo(explanation.to_json())
+    elif html is None and as_json is None:
+        if _OUT.is_terminal:
+            _OUT.print(explanation, soft_wrap=False)
+        else:
+            click.echo(str(explanation))
+    refused = getattr(explanation, "refused", None)
+    if refused is not None:
+        _ERR.print(f"[red]failed[/] capturing {escape(target)}\n{escape(refused.text)}", highlight=False)
+        sys.exit(1)
 
 
 @main.command(short_help="Show TARGET rewritten.")

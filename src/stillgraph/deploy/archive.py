@@ -48,7 +48,7 @@ def save_program(
     write = check_destination(path, format)
     receiver = 1 if has_receiver else 0
     parameters = None if function is None else encode_parameters(function)
-    with _beside(target) as temporary:
+    with beside(target) as temporary:
         if write == "onnx":
             from stillgraph.deploy.onnx import write_onnx
 
@@ -110,7 +110,7 @@ def _check_place(target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _beside(target: Path) -> Iterator[Path]:
+def beside(target: Path) -> Iterator[Path]:
     """A file in the same folder that takes the target's place at the end, or vanishes."""
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
     os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -41,6 +42,8 @@ def if_(
     capture = session()
     known = bool(test) if capture is None else truth(capture, test)
     if isinstance(known, bool):
+        if capture is not None:
+            capture.watch.decided("if", sys._getframe(1), known)
         exit = then() if known else (None if orelse is None else orelse())
         return exit if rest is None else continue_(exit, rest, keeps=keeps, drops=drops)
     assert capture is not None
@@ -88,6 +91,8 @@ def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
     capture = session()
     known = bool(test) if capture is None else truth(capture, test)
     if isinstance(known, bool):
+        if capture is not None:
+            capture.watch.decided("if expression", sys._getframe(1), known)
         return then() if known else orelse()
     assert capture is not None
     return select(capture, known, then, orelse)

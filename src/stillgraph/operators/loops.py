@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refusal, refuse
@@ -30,11 +32,21 @@ NO_EXIT = Exit()
 
 @dataclass
 class Context:
-    """A loop of the user's during capture."""
+    """A loop of the user's during capture.
+
+    Attributes:
+        iterations: how many times its body was recorded, one after the other; None once it is staged as a loop.
+    """
 
     session: Session
     keeps: list[Any]
     drops: list[Any]
+    iterations: int | None = 0
+
+    def iterated(self) -> None:
+        """The body was recorded once more."""
+        if self.iterations is not None:
+            self.iterations += 1
 
     def checkpoint(self) -> Checkpoint:
         """A point to which the capture can go back."""
@@ -48,6 +60,7 @@ class Context:
             mark,
             capture.region.mark(),
             len(capture.splits),
+            len(capture.watch.decisions),
             capture.advances,
             len(capture.begun),
             len(capture.learned),
@@ -63,6 +76,7 @@ class Checkpoint:
     journal: int
     region: Mark
     splits: int
+    decisions: int
     advances: int
     begun: int
     learned: int
@@ -89,6 +103,7 @@ class Checkpoint:
             held.put_back()
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
+        del self.session.watch.decisions[self.decisions :]
         del self.session.learned[self.learned :]
 
 
@@ -101,11 +116,14 @@ class _Unstageable(Exception):
 
 
 def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    before, context.iterations = context.iterations, None
     try:
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
+        context.iterations = before
         raise _Unstageable(refusal(failure.code, failure.explained, location=here())) from failure
     except Refusal as refused:
+        context.iterations = before
         raise _Unstageable(refused.error) from refused
 
 
@@ -135,7 +153,14 @@ def while_(
         return _plain_while(test, body, orelse)
     blocks = (test, body, orelse)
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
-    return _finish(context, _capture_while(context, test, body), orelse)
+    exit = _capture_while(context, test, body)
+    _note_unrolled("while", sys._getframe(1), context)
+    return _finish(context, exit, orelse)
+
+
+def _note_unrolled(kind: str, frame: FrameType, context: Context) -> None:
+    if context.iterations is not None:
+        context.session.watch.decided(kind, frame, context.iterations)
 
 
 def _plain_while(test: Callable[[], Any], body: Block, orelse: Block | None) -> Exit | None:
@@ -164,13 +189,14 @@ def _capture_while(context: Context, test: Callable[[], Any], body: Block) -> Ex
         if not known:
             return None
         exit = body()
+        context.iterated()
         count += 1
         if (limit is not None and count > limit) or _undecided(exit):
             staged = None if limit is None else _try_stage(context, staged_test, body, start)
             if not isinstance(staged, _Unstageable) and limit is not None:
                 return staged
             if limit is not None:
-                limit, count, start = None, 0, context.checkpoint()
+                limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
                 continue
             return _nested(context, exit, lambda: _capture_while(context, test, body))
         if exit is not None and exit.certain and exit.continued is not True:
@@ -241,7 +267,9 @@ def for_(
     if isinstance(iterable, Unjoined):
         again = functools.partial(for_, body=body, orelse=orelse, keeps=keeps, drops=drops)
         return capture.either_block(iterable, again, context.keeps, context.drops)
-    return _finish(context, _capture_for(context, iterable, body), orelse)
+    exit = _capture_for(context, iterable, body)
+    _note_unrolled("for", sys._getframe(1), context)
+    return _finish(context, exit, orelse)
 
 
 def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block | None) -> Exit | None:
@@ -283,6 +311,7 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
     items = sequence.begin()
     for item in items:
         exit = body(item)
+        context.iterated()
         if _undecided(exit):
             if attempt:
                 staged = _try_stage_for(context, sequence, length, body, start)
@@ -291,6 +320,7 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
                     return staged  # type: ignore[no-any-return]  # of Any
                 sequence.rewind()
                 items = sequence.begin()
+                context.iterations = 0
                 return _unroll(context, items, body)
             return _nested(context, exit, functools.partial(_unroll, context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
@@ -302,6 +332,7 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
     """Run the body once for each item; from an iteration that may leave the loop, the others stand in an arm."""
     for item in items:
         exit = body(item)
+        context.iterated()
         if _undecided(exit):
             return _nested(context, exit, lambda: _unroll(context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:

@@ -52,7 +52,7 @@ def render(program: Program) -> str:
     lifted = [i for i in program.inputs if i.kind != "argument"]
     if lifted:
         lines.append("uses     " + ", ".join(f"{i.name}: {type_text(i.value)}" for i in lifted))
-    guards = _guard_texts(program)
+    guards = guard_texts(program)
     if guards:
         lines.append("guards   " + "; ".join(guards))
     lines += _region(program.graph, "  ")
@@ -87,7 +87,8 @@ def _element(value: Any) -> Any:
     return value.element if isinstance(value, ListType) else value
 
 
-def _guard_texts(program: Program) -> list[str]:
+def guard_texts(program: Program) -> list[str]:
+    """The guards that are about the call itself, and not about the code it runs."""
     names = {f"{i.source} ": f"{i.name} " for i in program.inputs if i.kind == "argument"}
     shown = []
     training = set()
@@ -133,12 +134,12 @@ def _region(module: fx.GraphModule, indent: str) -> list[str]:
     for node in module.graph.nodes:
         if node.op == "output":
             lines.append(f"{indent}return {', '.join(_argument(a) for a in arguments(node)[0])}")
-        elif node.op in ("call_function", "call_method") and not _is_part(node):
+        elif node.op in ("call_function", "call_method") and not is_part(node):
             lines += _node(module, node, indent)
     return lines
 
 
-def _is_part(node: fx.Node) -> bool:
+def is_part(node: fx.Node) -> bool:
     """Whether a node only names one output of a branch or loop."""
     source = arguments(node)[0] if node.target is operator.getitem else None
     return isinstance(source, fx.Node) and source.target in _MANY
@@ -185,7 +186,7 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
     if node.target is recurse:
         inner = ", ".join(_argument(a) for a in arguments(node)[1:])
         return [_with_place(f"{indent}{_outputs(node)}{arguments(node)[0]}({inner})", place)]
-    return [_with_place(f"{indent}{node.name} = {_expression(node)}", place)]
+    return [_with_place(f"{indent}{node.name} = {expression(node)}", place)]
 
 
 def _placeholders(module: fx.GraphModule, region: Any) -> list[fx.Node]:
@@ -207,7 +208,8 @@ def _place(node: fx.Node) -> str:
     return "" if location is None else f"{location.file.rsplit('/', 1)[-1]}:{location.line}"
 
 
-def _expression(node: fx.Node) -> str:
+def expression(node: fx.Node) -> str:
+    """What an operation computes, as Python would write it."""
     args = [_argument(a) for a in arguments(node)]
     if node.target in _INFIX and len(args) == 2:
         return f"{args[0]} {_INFIX[node.target]} {args[1]}"

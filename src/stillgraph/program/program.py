@@ -13,7 +13,7 @@ the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import fx
@@ -23,6 +23,7 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, Source
 from stillgraph.program.outputs import Template
 from stillgraph.program.printer import render
+from stillgraph.program.record import Record
 from stillgraph.program.verify import verify
 
 
@@ -72,6 +73,7 @@ class Program:
     guards: tuple[Guard, ...]
     midway: tuple[tuple[Effect, ...], ...] = ()  # the effects before a ``raise``, or before `operations.settle`
     splits: tuple[Split, ...] = ()
+    record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
 
     @property
     def parameters(self) -> tuple[Input, ...]:

@@ -1,25 +1,34 @@
-"""`explain`: what became of a call, as data with a short text."""
+"""`explain`: what became of a call, as data. It is told as text, in a terminal, as JSON, or as one page of HTML."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
+import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import torch
-from torch import fx
-
-from stillgraph.program.operations import checkpointed, recursion, try_
+from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.location import Location
+from stillgraph.deploy.archive import beside
+from stillgraph.program.blocks import blocks
 from stillgraph.program.outputs import Choice, Container, Instance, Template
+from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
+from stillgraph.program.record import Decision, Phase, RanFunction, Record
+from stillgraph.report.boxes import Box, Place, boxes, place_of
+from stillgraph.report.lines import SourceFunction, mark_lines
+from stillgraph.report.sources import function_texts
+from stillgraph.report.specialised import Specialised, specialised
+from stillgraph.runtime.cache import CacheInfo
+from stillgraph.runtime.native import lower
 
-_STAGED = {
-    torch.ops.higher_order.cond: "if",
-    torch.ops.higher_order.while_loop: "while",
-    recursion: "recursion",
-    try_: "try",
-    checkpointed: "checkpoint",
-}
+SCHEMA = 1
+"""The version of what `Explanation.to_dict` gives. It changes when a key goes or comes to mean another thing."""
 
 
 @dataclass(frozen=True)
@@ -33,40 +42,306 @@ class StagedConstruct:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What a capture gave.
+class Refused:
+    """Why a call cannot become a program.
 
     Attributes:
-        program: the program itself.
+        code, title: of the reason, ``stillgraph errors CODE`` tells more.
+        message: what happened.
+        hint: what to write instead.
+        text: the whole error, as it would be printed.
+        place: the user's line.
+        callers: the lines that called, the outermost first.
+    """
+
+    code: str
+    title: str
+    message: str
+    hint: str
+    text: str
+    place: Place | None
+    callers: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class GuardText:
+    """A guard, to read. ``about``: ``"call"`` for arguments, sizes and modes, ``"code"`` for what the code reads."""
+
+    text: str
+    kind: str
+    about: str
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """How the static function's cache has done.
+
+    Attributes:
+        hits, misses, programs, evictions, size: as `StaticFunction.cache_info` has them.
+        reasons: why each program was made, the most recently used first; empty for the first.
+        this_call: why the explained call fits none of them; None where one fits.
+    """
+
+    hits: int
+    misses: int
+    programs: int
+    evictions: int
+    size: int
+    reasons: tuple[str, ...]
+    this_call: str | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a program is. ``parameter_bytes`` and ``buffer_bytes`` count each tensor once."""
+
+    operations: int
+    regions: int
+    functions: int
+    lines: int
+    arguments: int
+    parameters: int
+    parameter_elements: int
+    parameter_bytes: int
+    buffers: int
+    buffer_bytes: int
+    guards: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a capture gave, or why it gave nothing.
+
+    Attributes:
+        name: of the function.
+        place: where it stands.
+        program: the program itself; None for a call that is refused.
+        refused: why the call is refused; None for one that is not.
         seconds: how long the capture took.
-        nodes: operations in all regions together.
+        nodes: operations in all regions together, constructs not counted.
         regions: straight-line graphs.
         staged: branches, loops, recursions, tries and checkpoints, outermost first.
         operations: how often each operation occurs.
+        functions: the source of each function that the capture ran, its lines marked.
+        boxes: the regions with their operations.
+        decisions: the constructs that Python decided.
+        specialised: the values that are fixed in the program, and guarded.
+        guards: what must hold for the program to be used again.
+        effects: what a call does to Python's objects.
+        splits: what is done once per path.
+        phases: what took how long.
+        attempts: how often the function was run to capture it.
+        driver: the code that carries the program out, in Python.
+        cache: how the static function's cache has done; None where there is none.
+        sizes: how large the program is.
     """
 
-    program: Program
+    name: str
+    place: Place | None
+    program: Program | None
+    refused: Refused | None
     seconds: float
     nodes: int
     regions: int
     staged: tuple[StagedConstruct, ...]
     operations: tuple[tuple[str, int], ...]
+    functions: tuple[SourceFunction, ...]
+    boxes: tuple[Box, ...]
+    decisions: tuple[Decision, ...]
+    specialised: tuple[Specialised, ...]
+    guards: tuple[GuardText, ...]
+    effects: tuple[str, ...]
+    splits: tuple[str, ...]
+    phases: tuple[Phase, ...]
+    attempts: int
+    driver: str
+    cache: CacheState | None
+    sizes: Sizes
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it but the program itself, in dicts, lists, texts, numbers, truth values and None."""
+        fields = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "program"}
+        return {"schema": SCHEMA, **fields}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`to_dict` as JSON.
+
+        Args:
+            path: of a file to write it to, too; it appears whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        text = json.dumps(self.to_dict(), ensure_ascii=False)
+        if path is not None:
+            _write(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write one page of HTML that needs nothing else: no network, no other file, no JavaScript to be read.
+
+        Args:
+            path: of the file; it appears whole or not at all.
+
+        Returns:
+            The path.
+
+        Raises:
+            ModuleNotFoundError: jinja2 is missing; the message says how to install it.
+            OSError: the file cannot be written.
+        """
+        from stillgraph.report.html import page  # its parts are needed here alone
+
+        return _write(path, page(self))
 
     def __str__(self) -> str:
-        head = (
-            f"{self.program.name}: {self.nodes} operations in {self.regions} regions, captured in {self.seconds:.3f} s"
-        )
-        lines = [head]
-        for construct in self.staged:
-            place = f"{construct.file.rsplit('/', 1)[-1]}:{construct.line}"
-            lines.append(f"{'  ' * (construct.depth + 1)}{construct.kind} staged at {place}")
-        kinds = Counter(i.kind for i in self.program.inputs)
-        lines.append("  inputs: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-        lines += [f"  split: {split}" for split in self.program.splits]
-        lines += ["  split: the result is another one on each path"] * _choices(self.program.result)
-        lines.append(f"  guards: {len(self.program.guards)}; effects: {len(self.program.effects)}")
-        lines += [f"    {effect}" for effect in self.program.effects]
-        return "\n".join([*lines, "", str(self.program)])
+        from stillgraph.report.text import plain_text  # it tells what is defined here
+
+        return plain_text(self)
+
+    def __rich__(self) -> Any:
+        from stillgraph.report.terminal import Rendering  # as above
+
+        return Rendering(self)
+
+
+def _write(path: str | os.PathLike[str], text: str) -> Path:
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to write {target.name!r} in")
+    with beside(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return target
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value
+
+
+# ---- of a program
+def explain(
+    program: Program,
+    seconds: float = 0.0,
+    *,
+    cache: CacheState | None = None,
+    visits: Sequence[int | None] | None = None,
+) -> Explanation:
+    """Describe a program.
+
+    Args:
+        program: the program.
+        seconds: how long its capture took.
+        cache: how the cache that it belongs to has done.
+        visits: how often each region was entered by the calls so far, in the order of `Program.regions`; None for one
+            that was not counted, or for all.
+    """
+    record = program.record
+    begin = time.perf_counter()
+    driver = lower(program, None).code
+    lowering = Phase("lowering", time.perf_counter() - begin)
+    regions = boxes(program, visits)
+    ran = {file: frozenset(lines) for file, lines in record.lines}
+    texts = function_texts(_functions(program))
+    special = tuple(specialised(program, texts, ran))
+    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran)
+    counts = Counter(_operation_names(program))
+    return Explanation(
+        name=program.name,
+        place=place_of(program.location),
+        program=program,
+        refused=None,
+        seconds=seconds,
+        nodes=sum(counts.values()),
+        regions=len(regions),
+        staged=tuple(_staged(regions, place_of(program.location))),
+        operations=tuple(counts.most_common()),
+        functions=functions,
+        boxes=regions,
+        decisions=record.decisions,
+        specialised=special,
+        guards=tuple(_guards(program)),
+        effects=tuple(map(str, program.effects)),
+        splits=tuple(map(str, program.splits)) + (_PER_PATH,) * _choices(program.result),
+        phases=(*_phases(record, seconds), lowering),
+        attempts=record.attempts,
+        driver=driver,
+        cache=cache,
+        sizes=_sizes(program, functions, sum(counts.values())),
+    )
+
+
+_PER_PATH = "the result is another one on each path"
+
+
+def _phases(record: Record, seconds: float) -> Iterator[Phase]:
+    yield from record.phases
+    rest = seconds - sum(phase.seconds for phase in record.phases)
+    if record.phases and rest > 0:
+        yield Phase("everything else", rest)
+
+
+def _functions(program: Program) -> Iterator[RanFunction]:
+    """Those that ran; of a program without a record, the function itself."""
+    if program.record.functions:
+        yield from program.record.functions
+    elif program.location is not None:
+        yield RanFunction(program.location.file, program.location.line, program.location.function or program.name)
+
+
+def _operation_names(program: Program) -> Iterator[str]:
+    constructs = {block.node for block in blocks(program.graph)}
+    for region in program.regions:
+        for node in region.graph.nodes:
+            if node.op in ("call_function", "call_method") and node not in constructs:
+                yield getattr(node.target, "__name__", str(node.target))
+
+
+def _staged(regions: Sequence[Box], start: Place | None) -> Iterator[StagedConstruct]:
+    """The constructs, each followed by those in its regions. Recursion of the function itself stands at its start."""
+
+    def inside(number: int) -> Iterator[StagedConstruct]:
+        box = regions[number]
+        for operation in box.operations:
+            place = operation.place or start
+            if operation.construct and place is not None:
+                yield StagedConstruct(operation.construct, place.file, place.line, box.depth)
+            for child in operation.boxes:
+                yield from inside(child)
+
+    yield from inside(0)
+
+
+def _guards(program: Program) -> Iterator[GuardText]:
+    about_call = guard_texts(program)
+    for text in about_call:
+        yield GuardText(text, "", "call")
+    shown = set(about_call)
+    for guard in program.guards:
+        text = str(guard)
+        if text not in shown:
+            yield GuardText(text, type(guard).__name__.removesuffix("Guard").lower(), "code")
+
+
+def _sizes(program: Program, functions: Sequence[SourceFunction], operations: int) -> Sizes:
+    parameters = [each.value for each in program.inputs if each.kind == "parameter"]
+    buffers = [each.value for each in program.inputs if each.kind == "buffer"]
+    return Sizes(
+        operations=operations,
+        regions=len(program.regions),
+        functions=len(functions),
+        lines=sum(len(function.lines) for function in functions),
+        arguments=sum(each.kind == "argument" for each in program.inputs),
+        parameters=len(parameters),
+        parameter_elements=sum(int(each.numel()) for each in parameters),
+        parameter_bytes=sum(int(each.numel()) * each.element_size() for each in parameters),
+        buffers=len(buffers),
+        buffer_bytes=sum(int(each.numel()) * each.element_size() for each in buffers),
+        guards=len(program.guards),
+    )
 
 
 def _choices(template: Template) -> int:
@@ -81,30 +356,52 @@ def _choices(template: Template) -> int:
     return 0
 
 
-def explain(program: Program, seconds: float = 0.0) -> Explanation:
-    """Describe a program."""
-    operations: Counter[str] = Counter()
-    staged: list[StagedConstruct] = []
-    regions = _walk(program.graph, 0, operations, staged)
+# ---- of a call that is refused
+def explain_refusal(
+    error: CaptureError, name: str, location: Location | None, record: Record, seconds: float = 0.0
+) -> Explanation:
+    """Describe why a call cannot become a program.
+
+    Args:
+        error: what the capture raised.
+        name: of the function.
+        location: of the function.
+        record: what the capture did until then.
+        seconds: how long that took.
+    """
+    place = place_of(error.location)
+    callers = tuple(filter(None, map(place_of, error.location.callers))) if error.location is not None else ()
+    code, title = error.reason.code, error.reason.title
+    refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers)
+    marked = None if place is None else (place, f"{error.message} ({error.reason.code})")
+    # Which of the lines that ran would have been staged, only a program could tell: they stay plain.
+    functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), {}, marked)
+    lines = sum(len(function.lines) for function in functions)
     return Explanation(
-        program, seconds, sum(operations.values()), regions, tuple(staged), tuple(operations.most_common())
+        name=name,
+        place=place_of(location),
+        program=None,
+        refused=refused,
+        seconds=seconds,
+        nodes=0,
+        regions=0,
+        staged=(),
+        operations=(),
+        functions=functions,
+        boxes=(),
+        decisions=record.decisions,
+        specialised=(),
+        guards=(),
+        effects=(),
+        splits=(),
+        phases=tuple(_phases(record, seconds)),
+        attempts=record.attempts,
+        driver="",
+        cache=None,
+        sizes=Sizes(0, 0, len(functions), lines, 0, 0, 0, 0, 0, 0, 0),
     )
 
 
-def _walk(module: fx.GraphModule, depth: int, operations: Counter[str], staged: list[StagedConstruct]) -> int:
-    regions = 1
-    for node in module.graph.nodes:
-        if node.op not in ("call_function", "call_method"):
-            continue
-        kind = _STAGED.get(node.target)
-        if kind is None:
-            operations[getattr(node.target, "__name__", str(node.target))] += 1
-            continue
-        location: Any = node.meta.get("location")
-        if location is not None:
-            staged.append(StagedConstruct(kind, location.file, location.line, depth))
-        for argument in node.args:
-            child = getattr(module, str(argument.target), None) if isinstance(argument, fx.Node) else None
-            if isinstance(child, fx.GraphModule):
-                regions += _walk(child, depth + 1, operations, staged)
-    return regions
+def cache_state(info: CacheInfo, reasons: Sequence[str], this_call: str | None) -> CacheState:
+    """A cache's state as data."""
+    return CacheState(info.hits, info.misses, info.programs, info.evictions, info.size, tuple(reasons), this_call)

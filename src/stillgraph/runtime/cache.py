@@ -41,7 +41,7 @@ class CapturedCall:
     A call runs them in turn: ``inputs = check(args, kwargs)``, ``outputs = run(*inputs)``,
     ``finish(outputs, args, kwargs)``, or where that raises ``fail(error, args, kwargs)``. A program that writes to
     Python's objects midway (`operations.settle`) is run by ``settled`` instead of the last three. ``used`` is the
-    cache's: when the program was last used.
+    cache's: when the program was last used; and so is ``reason``: why none of the programs before it fitted.
     """
 
     program: Program
@@ -51,6 +51,7 @@ class CapturedCall:
     finish: Finish
     settled: Callable[..., Any] | None = None
     used: int = 0
+    reason: str = ""
 
     def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Carry out what the program did to Python's state before it raised ``error``."""
@@ -111,6 +112,8 @@ class ProgramCache:
 
         The first eviction warns, and says in what the call differs from the most similar one that was cached.
         """
+        before = self._recent_first()
+        call.reason = self._difference(before, call.structure, args, kwargs) if before else ""  # reads users' objects
         with self._lock:
             self.misses += 1
             call.used = self.hits + self.misses
@@ -162,6 +165,11 @@ class ProgramCache:
     def programs(self) -> tuple[Program, ...]:
         """The programs, the most recently used first."""
         return tuple(call.program for call in self._recent_first())
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why each program was made, in the order of `programs`: in what its call differed from those before it."""
+        return tuple(call.reason for call in self._recent_first())
 
     def info(self) -> CacheInfo:
         """The counts so far."""

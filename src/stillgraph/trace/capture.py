@@ -46,6 +46,7 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
 from stillgraph.trace.told import Told, constants
 from stillgraph.trace.torch_settings import caches_weights, uses_parametrizations
+from stillgraph.trace.watch import GUARDS, RECORDING, REWRITING, Watch
 from stillgraph.trace.world import WorldGuards
 
 _MAX_ATTEMPTS = 64
@@ -82,6 +83,7 @@ def capture(
     name: str | None,
     call: Callable[..., Any],
     changing: AbstractSet[Source] = frozenset(),
+    watch: Watch | None = None,
 ) -> Program:
     """Capture ``function(*args, **kwargs)``.
 
@@ -95,15 +97,18 @@ def capture(
         call: the operator that calls anything but a plain function.
         changing: where numbers are that differ from call to call: inputs of the program, unless it depends on them in
             other ways than by value.
+        watch: takes down what the capture does; what it holds afterwards also tells of a capture that failed.
 
     Raises:
         CaptureError: the function cannot become one program.
         Exception: what the function itself raises whatever its tensors hold.
     """
     knowledge = Knowledge(promote=set(changing), changing=set(changing))
+    watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
+        watch.begin()
         try:
-            return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge).run(name, call)
+            return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch).run(name, call)
         except Restart as restart:
             _learn(knowledge, restart)
         except InitialisingCall as error:
@@ -172,9 +177,10 @@ class _Attempt:
         symbolic_dims: Dims,
         options: Options,
         knowledge: Knowledge,
+        watch: Watch,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.front_end, self.knowledge = front_end, knowledge
+        self.front_end, self.knowledge, self.watch = front_end, knowledge, watch
         self.finder = Finder(args, kwargs, _parameter_names(function, args), Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
             self.finder.add_function(function)
@@ -196,6 +202,7 @@ class _Attempt:
         )
         self.session.locator.beginning = _location(_called(function, args))
         self.inputs.recorder = session = self.session
+        session.watch = watch
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
         self.session.witness.reaching = audits.before_reaching
@@ -228,13 +235,19 @@ class _Attempt:
                 self.promotion.run()
             with self.session.active():
                 try:
-                    with self.session.witness.watching(), self.session.reads.environment.watched():
+                    with (
+                        self.watch.phase(RECORDING),
+                        self.session.witness.watching(),
+                        self.session.reads.environment.watched(),
+                        self.watch.watching(),
+                    ):
                         value = self._call(call, args, kwargs)
                 except BaseException:
                     self.session.give_locks_back()
                     raise
                 finally:
                     self.session.close_generators()
+                    self._note_functions()
                 self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
@@ -251,7 +264,9 @@ class _Attempt:
                         raise refuse("SG305", "the function leaves a torch mode switched")
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
-                    return self._program(name, template, effects, graph, self._relevant(modes, graph))
+                    with self.watch.phase(GUARDS):
+                        program = self._program(name, template, effects, graph, self._relevant(modes, graph))
+                    return replace(program, record=self.watch.record())
         finally:
             restore(context)
             self.journal.rollback(0, self._outlives)
@@ -260,6 +275,14 @@ class _Attempt:
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
             self.finder.forget()
+
+    def _note_functions(self) -> None:
+        """Tell the watch which functions ran."""
+        for function in self.functions:
+            self.watch.ran(function.__code__, function.__module__, rewritten=True)
+        for code, namespace in self.session.witness.codes.items():
+            if not self.front_end.is_converted(code):
+                self.watch.ran(code, namespace.get("__name__"), rewritten=False)
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
@@ -362,12 +385,14 @@ class _Attempt:
         return HIDDEN.union(self.knowledge.watch)
 
     def _convert(self, function: FunctionType) -> FunctionType:
-        converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
+        with self.watch.phase(REWRITING):
+            converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
         self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
+        with self.watch.phase(REWRITING):
+            turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
         if turned is None:
             return None
         self._watch(function, turned[1])

@@ -110,7 +110,7 @@ def in_loader() -> bool:
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither ours, nor torch's, nor the standard library's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_the_users(frame.f_code.co_filename):
+    while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -119,7 +119,8 @@ def _is_not_ours(file: str) -> bool:
     return not is_ours(file)
 
 
-def _is_the_users(file: str) -> bool:
+def is_users(file: str) -> bool:
+    """Whether a file is neither ours, nor torch's, nor the standard library's."""
     return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
 
@@ -182,6 +183,11 @@ def _located(code: CodeType, offset: int, function: str, callers: tuple[Location
     return Location(code.co_filename, line, column, end_column if end_line == line else None, function, callers)
 
 
+def line_of(code: CodeType, offset: int) -> int:
+    """The line of an instruction."""
+    return _positions(code)[offset // 2][0] or code.co_firstlineno
+
+
 @weakly_cached
 def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
     return tuple(code.co_positions())
@@ -201,7 +207,7 @@ class Locator:
     def here(self) -> Location | None:
         """The user's line and columns being run, with those that have called it."""
         stack = tuple(
-            (inside.f_code, inside.f_lasti, outside.f_code.co_name) for inside, outside in _calls(_is_the_users)
+            (inside.f_code, inside.f_lasti, outside.f_code.co_name) for inside, outside in _calls(is_users)
         )
         if not stack:
             return self.beginning

@@ -51,6 +51,7 @@ from stillgraph.trace.symbolic import (
     makes_tensors,
     without_traces_of_failing_kernels,
 )
+from stillgraph.trace.watch import Watch
 from stillgraph.trace.witness import Witness
 
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
@@ -102,6 +103,7 @@ class Recorder(TorchFunctionMode):
         self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded
         self.witness = Witness()
+        self.watch = Watch()
         self.ended = False  # whether the capture is over
 
     def path_fails(self, refusal: BaseException) -> None:

@@ -229,6 +229,7 @@ def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:
     """``tensor.shape``; each dimension that is not known becomes a staged number."""
     with torch._C.DisableTorchFunction():
         shape = fake.shape
+    recorder.watch.size_read(recorder.locator.here(), shape)
     if all(type(d) is int for d in shape):
         return shape  # type: ignore[no-any-return]  # of Any
     return torch.Size([d if type(d) is int else size_of(recorder, tensor, d, i) for i, d in enumerate(shape)])

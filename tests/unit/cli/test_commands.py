@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,11 @@ class Net(nn.Module):
         if x.sum() > 0:
             x = x + 1
         return self.dropout(x)
+
+
+def reads_a_file(x):
+    with open("weights.txt") as file:
+        return x + float(file.read())
 
 
 class NeedsArguments(nn.Module):
@@ -121,6 +127,42 @@ def test_explain_shows_the_program() -> None:
     assert result.exit_code == 0, result.output
     assert "halve" in result.stdout
     assert "while" in result.stdout
+
+
+_HALVE = ("explain", "some_models:halve", "--input", "float32[3,4]", "--input", "float32[](1..2)")
+
+
+def test_explain_writes_json_to_stdout() -> None:
+    result = invoke(*_HALVE, "--json")
+    assert result.exit_code == 0, result.output
+    loaded = json.loads(result.stdout)
+    assert (loaded["schema"], loaded["name"]) == (1, "halve")
+
+
+def test_explain_writes_files_and_nothing_to_stdout(tmp_path: Path) -> None:
+    result = invoke(*_HALVE, "--json", "it.json", "--html", "it.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "saved it.html" in result.stderr
+    assert json.loads(Path("it.json").read_text())["name"] == "halve"
+    assert Path("it.html").read_text().startswith("<!doctype html>")
+
+
+def test_explain_shows_a_refused_call_and_fails() -> None:
+    result = invoke("explain", "some_models:reads_a_file", "--input", "float32[2]", "--html", "it.html")
+    assert result.exit_code == 1
+    assert "reason SG305" in result.stderr
+    assert "Refused." in Path("it.html").read_text()
+    result = invoke("explain", "some_models:reads_a_file", "--input", "float32[2]")
+    assert result.exit_code == 1
+    assert ">" in next(line for line in result.stdout.splitlines() if "with open" in line and "refused" in line)
+
+
+def test_explain_cannot_write_where_there_is_no_folder() -> None:
+    result = invoke(*_HALVE, "--html", "nowhere/it.html")
+    assert result.exit_code == 1
+    assert "there is no folder 'nowhere'" in result.stderr
+    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize("spec", ["float32[2,", "int99[2]", "=nothing"])

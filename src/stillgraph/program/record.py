@@ -1,0 +1,93 @@
+"""`Record`: what a capture did besides making the program, for those who ask how it came to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stillgraph.core.location import Location
+
+
+@dataclass(frozen=True)
+class RanFunction:
+    """A function of the user's, or of a library's, that ran during capture.
+
+    Attributes:
+        file: where it stands.
+        line: its first line, decorators included.
+        name: its qualified name.
+        module: the module whose globals it reads; empty where nobody knows.
+        free: the names of the outer variables that it reads.
+        rewritten: whether operators decided its control flow; if not, Python did.
+    """
+
+    file: str
+    line: int
+    name: str
+    module: str = ""
+    free: tuple[str, ...] = ()
+    rewritten: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A construct that Python decided during capture, so that nothing of it is in the program.
+
+    Attributes:
+        kind: ``"if"``, ``"if expression"``, ``"while"`` or ``"for"``.
+        file, line: where it stands.
+        outcomes: of a condition, the truth values it had.
+        iterations: of a loop, how many iterations it was unrolled into, in ascending order: one number for each
+            length that occurred.
+    """
+
+    kind: str
+    file: str
+    line: int
+    outcomes: tuple[bool, ...] = ()
+    iterations: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        if self.iterations:
+            least, most = self.iterations[0], self.iterations[-1]
+            count = str(least) if least == most else f"{least} to {most}"
+            return f"unrolled: {count} iteration{'' if count == '1' else 's'}"
+        if len(self.outcomes) > 1:
+            return "the condition was true at times and false at others"
+        return f"the condition was {str(self.outcomes[0]).lower()}" if self.outcomes else "decided by Python"
+
+
+@dataclass(frozen=True)
+class SizeRead:
+    """A line that read the shape of a tensor, which is the same in every call of the program."""
+
+    location: Location
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the work, and how many seconds it took."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a capture did.
+
+    Attributes:
+        functions: those that ran, in the order in which they were first called.
+        lines: by file, the lines that ran; empty where nobody watched.
+        decisions: what Python decided.
+        sizes: where shapes were read.
+        phases: what took how long; the phases do not overlap.
+        attempts: how often the function was run, for a capture begins anew when it learns something on the way.
+    """
+
+    functions: tuple[RanFunction, ...] = ()
+    lines: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    sizes: tuple[SizeRead, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    attempts: int = 1

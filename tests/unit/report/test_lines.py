@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+import stillgraph as sg
+from tests.unit.report import models
+
+
+def explained(function: Any, *args: Any) -> Any:
+    return sg.to_static(function, backend="eager").explain(*args)
+
+
+@pytest.fixture(scope="module")
+def halving() -> Any:
+    return explained(models.halve, torch.ones(3, 4), torch.tensor(1.0))
+
+
+def marks(explanation: Any, name: str) -> dict[str, str]:
+    """The marks of a function, by the text of its lines."""
+    (function,) = (f for f in explanation.functions if f.name == name)
+    return {line.text.strip(): line.mark for line in function.lines}
+
+
+def test_every_line_has_its_mark(halving: Any) -> None:
+    assert marks(halving, "halve") == {
+        'def halve(x: Tensor, limit: Tensor, scale: int = 2, mode: str = "mean") -> tuple[Tensor, int]:': "",
+        '"""Halve until it is small."""': "",
+        "steps = 0": "evaluated",
+        'if mode == "mean":': "specialised",
+        "x = x - x.mean()": "staged",
+        "else:": "",
+        "x = x - x.sum()": "",  # never ran
+        "for i in range(3):": "evaluated",
+        "x = x + i": "staged",
+        "while x.norm() > limit:": "staged",
+        "x = x / scale": "staged",
+        "if x.sum() > 0:": "staged",
+        "x = x.relu()": "staged",
+        "steps += 1": "staged",
+        "x = x * 0.5": "staged",
+        "rows = x.shape[0]": "specialised",
+        "y = x.reshape(": "staged",
+        "rows,": "staged",
+        "-1,": "staged",
+        ")": "",
+        "return y + 1, steps": "staged",
+    }
+
+
+def test_what_the_marks_say(halving: Any) -> None:
+    (function,) = halving.functions
+    said = {line.text.strip(): {mark.kind: mark.why for mark in line.marks} for line in function.lines}
+    assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations"}
+    assert said['if mode == "mean":'] == {
+        "specialised": "mode is 'mean' in this program; another value makes another program",
+        "evaluated": "'if' the condition was true",
+    }
+    assert said["while x.norm() > limit:"] == {"staged": "'while' is a region of the program, 2 operations"}
+    assert said["rows = x.shape[0]"]["specialised"].startswith("the shape [3, 4] is fixed in this program")
+    assert said["x = x + i"] == {"staged": "3 operations"}
+
+
+def test_a_line_knows_its_operations(halving: Any) -> None:
+    (function,) = halving.functions
+    of = {line.text.strip(): line.operations for line in function.lines}
+    assert len(of["x = x + i"]) == 3
+    assert {each.id for box in halving.boxes for each in box.operations} >= set(of["x = x / scale"])
+
+
+def test_a_split_is_marked() -> None:
+    assert marks(explained(models.unlike, torch.ones(3)), "unlike")["return y + 1"] == "split"
+
+
+def test_a_module_is_explained_with_what_it_calls() -> None:
+    net = sg.to_static(models.Net(), backend="eager")
+    explanation = net.forward.explain(torch.ones(2, 4))
+    assert [function.name for function in explanation.functions] == ["Net.forward", "Block.forward"]
+    assert marks(explanation, "Net.forward")["x = layer(x)"] == "staged"
+    block = marks(explanation, "Block.forward")
+    assert block["if self.training:"] == "specialised"
+    assert block["return x + self.rate * h"] == "staged"
+    rate = next(each for each in explanation.specialised if each.what == "self.rate")
+    assert (rate.values, rate.count) == (("0.5",), 3)
+
+
+def test_a_bound_method_is_explained() -> None:
+    explanation = explained(models.Block(4).forward, torch.ones(2, 4))
+    assert explanation.name == "forward"
+    assert marks(explanation, "Block.forward")["h = self.linear(x)"] == "staged"
+
+
+def test_a_refused_call_is_explained() -> None:
+    explanation = explained(models.reads_a_file, torch.ones(3))
+    assert explanation.program is None
+    assert explanation.refused.code == "SG305"
+    assert explanation.refused.place.line == models.reads_a_file.__code__.co_firstlineno + 4
+    assert "open" in explanation.refused.message
+    found = marks(explanation, "reads_a_file")
+    assert found['with open("weights.txt") as file:'] == "refused"
+    assert found["for _ in range(2):"] == "evaluated"
+    assert found["y = x + 1"] == ""  # what it would have become, nobody knows
+    assert str(explanation).startswith("reads_a_file: refused\n")
+
+
+def test_a_refusal_without_a_line_is_marked_where_the_function_begins() -> None:
+    def shown(x: Any) -> Any:
+        return str(x.sum())
+
+    explanation = explained(shown, torch.ones(3))
+    assert explanation.refused.code == "SG302"
+    assert [line.mark for line in explanation.functions[0].lines] == ["refused", ""]
+
+
+def test_what_the_function_raises_is_no_refusal() -> None:
+    def function(x: Any) -> Any:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        explained(function, torch.ones(3))
+
+
+def test_lines_are_not_watched_while_a_debugger_traces() -> None:
+    sys.settrace(lambda *args: None)
+    try:
+        explanation = explained(models.halve, torch.ones(3, 4), torch.tensor(1.0))
+        assert sys.gettrace() is not None
+    finally:
+        sys.settrace(None)
+    found = marks(explanation, "halve")
+    assert found["steps = 0"] == ""
+    assert found["x = x / scale"] == "staged"
+    assert found["for i in range(3):"] == "evaluated"
+
+
+def test_visits_are_shown_on_lines_and_boxes(halving: Any) -> None:
+    from stillgraph.report.explain import explain
+
+    visits = [1, 5, 4, 4, 0]
+    explanation = explain(halving.program, visits=visits)
+    assert [box.visits for box in explanation.boxes] == visits
+    (function,) = explanation.functions
+    taken = {line.text.strip(): line.visits for line in function.lines}
+    by_role = {(box.construct, box.role): box.visits for box in explanation.boxes}
+    assert taken["x = x.relu()"] == by_role["if", "then"]
+    assert taken["x = x * 0.5"] == by_role["if", "else"]
+    assert taken["steps = 0"] is None
+    assert taken["while x.norm() > limit:"] == 1  # the loop as a whole
