@@ -1,7 +1,7 @@
 """What must hold of a case: its static function against eager PyTorch, its exports against the same.
 
-The checks (`check_static`, `check_pt2`, `check_onnx`, `check_python`) each make a fresh target, call it and eager's with
-every input in turn, and raise `AssertionError` at the first difference.
+The checks (`check_static`, `check_pt2`, `check_onnx`, `check_python`) each make a fresh target, call it and eager's
+with every input in turn, and raise `AssertionError` at the first difference.
 """
 from __future__ import annotations
 
@@ -211,13 +211,19 @@ def check_onnx(case: Case, folder: Path) -> None:
     _compare_export(case, run)
 
 
-def check_python(case: Case, folder: Path) -> None:
-    """Saved as Python source and imported, the program does what eager does for every input it was made for."""
+def check_python(case: Case, folder: Path, **options: Any) -> None:
+    """Saved as Python source and imported, the program does what eager does for every input it was made for.
+
+    Args:
+        case: the case.
+        folder: for the file.
+        options: of `sg.save`.
+    """
     path = folder / f"{case.name}.py"
     if case.capture_refused is not None:
         _save(replace(case, export_refused=case.capture_refused), path)
         return
-    _save(replace(case, export_refused=None), path)
+    _save(replace(case, export_refused=None), path, **options)
     eager, written = case.target(), python_module(path)
     target = written.load() if hasattr(written, "load") else getattr(written, case.name, None)
     if target is None:
@@ -261,14 +267,14 @@ def _named(outcome: Outcome) -> Outcome:
     return replace(outcome, value=plain(outcome.value), error=error)
 
 
-def _save(case: Case, path: Path) -> bool:
+def _save(case: Case, path: Path, **options: Any) -> bool:
     """Save a fresh target; False where the case says that it must be refused, and it is."""
 
     def save() -> None:
         args = copy.deepcopy(case.inputs[0])
         if case.grad and path.suffix == ".py":
             args[0].requires_grad_()
-        sg.save(case.target(), path, args=args, kwargs=dict(case.kwargs), input_spec=input_specs(case))
+        sg.save(case.target(), path, args=args, kwargs=dict(case.kwargs), input_spec=input_specs(case), **options)
 
     if case.export_refused is None:
         save()

@@ -110,7 +110,7 @@ class Expressions:
         if isinstance(value, torch.Size):
             return f"{self.function(torch.Size)}({list(value)})"
         if isinstance(value, tuple):
-            return self.tuple(value)
+            return self.tuple_text(value)
         if isinstance(value, list):
             return f"[{', '.join(self.value(v) for v in value)}]"
         if isinstance(value, dict):
@@ -121,7 +121,7 @@ class Expressions:
             return self.text(value)
         return self.constant(value)
 
-    def tuple(self, values: Any) -> str:
+    def tuple_text(self, values: Any) -> str:
         """A tuple of arguments."""
         return f"({''.join(self.value(v) + ', ' for v in values)})"
 

@@ -194,7 +194,7 @@ def test_export_saves(saves: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "says"), [("out.zip", "must end in .pt2 or .onnx"), ("no_folder/out.pt2", "there is no folder")]
+    ("output", "says"), [("out.zip", "must end in .pt2, .onnx or .py"), ("no_folder/out.pt2", "there is no folder")]
 )
 def test_a_wrong_output_is_one_line_on_stderr(saves: list[dict[str, Any]], output: str, says: str) -> None:
     result = invoke("export", "some_models:halve", "-o", output)

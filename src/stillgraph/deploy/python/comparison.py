@@ -31,12 +31,17 @@ def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | 
         if len(expected) != len(actual):
             return f"{where} has {len(actual)} elements, not {len(expected)}"
         return _first(difference(a, b, f"{where}[{i}]") for i, (a, b) in enumerate(zip(expected, actual)))
-    if type(expected).__eq__ is object.__eq__ or type(expected) is not type(actual):
+    if not _compares(type(expected)) or type(expected) is not type(actual):
         own, other = getattr(expected, "__dict__", None), getattr(actual, "__dict__", None)
         if own is not None and other is not None and not callable(expected):
             return difference(own, other, where)
     same = expected is actual or bool(expected == actual)
     return None if same else f"{where} is {actual!r}, not {expected!r}"
+
+
+def _compares(kind: type) -> bool:
+    """Whether a class says what is equal to one of its instances."""
+    return any("__eq__" in vars(base) for base in kind.__mro__ if base is not object)
 
 
 def _first(found: Any) -> str | None:

@@ -270,7 +270,6 @@ def _training(program: Program) -> bool | None:
         if isinstance(guard, ConstantGuard)
         and isinstance(guard.source, (Slot, Attribute))
         and guard.source.name == "training"
-        and not isinstance(guard.source.base, (str,))
     }
     return known.pop() if len(known) == 1 else None
 
@@ -286,9 +285,9 @@ def _stand_in(spelling: Spelling, kind: type) -> str:
         return f'class {kind.__name__}({name}):\n    """Stands for the exception of that name{where}."""'
     if issubclass(kind, tuple):
         spelling.imports.add("import collections")
-        fields = ", ".join(f'"{name}"' for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple
+        listed = ", ".join(f'"{name}"' for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple
         remark = f"  # stands for the class of that name{where}"
-        return f'{kind.__name__} = collections.namedtuple("{kind.__name__}", [{fields}]){remark}'
+        return f'{kind.__name__} = collections.namedtuple("{kind.__name__}", [{listed}]){remark}'
     fields = spelling.fields[kind.__name__]
     if dataclasses.is_dataclass(kind):
         spelling.imports.add("import dataclasses")

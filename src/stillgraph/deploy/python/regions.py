@@ -168,7 +168,7 @@ class Regions(Expressions):
         text = self.spelling.literal(value)
         return f"({text})" if text.startswith("-") else text
 
-    def tuple(self, values: Any) -> str:
+    def tuple_text(self, values: Any) -> str:
         items = [self.value(each) for each in values]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 

@@ -31,7 +31,7 @@ class Writer(Protocol):
     def value(self, value: Any) -> str:
         """An argument as Python."""
 
-    def tuple(self, values: Any) -> str:
+    def tuple_text(self, values: Any) -> str:
         """Several arguments as a tuple."""
 
 
@@ -89,7 +89,8 @@ def exception_type(spelling: Spelling, kind: type[BaseException], at: Any) -> st
     module = kind.__module__
     if module == "builtins" or module.partition(".")[0] == "torch":
         return spelling.function(kind, at)
-    if kind.__init__ not in (base.__init__ for base in kind.__mro__ if base.__module__ == "builtins"):
+    own = [vars(base) for base in kind.__mro__ if base.__module__ != "builtins"]
+    if any("__init__" in names or "__new__" in names for names in own):
         said = f"'{kind.__qualname__}' has a constructor of its own, which Python source cannot call"
         raise refuse("SG402", said, location=at)
     return spelling.stand_in(kind)
@@ -110,7 +111,7 @@ def _raise_made(writer: Writer, node: fx.Node) -> None:
     kind, args, state, left, cause, suppress = [*arguments(node), None, None, False][:6]
     if state:
         raise refuse("SG402", f"Python source cannot make a {value_of(kind).__name__} anew", location=writer.at)
-    made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}{writer.tuple(args)}".replace(",)", ")")
+    made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}{writer.tuple_text(args)}".replace(",)", ")")
     _leaving(writer, made, left, cause, suppress)
 
 
@@ -130,7 +131,7 @@ def _reraise(writer: Writer, node: fx.Node) -> None:
 
 def _keep(writer: Writer, node: fx.Node) -> None:
     name, values = arguments(node)
-    writer.lines.add(f"{writer.functions[name]} = {writer.tuple(values)}")
+    writer.lines.add(f"{writer.functions[name]} = {writer.tuple_text(values)}")
 
 
 def _settle(writer: Writer, node: fx.Node) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import fx
 
@@ -14,7 +16,7 @@ from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
 from stillgraph.runtime.expressions import primary
 
-_OPERATORS = {
+_OPERATORS: dict[Any, str] = {
     torch.add: "+",
     torch.sub: "-",
     torch.mul: "*",
@@ -34,11 +36,13 @@ _OPERATORS = {
 class TorchRegions(Regions):
     """As `Regions`, with torch's operators for control flow; for a program that has gone through the passes."""
 
-    _slot_names: dict[fx.Node, list[str]] = {}  # of loops: what they carry
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._slot_names: dict[fx.Node, list[str]] = {}  # of loops: what they carry
 
     def expression(self, node: fx.Node) -> str:
         given = arguments(node)
-        operator = _OPERATORS.get(node.target)
+        operator = None if isinstance(node.target, str) else _OPERATORS.get(node.target)
         if operator is None or node.kwargs or not isinstance(value_of(given[0]), torch.Tensor):
             return super().expression(node)
         first = self.value(given[0])
@@ -83,7 +87,7 @@ class TorchRegions(Regions):
             self._define(region_of(module, region), node, stem, slots, [*slots, *given], context, single=stem == "test")
             for stem, region in (("test", test), ("body", body))
         ]
-        self._slot_names = {**self._slot_names, node: slots}
+        self._slot_names[node] = slots
         self.spelling.imports.add("from torch._higher_order_ops import while_loop")
         begin = ", ".join(unbracketed(self.value(each)) for each in entries)
         self.at = place
