@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from stillgraph.program.guards import (
     Item,
     KeysGuard,
     LengthGuard,
+    SizeGuard,
     Slot,
     Source,
     TensorGuard,
@@ -137,8 +140,31 @@ def checks_of(program: Program, call: Call, text: Any, spelling: Spelling) -> li
                 lines.append(_same(f"len({place})", length, spelling))
             case KeysGuard(keys=keys) if is_literal(list(keys)):
                 lines.append(_same(f"list({place})", list(keys), spelling))
+    for guard in program.guards:
+        if isinstance(guard, SizeGuard) and all(is_given(source, call.receiver) for _, source, _ in guard.sizes):
+            lines += _size_check(guard, text)
     lines += [_same(place, value, spelling) for place, value in call.fixed]
     return list(dict.fromkeys(lines))
+
+
+def size_condition(guard: SizeGuard, text: Any) -> str | None:
+    """A condition on sizes as Python, None where it is more than arithmetic."""
+    condition = guard.expression
+    for name, source, dim in guard.sizes:
+        condition = re.sub(rf"\b{re.escape(name)}\b", f"{text(source)}.shape[{dim}]", condition)
+    try:
+        calls = any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(condition, mode="eval")))
+    except SyntaxError:
+        return None
+    return None if calls else condition
+
+
+def _size_check(guard: SizeGuard, text: Any) -> list[str]:
+    condition = size_condition(guard, text)
+    if condition is None:
+        return []
+    said = condition.replace('"', "'")
+    return [f"if not ({condition}):", f'    raise ValueError("the program was made for {said}")']
 
 
 def _is_plain(source: Source) -> bool:

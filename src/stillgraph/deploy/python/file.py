@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from stillgraph.deploy.python.calls import Call, call_of, checks_of, is_given
+from stillgraph.deploy.python.calls import Call, call_of, checks_of, is_given, size_condition
 from stillgraph.deploy.python.helpers import HELPERS
-from stillgraph.deploy.python.lines import Lines, place_text
+from stillgraph.deploy.python.lines import Lines, place_text, wrapped
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.regions import Regions
 from stillgraph.deploy.python.results import Results
@@ -93,7 +93,7 @@ def file_of(
     name = _class_name(program, args, receiver) if places.is_class else _identifier(program.name)
     body = _Function(program, style, call, places, spelling, name).written()
     parts = [_head(program, style, call, places, name, weights_name)]
-    definition = _class(places, call, body) if places.is_class else [f"def {name}({call.header}):", *body]
+    definition = _class(places, call, body) if places.is_class else [*wrapped(f"def {name}({call.header}):", ""), *body]
     definition = [definition[0].replace("CLASS", name), *definition[1:]]
     extra = [_load(name, weights_name, places)] if places.is_class else []
     if places.is_class:
@@ -231,7 +231,7 @@ def _class(places: Places, call: Call, body: list[str]) -> list[str]:
         f"        super().__init__({places.begin})",
         *lines.lines,
         "",
-        f"    def forward(self{', ' if call.header else ''}{call.header}):",
+        *wrapped(f"def forward(self{', ' if call.header else ''}{call.header}):", "    "),
         *(f"    {line}" if line else "" for line in body),
     ]
 
@@ -345,25 +345,28 @@ def _arguments(program: Program, call: Call, places: Places) -> list[str]:
 
 def _assumptions(program: Program, call: Call, places: Places) -> list[str]:
     found: list[str] = []
+    attributes: list[str] = []
     for guard in program.guards:
         match guard:
             case ModeGuard(context=context, default_dtype=dtype):
                 found += [] if dtype == torch.float32 else [f"the default dtype is {dtype}"]
                 found += [str(autocast) for autocast in context.autocast]
             case SizeGuard():
-                sizes = {name: f"{_shown(source, call, places)}.shape[{dim}]" for name, source, dim in guard.sizes}
-                text = guard.expression
-                for name, shown in sizes.items():
-                    text = re.sub(rf"\b{name}\b", shown, text)
-                found.append(text)
+                condition = size_condition(guard, lambda source: _shown(source, call, places))
+                found.append(condition or str(guard))
             case FactGuard(source=source) if is_given(source, call.receiver):
                 found.append(f"{guard.name} of {_shown(source, call, places)} is {guard.value}")
             case ConstantGuard(source=Attribute() | Slot() as source, value=value):
                 if source.name == "training":
                     found.append(f"training is {'on' if value else 'off'}")
                 elif not is_given(source, call.receiver) and _is_told(source) and _is_short(value):
-                    found.append(f"{_shown(source, call, places)} is {value!r}")
-    return list(dict.fromkeys(found))
+                    attributes.append(f"{_shown(source, call, places)} is {value!r}")
+    more = len(attributes) - _MOST_ATTRIBUTES
+    rest = [f"{more} further attributes are what they were"] if more > 0 else []
+    return list(dict.fromkeys([*found, *attributes[:_MOST_ATTRIBUTES], *rest]))
+
+
+_MOST_ATTRIBUTES = 12  # that the head of a file tells
 
 
 def _is_told(source: Any) -> bool:

@@ -19,8 +19,7 @@ def _expect(name, value, dtype, shape):
 CONSTANT = '''\
 def _expect_value(name, value, expected):
     """Refuse a Python value that the program was not made for."""
-    same = type(value) is type(expected) and (value == expected or value != value)
-    if not same:
+    if type(value) is not type(expected) or repr(value) != repr(expected):
         raise ValueError(f"{name} is {value!r}, the program was made for {expected!r}")
 '''
 

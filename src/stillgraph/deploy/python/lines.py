@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
 from dataclasses import dataclass, field
 
 from stillgraph.core.location import Location
 
 WIDTH = 110
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep + "contextlib.py"  # through which a `with` of the user's goes
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -34,7 +37,7 @@ class Lines:
             self.lines.append("")
 
     def _remark(self, location: Location | None) -> str:
-        if location is None or (location.file, location.line) == self._place:
+        if location is None or (location.file, location.line) == self._place or location.file.startswith(_STANDARD):
             return ""
         self._place = location.file, location.line
         return f"  # {place_text(location)}"

@@ -60,7 +60,7 @@ class Places:
         """
         own = self._own.get(place_key(source))
         if own is not None:
-            return f"self.{own}"
+            return own if own.startswith("self[") else f"self.{own}"
         match source:
             case Argument(key=key):
                 return "self" if self.call.receiver and key == 0 else self.call.texts[key]
@@ -147,7 +147,7 @@ class Places:
         device = "" if tensor.device.type == "cpu" else f', device="{tensor.device}"'
         if small and tensor.numel() <= _SMALL and tensor.dtype not in (torch.bfloat16, torch.float16):
             return f"torch.tensor({self.spelling.literal(tensor.detach().tolist())}{dtype}{device})"
-        self.weights[_key(path)] = tensor.detach().clone()
+        self.weights[key_of(path)] = tensor.detach().clone()
         return f"torch.empty({', '.join(map(str, tensor.shape)) or '()'}{dtype}{device})"
 
     # ---- single places
@@ -159,6 +159,9 @@ class Places:
         if isinstance(source, (Attribute, Slot)) and self._is_path(source.base):
             owner, name = self._owner(source.base), source.name
             if f"{owner}.{name}" in self._paths:
+                first = self._known.get(id(value))
+                if isinstance(value, nn.Parameter) and first is not None:  # tied: it is known by its first name
+                    self._own[place_key(source)] = first.removeprefix("self.")
                 return
         elif isinstance(source, (Cell, Global, Held, Item, Attribute, Slot)):
             owner, name = "self", self._fresh(name)
@@ -225,7 +228,7 @@ def _name_of(place: Source) -> str:
     return "state"
 
 
-def _key(path: str) -> str:
+def key_of(path: str) -> str:
     """The name that a module's ``state_dict`` has for what is found by an expression."""
     path = re.sub(r"\[(\d+)\]", r".\1", path)
     while "getattr(" in path:

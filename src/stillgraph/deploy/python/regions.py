@@ -57,7 +57,8 @@ class Regions(Expressions):
     # ---- a region
     def write(self, module: fx.GraphModule, ambient: Context | None) -> list[str] | None:
         """Write a region's operations; the expressions of its outputs, or None if it ends in a ``raise``."""
-        self.hints = {**self.user_lines.hints(module), **self.hints}
+        self.hints = {**self._entries(module), **self.user_lines.hints(module), **self.hints}
+        self.inlined |= _conditions(module)
         frame = Frame(module.graph)
         self.scope.frames.append(frame)
         now = ambient
@@ -74,7 +75,6 @@ class Regions(Expressions):
             elif node.op != "placeholder" and not (node.target is operator.getitem and node in self.scope.names):
                 if not node.meta.get("bookkeeping"):
                     now = self._switch(now, node.meta.get("context", now), ambient, node)
-                self._take_inlined(module, node)
                 self._write(module, node, now)
                 if node.target in ENDS:
                     outputs = None
@@ -83,6 +83,16 @@ class Regions(Expressions):
         self.lines.depth = depth
         self.scope.frames.pop()
         return outputs
+
+    def _entries(self, module: fx.GraphModule) -> dict[fx.Node, str]:
+        """What loops begin with has the name that they carry it under."""
+        found: dict[fx.Node, str] = {}
+        for node in module.graph.find_nodes(op="call_function", target=WHILE):
+            inside = region_of(module, arguments(node)[1]).graph.find_nodes(op="placeholder")
+            for entry, placeholder in zip(arguments(node)[2], inside):
+                if isinstance(entry, fx.Node) and set(entry.users) == {node}:
+                    found[entry] = stem_of(placeholder.name)
+        return found
 
     def _constant_node(self, module: fx.GraphModule, node: fx.Node) -> None:
         found: Any = module
@@ -139,17 +149,6 @@ class Regions(Expressions):
     def _bracketed(self, node: fx.Node) -> str:
         text = self.operation(node)
         return f"({text})" if node.target in INFIX or node.target in PREFIX else text
-
-    # ---- conditions that are written where they are asked
-    def _take_inlined(self, module: fx.GraphModule, node: fx.Node) -> None:
-        """Find the conditions of a region when its first operation is written."""
-        frame = self.scope.frames[-1]
-        if frame.written - set(module.graph.find_nodes(op="placeholder")) - set(module.graph.find_nodes(op="get_attr")):
-            return
-        nodes = [each for each in module.graph.nodes if each.op != "get_attr"]
-        for position, each in enumerate(nodes):
-            if each.target is COND and isinstance(arguments(each)[0], fx.Node):
-                self.inlined |= condition(nodes[:position], arguments(each)[0])
 
     # ---- expressions
     def named(self, node: fx.Node) -> str:
@@ -370,7 +369,10 @@ class Regions(Expressions):
         place = self.at
         names = self.result_names(module, node, (body, handler))
         taken = [each for each in names if each is not None]
-        kept = self.functions[name] = self.scope.choose("kept", also=taken)
+        inside = region_of(module, handler).graph.find_nodes(op="placeholder")
+        count = len(inside) - 1 - len(operands)
+        kept = self.scope.choose("kept", also=taken)
+        self.functions[name] = kept if any(each.users for each in inside[1 : 1 + count]) else None
         error = self.scope.choose("error", also=[*taken, kept])
         types = [exception_type(self.spelling, value_of(kind), place) for kind in kinds]
         caught = f"({', '.join(types)})" if len(types) > 1 else types[0]
@@ -378,8 +380,7 @@ class Regions(Expressions):
         self.lines.add("try:", place)
         nothing = ["    " * (self.lines.depth + 1) + "pass"]
         self.lines.lines += self._arm(module, body, operands, names, node, context) or nothing
-        inside = region_of(module, handler).graph.find_nodes(op="placeholder")
-        held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]
+        held = [f"{kept}[{i}]" for i in range(count)]
         used = any(n.op == "placeholder" and n.users for n in inside[:1])
         written = self._arm(module, handler, operands, names, node, context, [error, *held])
         self.lines.add(f"except {caught} as {error}:" if used else f"except {caught}:")
@@ -476,6 +477,18 @@ class Regions(Expressions):
         self.lines.add("")
         self.spelling.imports.add("import torch.utils.checkpoint")
         self._unpack(node, f"torch.utils.checkpoint.checkpoint({', '.join(given)})")
+
+
+def _conditions(module: fx.GraphModule) -> set[fx.Node]:
+    """What is written inside the conditions of a region's branches."""
+    found: set[fx.Node] = set()
+    before: list[fx.Node] = []
+    for node in module.graph.nodes:
+        if node.target is COND and isinstance(arguments(node)[0], fx.Node):
+            found |= condition(before, arguments(node)[0])
+        if node.op != "get_attr":
+            before.append(node)
+    return found
 
 
 def condition(before: list[fx.Node], test: fx.Node) -> set[fx.Node]:

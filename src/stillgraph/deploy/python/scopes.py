@@ -68,10 +68,9 @@ class Scope:
             wanted: the best name.
             also: names that are taken besides.
         """
-        stem = wanted.lstrip("_") or "value"
-        if keyword.iskeyword(stem) or stem in self.reserved or stem in _UNCLEAR:
-            stem += "_"
-        name, count, others = stem, 1, set(also)
+        stem = wanted.strip("_") or "value"
+        unclear = keyword.iskeyword(stem) or stem in self.reserved or stem in _UNCLEAR
+        name, count, others = f"{stem}_" if unclear else stem, 1, set(also)
         while name in others or not self.is_free(name):
             count += 1
             name = f"{stem}_{count}"

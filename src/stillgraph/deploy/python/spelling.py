@@ -19,6 +19,7 @@ from stillgraph.deploy.python.helpers import NAMED
 
 FUNCTIONAL = "import torch.nn.functional as F"
 _PREFIXES: dict[str, tuple[str, str]] = {  # in the order in which they are looked into
+    "builtins": ("", ""),
     "torch": ("torch", "import torch"),
     "torch.nn.functional": ("F", FUNCTIONAL),
     "torch.linalg": ("torch.linalg", "import torch"),
@@ -29,7 +30,6 @@ _PREFIXES: dict[str, tuple[str, str]] = {  # in the order in which they are look
     "torch.utils.checkpoint": ("torch.utils.checkpoint", "import torch.utils.checkpoint"),
     "math": ("math", "import math"),
     "operator": ("operator", "import operator"),
-    "builtins": ("", ""),
 }
 
 
@@ -94,7 +94,7 @@ class Spelling:
             return self.helper(NAMED[target])
         known = _public().get(id(target))
         if known is not None:
-            self.imports.add(known[1])
+            self.imports |= {known[1]} - {""}
             return known[0]
         if isinstance(target, torch._ops.OpOverload):
             return f"torch.ops.{target}"

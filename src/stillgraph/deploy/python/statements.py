@@ -131,7 +131,8 @@ def _reraise(writer: Writer, node: fx.Node) -> None:
 
 def _keep(writer: Writer, node: fx.Node) -> None:
     name, values = arguments(node)
-    writer.lines.add(f"{writer.functions[name]} = {writer.tuple_text(values)}")
+    if writer.functions[name] is not None:
+        writer.lines.add(f"{writer.functions[name]} = {writer.tuple_text(values)}")
 
 
 def _settle(writer: Writer, node: fx.Node) -> None:

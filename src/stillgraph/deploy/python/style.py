@@ -11,8 +11,9 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
-from stillgraph.passes.regions import all_regions, controls
+from stillgraph.passes.regions import all_regions
 from stillgraph.passes.values import is_number, is_optional, value_of
+from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Repeated, Template
 from stillgraph.program.program import Program
@@ -47,7 +48,7 @@ def style_of(program: Program, wanted: str | None) -> Style:
     """
     if wanted == "python":
         return Style(False, program, "this was asked for")
-    if not any(True for _ in controls(program.graph)):
+    if not any(node.target in CONSTRUCTS for module in all_regions(program.graph) for node in module.graph.nodes):
         return Style(False, program, "it has no branch and no loop")
     obstacle = _obstacle(program)
     lowered = None
@@ -78,7 +79,7 @@ def _obstacle(program: Program) -> str | None:
         return "it reads or writes Python numbers"
     values = [program.result, *(effect.value for effect in program.effects if hasattr(effect, "value"))]
     if any(_differs_between_paths(value) for value in values):
-        return "paths differ in the structure of what they return"
+        return "paths differ in the structure of what they return or write, or only the run knows it"
     if any(is_optional(value_of(node)) for module in all_regions(program.graph) for node in module.graph.nodes):
         return "a variable is None or without a value on some path"
     return None

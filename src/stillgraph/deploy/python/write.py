@@ -21,7 +21,7 @@ from torch import nn
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.deploy.python.comparison import difference
 from stillgraph.deploy.python.file import File, file_of
-from stillgraph.deploy.python.places import Places
+from stillgraph.deploy.python.places import Places, key_of
 from stillgraph.deploy.python.spelling import is_at_hand
 from stillgraph.deploy.python.style import Style, style_of
 from stillgraph.deploy.signature import place_key, written_place
@@ -182,8 +182,10 @@ def _written(
             found.append(eval(text, {"self": module, "getattr": getattr}))
         else:
             found.append(read_source(place, args, kwargs))
-    buffers = dict(module.state_dict()) if isinstance(module, nn.Module) and places.weights else {}
-    return [*found, {name: value for name, value in sorted(buffers.items()) if name in places.weights}]
+    tensors: dict[str, Any] = {}
+    if isinstance(module, nn.Module):
+        tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return [*found, {name: value for name, value in sorted(tensors.items()) if name in places.weights}]
 
 
 def _written_places(program: Program) -> list[Any]:
@@ -221,17 +223,15 @@ def _expected(program: Program, places: Places, args: tuple[Any, ...], kwargs: d
         text = places.text(item.source)
         if isinstance(value, torch.Tensor) and text.startswith(("self.", "self[")):
             state[text] = value
-    kept = _state(places, state, values)
-    return [result, *values.values(), kept, *_tensors(given, named)]
+    for place in _written_places(program):
+        state[places.text(place)] = values[place_key(place)]
+    return [result, *values.values(), _weights_after(places, state), *_tensors(given, named)]
 
 
-def _state(places: Places, state: dict[str, Any], values: dict[Any, Any]) -> dict[str, Any]:
-    """The weights after the call."""
+def _weights_after(places: Places, state: dict[str, Any]) -> dict[str, Any]:
+    """The tensors of the weights file as they are after the call, by the expressions that read them."""
     after = dict(places.weights)
-    for text, value in state.items():
-        name = text.removeprefix("self.").replace("[", ".").replace("]", "").removeprefix(".").removeprefix("self.")
-        if name in after:
-            after[name] = value
+    after.update({key_of(text): value for text, value in state.items() if key_of(text) in after})
     return dict(sorted(after.items()))
 
 
