@@ -210,6 +210,12 @@ def test_export_for_real(tmp_path: Path) -> None:
     assert (tmp_path / "halve.pt2").stat().st_size > 0
 
 
+def test_export_python_source(tmp_path: Path) -> None:
+    result = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "float32[](1..2)", "-o", "written.py")
+    assert result.exit_code == 0, result.output
+    assert "def halve(x" in (tmp_path / "written.py").read_text()
+
+
 # ---- errors
 def test_errors_lists_every_code_with_its_title() -> None:
     lines = invoke("errors").stdout.splitlines()

@@ -189,6 +189,31 @@ def test_arguments_it_was_not_made_for_are_refused(tmp_path: Path) -> None:
         gate(X)
 
 
+def applied(x: Tensor, activation: Any, dtype: torch.dtype) -> Tensor:
+    return activation(x).to(dtype) + torch.ones(3)
+
+
+def test_python_arguments_it_was_not_made_for_are_refused(tmp_path: Path) -> None:
+    sg.save(applied, tmp_path / "applied.py", args=(X, torch.relu, torch.float64))
+    written = python_module(tmp_path / "applied.py").applied
+    torch.testing.assert_close(written(X, torch.relu, torch.float64), applied(X, torch.relu, torch.float64))
+    with pytest.raises(ValueError, match="activation"):
+        written(X, torch.tanh, torch.float64)
+    with pytest.raises(ValueError, match="dtype"):
+        written(X, torch.relu, torch.float32)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(ValueError, match="the default dtype"):
+            written(X, torch.relu, torch.float64)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_autocast_around_a_save_is_refused(tmp_path: Path) -> None:
+    with torch.autocast("cpu"), pytest.raises(ExportError, match="autocast"):
+        sg.save(halve, tmp_path / "halve.py", args=(X, LIMIT))
+
+
 def test_sizes_stay_open(tmp_path: Path) -> None:
     written = python_module(saved("open_sizes", tmp_path)).halve
     torch.testing.assert_close(written(X.repeat(4, 1), LIMIT), halve(X.repeat(4, 1), LIMIT))

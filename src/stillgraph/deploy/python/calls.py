@@ -8,12 +8,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from stillgraph.deploy.python.spelling import Spelling, is_literal
 from stillgraph.program.guards import (
     Argument,
     Attribute,
     ConstantGuard,
     ContentsGuard,
+    IdentityGuard,
     Item,
     KeysGuard,
     LengthGuard,
@@ -134,8 +137,10 @@ def checks_of(program: Program, call: Call, text: Any, spelling: Spelling) -> li
             case TensorGuard(dtype=dtype, shape=shape):
                 known = spelling.literal(tuple(shape))
                 lines.append(f"{spelling.helper('_expect')}({spelling.literal(place)}, {place}, {dtype}, {known})")
-            case ConstantGuard(value=value) | ContentsGuard(value=value) if is_literal(value):
-                lines.append(_same(place, value, spelling))
+            case ConstantGuard(value=value) | ContentsGuard(value=value):
+                lines += _same_object(place, value, spelling)
+            case IdentityGuard(expected=expected):
+                lines += _same_object(place, expected, spelling)
             case LengthGuard(length=length):
                 lines.append(_same(f"len({place})", length, spelling))
             case KeysGuard(keys=keys) if is_literal(list(keys)):
@@ -145,6 +150,18 @@ def checks_of(program: Program, call: Call, text: Any, spelling: Spelling) -> li
             lines += _size_check(guard, text)
     lines += [_same(place, value, spelling) for place, value in call.fixed]
     return list(dict.fromkeys(lines))
+
+
+def _same_object(place: str, value: Any, spelling: Spelling) -> list[str]:
+    """A check of what is plain data; of other things by what they are called: a file cannot name all there is."""
+    if is_literal(value):
+        return [_same(place, value, spelling)]
+    if isinstance(value, (torch.nn.Module, type(None))):
+        return [_same(f"type({place}).__name__", type(value).__name__, spelling)]
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return [_same(f'getattr({place}, "__qualname__", None)', name, spelling)]
+    return [] if "0x" in repr(value) else [_same(f"repr({place})", repr(value), spelling)]
 
 
 def size_condition(guard: SizeGuard, text: Any) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
+import operator
 import re
 import textwrap
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.python.calls import Call, call_of, checks_of, is_given, size_condition
 from stillgraph.deploy.python.helpers import HELPERS
 from stillgraph.deploy.python.lines import Lines, place_text, wrapped
@@ -163,6 +165,13 @@ class _Function:
             ]
             if tensors:
                 lines.add(f"{self.spelling.helper('_without_gradients')}({', '.join(tensors)})")
+        modes = next((guard for guard in self.program.guards if isinstance(guard, ModeGuard)), None)
+        if modes is not None and modes.context.autocast:
+            message = "Python source does not know whether it will run under autocast: save outside of it"
+            raise refuse("SG402", message, location=self.program.location)
+        if modes is not None and _makes_tensors(self.program):
+            check = self.spelling.helper("_expect_value")
+            lines.add(f'{check}("the default dtype", torch.get_default_dtype(), {modes.default_dtype})')
         training = _training(self.program)
         if training is not None and self.call.receiver:
             check = self.spelling.helper("_expect_value")
@@ -201,6 +210,20 @@ class _Function:
             return outputs
         kinds = [is_number(value_of(value)) and isinstance(value, fx.Node) for value in outputs_of(self.program.graph)]
         return [f"{text}.item()" if number else text for text, number in zip(outputs, kinds)]
+
+
+def _makes_tensors(program: Program) -> bool:
+    """Whether a program makes tensors of which torch's default says the dtype."""
+    return any(
+        node.op == "call_function"
+        and isinstance(value_of(node), torch.Tensor)
+        and node.target is not operator.getitem  # a part of what a construct gives
+        and value_of(node).is_floating_point()
+        and node.kwargs.get("dtype") is None
+        and not any(isinstance(value_of(each), torch.Tensor) for each in node.all_input_nodes)
+        for module in all_regions(program.graph)
+        for node in module.graph.nodes
+    )
 
 
 _HANDING = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
