@@ -131,7 +131,7 @@ def _reraise(writer: Writer, node: fx.Node) -> None:
 
 def _keep(writer: Writer, node: fx.Node) -> None:
     name, values = arguments(node)
-    if writer.functions[name] is not None:
+    if writer.functions[name]:  # otherwise its handler asks for nothing
         writer.lines.add(f"{writer.functions[name]} = {writer.tuple_text(values)}")
 
 

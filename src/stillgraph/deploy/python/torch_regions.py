@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.deploy.python.regions import Regions, condition, unbracketed
+from stillgraph.deploy.python.conditions import condition, unbracketed
+from stillgraph.deploy.python.regions import Regions
 from stillgraph.deploy.python.variables import stem_of
 from stillgraph.passes.regions import COND, WHILE
 from stillgraph.passes.values import value_of

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,23 +66,19 @@ def write_python(
     folder = Path(tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent))
     try:
         file = file_of(program, style, args, kwargs, function, receiver, weights_name)
-        try:
-            _try_out(program, file, folder / target.name, folder / weights_name, args, kwargs)
-        except ExportError as error:
-            if not style.torch or control_flow == "torch":
-                raise
-            style = Style(False, program, f"torch's operators do not take it ({_first_line(error)})")
+        wrong = _try_out(program, file, folder / target.name, folder / weights_name, args, kwargs)
+        if wrong is not None and wrong.raised and style.torch and control_flow is None:
+            style = Style(False, program, f"torch's operators do not take it ({wrong.text})")
             file = file_of(program, style, args, kwargs, function, receiver, weights_name)
-            _try_out(program, file, folder / target.name, folder / weights_name, args, kwargs)
+            wrong = _try_out(program, file, folder / target.name, folder / weights_name, args, kwargs)
+        if wrong is not None:
+            message = f"the written file differs from the program: {wrong.text}"
+            raise refuse("SG403", message, location=program.location)
         if file.weights:
             os.replace(folder / weights_name, target.with_name(weights_name))
         os.replace(folder / target.name, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _first_line(error: ExportError) -> str:
-    return " ".join(error.message.split())[:160]
 
 
 def _check_not_the_source(program: Program, target: Path) -> None:
@@ -92,9 +89,17 @@ def _check_not_the_source(program: Program, target: Path) -> None:
 
 
 # ---- trying it out
+@dataclass(frozen=True)
+class _Wrong:
+    """What is wrong with a file; ``raised``: it cannot be run on the example call."""
+
+    text: str
+    raised: bool
+
+
 def _try_out(
     program: Program, file: File, path: Path, weights: Path, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+) -> _Wrong | None:
     """Write a file and compare what it does with what the program does."""
     path.write_text(file.text, encoding="utf-8")
     if file.weights:
@@ -102,8 +107,7 @@ def _try_out(
     expected = _outcome(lambda: _expected(program, file.places, args, kwargs))
     actual = _outcome(lambda: _actual(program, file, path, args, kwargs))
     wrong = difference(expected, actual)
-    if wrong is not None:
-        raise refuse("SG403", f"the written file differs from the program: {wrong}", location=program.location)
+    return None if wrong is None else _Wrong(wrong, isinstance(actual, Exception))
 
 
 def _outcome(run: Any) -> Any:
