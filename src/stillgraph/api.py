@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -395,6 +396,7 @@ def save(
     kwargs: dict[str, Any] | None = None,
     input_spec: Specs | None = None,
     format: str | None = None,
+    control_flow: str | None = None,
 ) -> None:
     """Save a call's program as a file that runs without the Python that made it.
 
@@ -402,30 +404,42 @@ def save(
 
     Args:
         target: a function, module, static function, traced function or `Program`.
-        path: ``.pt2`` or ``.onnx``.
+        path: ``.pt2``, ``.onnx`` or ``.py``.
         args, kwargs: example arguments.
         input_spec: dimensions to leave symbolic.
-        format: ``"pt2"`` or ``"onnx"``, where the path's suffix does not tell.
+        format: ``"pt2"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
+        control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
+            and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
+            gradient gets one in the file.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
-        ValueError: the format is unknown.
+        ValueError: the format is unknown, or the path is that of the user's own source.
         OSError: the file cannot be written.
     """
-    check_destination(path, format)
+    written = check_destination(path, format, control_flow)
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if isinstance(target, TracedFunction):
         program = target.program
     elif isinstance(target, Program):
         program = target
     else:
-        with torch.no_grad():
+        with contextlib.nullcontext() if written == "python" else torch.no_grad():
             program = _export(target, arguments, kwargs or {}, input_spec, None, Options(for_calls=False))
         arguments = (*_receiver(target), *arguments)
     called = target.forward if isinstance(target, torch.nn.Module) else target
     function = None if isinstance(target, (Program, TracedFunction)) else called
     receiver = bool(_receiver(target))
-    save_program(program, path, arguments, kwargs or {}, format, function=function, has_receiver=receiver)
+    save_program(
+        program,
+        path,
+        arguments,
+        kwargs or {},
+        format,
+        function=function,
+        has_receiver=receiver,
+        control_flow=control_flow,
+    )
 
 
 def _receiver(target: Any) -> tuple[Any, ...]:

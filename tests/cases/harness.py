@@ -1,16 +1,19 @@
 """What must hold of a case: its static function against eager PyTorch, its exports against the same.
 
-The three checks (`check_static`, `check_pt2`, `check_onnx`) each make a fresh target, call it and eager's with every
-input in turn, and raise `AssertionError` at the first difference.
+The checks (`check_static`, `check_pt2`, `check_onnx`, `check_python`) each make a fresh target, call it and eager's
+with every input in turn, and raise `AssertionError` at the first difference.
 """
 from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -208,12 +211,70 @@ def check_onnx(case: Case, folder: Path) -> None:
     _compare_export(case, run)
 
 
-def _save(case: Case, path: Path) -> bool:
+def check_python(case: Case, folder: Path, **options: Any) -> None:
+    """Saved as Python source and imported, the program does what eager does for every input it was made for.
+
+    Args:
+        case: the case.
+        folder: for the file.
+        options: of `sg.save`.
+    """
+    path = folder / f"{case.name}.py"
+    if case.capture_refused is not None:
+        _save(replace(case, export_refused=case.capture_refused), path)
+        return
+    _save(replace(case, export_refused=None), path, **options)
+    eager, written = case.target(), python_module(path)
+    name = (written.__doc__ or "").partition(":")[0]
+    target = written.load() if hasattr(written, "load") else getattr(written, name)
+    for index, args in enumerate(case.inputs):
+        with _where(f"input {index}"):
+            if _signature(case, index) != _signature(case, 0) or (index > 0 and case.programs is not None):
+                continue  # another program's input
+            expected, actual = observe(case, eager, args), observe(case, target, args)
+            if "torch.cond and while_loop" in (written.__doc__ or ""):  # these give copies
+                for outcome in (expected, actual):
+                    outcome.returned_arguments.clear()
+                    outcome.shared.clear()
+            _assert_same_outcome(_named(expected), _named(actual))
+
+
+def python_module(path: Path) -> ModuleType:
+    """A written file, imported."""
+    spec = importlib.util.spec_from_file_location(f"written_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _named(outcome: Outcome) -> Outcome:
+    """An outcome in which a class of the user's and the written file's stand-in for it are the same."""
+
+    def plain(value: Any) -> Any:
+        parts = children(value)
+        if parts is not None and type(value).__module__ != "builtins" and not isinstance(value, Mapping):
+            return {type(value).__qualname__: {key: plain(part) for key, part in parts}}
+        if isinstance(value, (list, tuple)):
+            return type(value)(plain(part) for part in value)
+        return {key: plain(part) for key, part in value.items()} if type(value) is dict else value
+
+    kind = type(outcome.error)
+    known = outcome.error is None or kind.__module__ == "builtins"
+    error = outcome.error if known else RuntimeError(f"{kind.__name__}: {outcome.error}")
+    return replace(outcome, value=plain(outcome.value), error=error)
+
+
+def _save(case: Case, path: Path, **options: Any) -> bool:
     """Save a fresh target; False where the case says that it must be refused, and it is."""
 
     def save() -> None:
         args = copy.deepcopy(case.inputs[0])
-        sg.save(case.target(), path, args=args, kwargs=dict(case.kwargs), input_spec=input_specs(case))
+        if case.grad and path.suffix == ".py":
+            args[0].requires_grad_()
+        sg.save(case.target(), path, args=args, kwargs=dict(case.kwargs), input_spec=input_specs(case), **options)
 
     if case.export_refused is None:
         save()

@@ -28,3 +28,6 @@ ONNX: dict[str, str] = {
     **dict.fromkeys(("LossScaler", "RunningNormalizer", "S08_store_attr", "S10b_nonlocal_write"), _STATE),
 }
 """By case: why it cannot be saved as `.onnx`, or onnxruntime differs."""
+
+PYTHON: dict[str, str] = {}
+"""By case: why it cannot be saved as Python source, or the written file differs."""

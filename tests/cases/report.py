@@ -1,4 +1,4 @@
-"""The score board: ``python -m tests.cases.report [--pt2 | --onnx] [-v] [-j N] [--timeout S] [NAME …]``.
+"""The score board: ``python -m tests.cases.report [--pt2 | --onnx | --python] [-v] [-j N] [--timeout S] [NAME …]``.
 
 Each case runs in a process of its own, so a crash or a hang costs one line and not the board. A NAME selects the cases
 whose name contains it; with ``-v`` the tracebacks are printed too.
@@ -25,7 +25,7 @@ import torch
 
 from tests.cases import pending
 from tests.cases.case import Case, all_cases
-from tests.cases.harness import check_onnx, check_pt2, check_static
+from tests.cases.harness import check_onnx, check_pt2, check_python, check_static
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--pt2", action="store_true", help="save as .pt2 and load instead")
     kind.add_argument("--onnx", action="store_true", help="save as .onnx and run in onnxruntime instead")
+    kind.add_argument("--python", action="store_true", help="save as Python source and import it instead")
     parser.add_argument("-v", "--verbose", action="store_true", help="print tracebacks")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="cases at a time")
     parser.add_argument("--timeout", type=int, default=20, help="seconds for one case")
@@ -70,9 +71,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> tuple[Callable[[Case], None], dict[str, str]]:
-    if not (options.pt2 or options.onnx):
+    if not (options.pt2 or options.onnx or options.python):
         return check_static, pending.STATIC
     export, expected = (check_pt2, pending.PT2) if options.pt2 else (check_onnx, pending.ONNX)
+    if options.python:
+        export, expected = check_python, pending.PYTHON
 
     def check(case: Case) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Every conformance case, as a static function and through both export formats."""
+"""Every conformance case, as a static function and through the export formats."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.cases import pending
 from tests.cases.case import Case, all_cases
-from tests.cases.harness import check_onnx, check_pt2, check_static
+from tests.cases.harness import check_onnx, check_pt2, check_python, check_static
 
 
 def cases(reasons: dict[str, str]) -> list[object]:
@@ -33,8 +33,14 @@ def test_onnx(case: Case, tmp_path: Path) -> None:
     check_onnx(case, tmp_path)
 
 
+@pytest.mark.parametrize("case", cases(pending.PYTHON))
+def test_python(case: Case, tmp_path: Path) -> None:
+    check_python(case, tmp_path)
+
+
 def test_pending_names_only_cases() -> None:
     names = set(all_cases())
     assert set(pending.STATIC) <= names
     assert set(pending.PT2) <= names
     assert set(pending.ONNX) <= names
+    assert set(pending.PYTHON) <= names

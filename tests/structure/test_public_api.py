@@ -36,6 +36,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("kwargs", KEYWORD, None),
         ("input_spec", KEYWORD, None),
         ("format", KEYWORD, None),
+        ("control_flow", KEYWORD, None),
     ],
     "load": [("path", ANY, REQUIRED)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

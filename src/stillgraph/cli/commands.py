@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
@@ -121,32 +122,33 @@ def code(target: str, verbose: bool) -> None:
         click.echo(source)
 
 
-@main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2 or .onnx file.")
+@main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2, .onnx or .py file.")
 @click.argument("target")
 @_input_option
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Where to save; the suffix says the format: .pt2 or .onnx.")
+              help="Where to save; the suffix says the format: .pt2, .onnx or .py.")
 @_train_option
 @_verbose_option
 def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verbose: bool) -> None:
     """Save TARGET as one program that runs without its Python.
 
-    The file is checked against the program on the example arguments before it appears.
+    A .py file is Python that needs torch alone, its weights beside it; with --train it takes gradients. Every file is
+    checked against the program on the example arguments before it appears.
 
     \b
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.pt2
     """
     if output.suffix not in _FORMATS:
-        raise WrongUsage(f"{output.name!r} must end in {' or '.join(_FORMATS)}")
+        raise WrongUsage(f"{output.name!r} must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     if not output.absolute().parent.is_dir():
         raise WrongUsage(f"there is no folder {str(output.parent)!r}")
     function, example = load(target, training=train), _example(inputs)
-    with _failures(verbose, f"exporting {target}"):
+    with _failures(verbose, f"exporting {target}"), torch.set_grad_enabled(train):
         api.save(function, output, args=example.args, kwargs=example.kwargs, input_spec=example.input_spec)
     _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
 
 
-_FORMATS = (".pt2", ".onnx")
+_FORMATS = (".pt2", ".onnx", ".py")
 
 
 @main.command(short_help="Explain the codes of refusals.")

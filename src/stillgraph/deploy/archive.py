@@ -28,6 +28,7 @@ def save_program(
     *,
     function: Any = None,
     has_receiver: bool = False,
+    control_flow: str | None = None,
 ) -> None:
     """Save a program.
 
@@ -35,18 +36,24 @@ def save_program(
         program: what to save.
         path: of the file; an existing one is replaced.
         args, kwargs: the example call the program was captured from, a method's receiver first.
-        format: ``"pt2"`` or ``"onnx"``; by default the suffix of ``path``.
+        format: ``"pt2"``, ``"onnx"`` or ``"python"``; by default the suffix of ``path``.
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
+        control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
 
     Raises:
-        ValueError: the format is not known.
+        ValueError: the format is not known, or would replace the user's source.
         OSError: the file cannot be written; the text is one line.
         ExportError: the format cannot express the program, or what was written differs from it.
     """
     target = Path(path)
-    write = check_destination(path, format)
+    write = check_destination(path, format, control_flow)
     receiver = 1 if has_receiver else 0
+    if write == "python":
+        from stillgraph.deploy.python.write import write_python
+
+        write_python(program, target, args, kwargs or {}, function, receiver, control_flow)
+        return
     parameters = None if function is None else encode_parameters(function)
     with beside(target) as temporary:
         if write == "onnx":
@@ -57,15 +64,21 @@ def save_program(
             write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
 
 
-def check_destination(path: str | os.PathLike[str], format: str | None = None) -> str:
+def check_destination(
+    path: str | os.PathLike[str], format: str | None = None, control_flow: str | None = None
+) -> str:
     """The format that a file will have: to be asked before any work is done for it.
 
     Raises:
-        ValueError, ImportError: the format is not known, or what it needs is not installed.
+        ValueError, ImportError: the format or style is not known, or what it needs is not installed.
         OSError: the file cannot be written.
     """
     target = Path(path)
     name = _writer(target, format)
+    if control_flow not in (None, "torch", "python"):
+        raise ValueError(f"control_flow is 'torch' or 'python', not {control_flow!r}")
+    if control_flow is not None and name != "python":
+        raise ValueError(f"control_flow is a choice for Python source, not for .{name}")
     _check_place(target)
     return name
 
@@ -85,14 +98,17 @@ def load(path: str | os.PathLike[str]) -> LoadedProgram:
         raise FileNotFoundError(f"there is no file {str(source)!r}")
     if source.suffix == ".onnx":
         raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
+    if source.suffix == ".py":
+        raise ValueError("load takes .pt2 files; import a .py file, it needs torch alone")
     return load_pt2(source)
 
 
 def _writer(target: Path, format: str | None) -> str:
     name = (format or target.suffix).removeprefix(".").lower()
-    if name not in ("pt2", "onnx"):
+    name = "python" if name == "py" else name
+    if name not in ("pt2", "onnx", "python"):
         shown = f"the format {format!r}" if format is not None else f"the suffix of {target.name!r}"
-        raise ValueError(f"{shown} is not one of .pt2, .onnx")
+        raise ValueError(f"{shown} is not one of .pt2, .onnx, .py")
     missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
     if missing:
         raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")

@@ -22,35 +22,13 @@ from torch.utils.checkpoint import checkpoint
 
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import bound, build_list, checkpointed, keep, recurse, recursion, try_, unbound
+from stillgraph.program.operations import bound, checkpointed, keep, recursion, try_, unbound
 from stillgraph.program.program import Program
+from stillgraph.runtime.expressions import Expressions
 from stillgraph.runtime.segments import Segment, split_segments
 
 Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
 
-_INFIX = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-    operator.matmul: "@",
-    operator.and_: "&",
-    operator.or_: "|",
-    operator.xor: "^",
-    operator.lshift: "<<",
-    operator.rshift: ">>",
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-    operator.is_: "is",
-}
-_PREFIX = {operator.neg: "-", operator.invert: "~", operator.not_: "not ", operator.pos: "+"}
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
 
@@ -174,7 +152,7 @@ def _compile_source(name: str, code: str, objects: dict[str, Any]) -> Callable[.
 
 
 @dataclass
-class _Block:
+class _Block(Expressions):
     """Writes one region; values that are not used any more are let go, as eager PyTorch would."""
 
     writer: _Writer
@@ -236,76 +214,26 @@ class _Block:
             writer.names[node] = self._parts[given[0]][given[1]]
         else:
             write = _WRITTEN_OUT.get(node.target)
-            text = self._expression(node) if write is None else write(self, node)
+            text = self.expression(node) if write is None else write(self, node)
             if node.users:
                 writer.names[node] = writer.fresh(node.name)
                 writer.line(f"{writer.names[node]} = {text}")
             else:
                 writer.line(text)
 
-    def _expression(self, node: fx.Node) -> str:
-        args = [self.value(a) for a in arguments(node)]
-        keywords = [f"{k}={self.value(v)}" for k, v in node.kwargs.items()]
-        target = node.target
-        if node.op == "call_method":
-            return f"{_primary(args[0])}.{target}({', '.join(args[1:] + keywords)})"
-        if target in _INFIX and len(args) == 2 and not keywords:
-            return f"{args[0]} {_INFIX[target]} {args[1]}"
-        if target in _PREFIX and len(args) == 1:
-            return f"{_PREFIX[target]}{args[0]}"
-        if target is build_list:
-            return self._list_display(*arguments(node))
-        if target is recurse:
-            return f"{self.writer.functions[arguments(node)[0]]}({', '.join(args[1:])})"
-        if target is operator.getitem:
-            return f"{_primary(args[0])}[{self._index(arguments(node)[1])}]"
-        if target is operator.setitem:
-            return f"{args[0]}[{self._index(arguments(node)[1])}] = {args[2]}"
-        if target is getattr and len(arguments(node)) == 2 and isinstance(arguments(node)[1], str):
-            return f"{_primary(args[0])}.{arguments(node)[1]}"
-        return f"{self._function(target)}({', '.join(args + keywords)})"
+    def named(self, node: fx.Node) -> str:
+        return self.writer.names[node]
 
-    def _list_display(self, items: Any, spread: Any) -> str:
-        cells = (f"*{self.value(v)}" if index in spread else self.value(v) for index, v in enumerate(items))
-        return f"[{', '.join(cells)}]"
+    def recursive(self, name: Any) -> str:
+        return self.writer.functions[name]
 
-    def _function(self, target: Any) -> str:
+    def function(self, target: Any) -> str:
         name = getattr(target, "__name__", "function")
         return self.writer.object(name if name.isidentifier() else "function", target)
 
-    def _index(self, index: Any) -> str:
-        if isinstance(index, tuple) and index:
-            return ", ".join(self._index(i) for i in index) + ("," if len(index) == 1 else "")
-        if isinstance(index, slice):
-            bounds = ["" if b is None else self.value(b) for b in (index.start, index.stop)]
-            return ":".join(bounds) + ("" if index.step is None else f":{self.value(index.step)}")
-        return self.value(index)
-
-    def value(self, value: Any) -> str:
-        """An argument of a node as Python."""
-        if isinstance(value, fx.Node):
-            return self.writer.names[value]
-        if isinstance(value, torch.Size):
-            return f"{self.writer.object('Size', torch.Size)}({list(value)})"
-        if isinstance(value, tuple):
-            return f"({''.join(self.value(v) + ', ' for v in value)})"
-        if isinstance(value, list):
-            return f"[{', '.join(self.value(v) for v in value)}]"
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, slice):
-            return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
-        if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):
-            return f"float('{value}')"
-        if value is None or value is ... or type(value) in (bool, int, float, str, bytes, complex):
-            text = "..." if value is ... else repr(value)
-            return f"({text})" if text.startswith("-") else text
-        return self.writer.object(
-            str(value).replace("torch.", "").replace(":", "_")
-            if str(value).isidentifier() or (str(value).startswith("torch.") and str(value)[6:].isidentifier())
-            else "constant",
-            value,
-        )
+    def constant(self, value: Any) -> str:
+        name = str(value).removeprefix("torch.")
+        return self.writer.object(name if name.isidentifier() else "constant", value)
 
     # ---- control flow
     @property
@@ -469,10 +397,6 @@ def _last_uses(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
         if user.op != "output":
             grouped.setdefault(user, []).append(used)
     return grouped
-
-
-def _primary(text: str) -> str:
-    return text if text.replace("_", "a").replace(".", "a").isalnum() or text[0] in "([" else f"({text})"
 
 
 def _attribute(module: Any, path: str) -> Any:

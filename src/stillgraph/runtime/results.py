@@ -73,7 +73,7 @@ def compile_prepared(result: Template, effects: Sequence[Effect]) -> Prepare:
 
 def _written(result: Template, effects: Sequence[Effect]) -> FunctionWriter:
     writer = FunctionWriter()
-    nodes = _Nodes([result, *(effect.value for effect in effects if hasattr(effect, "value"))])
+    nodes = Nodes([result, *(effect.value for effect in effects if hasattr(effect, "value"))])
     builder = _Builder(nodes, writer)
     roots = iter(nodes.roots)
     returned = builder.expression(next(roots))
@@ -92,7 +92,7 @@ class _Node:
     children: tuple[Template, ...]
 
 
-class _Nodes:
+class Nodes:
     """Templates as a table: every node has its number, and is referred to by `Shared`."""
 
     def __init__(self, templates: Sequence[Template]) -> None:
@@ -134,7 +134,7 @@ class _Builder:
     Where the table has a cycle, everything that can be made empty and filled later (``_EMPTY``, instances) is.
     """
 
-    def __init__(self, nodes: _Nodes, writer: FunctionWriter) -> None:
+    def __init__(self, nodes: Nodes, writer: FunctionWriter) -> None:
         self.nodes = nodes
         self.writer = writer
         self.done: set[int] = set()

@@ -236,7 +236,7 @@ def test_export_saves(saves: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "says"), [("out.zip", "must end in .pt2 or .onnx"), ("no_folder/out.pt2", "there is no folder")]
+    ("output", "says"), [("out.zip", "must end in .pt2, .onnx or .py"), ("no_folder/out.pt2", "there is no folder")]
 )
 def test_a_wrong_output_is_one_line_on_stderr(saves: list[dict[str, Any]], output: str, says: str) -> None:
     result = invoke("export", "some_models:halve", "-o", output)
@@ -250,6 +250,12 @@ def test_export_for_real(tmp_path: Path) -> None:
     result = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "float32[](1..2)", "-o", "halve.pt2")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "halve.pt2").stat().st_size > 0
+
+
+def test_export_python_source(tmp_path: Path) -> None:
+    result = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "float32[](1..2)", "-o", "written.py")
+    assert result.exit_code == 0, result.output
+    assert "def halve(x" in (tmp_path / "written.py").read_text()
 
 
 # ---- errors

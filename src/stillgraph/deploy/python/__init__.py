@@ -1,0 +1,1 @@
+"""A program as a Python module that needs torch alone."""

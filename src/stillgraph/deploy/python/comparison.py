@@ -1,0 +1,71 @@
+"""Do a written file and the program give the same? Classes of the file's own stand for those of the user's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+
+def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | None:
+    """What is different, in words; None where nothing is."""
+    if isinstance(expected, Exception) or isinstance(actual, Exception):
+        return _of_errors(expected, actual)
+    if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
+        return _of_tensors(expected, actual, where)
+    if type(expected).__name__ != type(actual).__name__:
+        return f"{where} is a {type(actual).__name__}, not a {type(expected).__name__}"
+    if isinstance(expected, Mapping):
+        if list(expected) != list(actual):
+            return f"{where} has the keys {list(actual)}, not {list(expected)}"
+        return _first(difference(expected[key], actual[key], f"{where}[{key!r}]") for key in expected)
+    if isinstance(expected, (str, bytes)):
+        return None if expected == actual else f"{where} is {actual!r}, not {expected!r}"
+    if isinstance(expected, float) and math.isnan(expected):
+        return None if math.isnan(actual) else f"{where} is {actual!r}, not nan"
+    if isinstance(expected, float) and math.isfinite(expected):
+        return None if math.isclose(expected, actual, rel_tol=1e-6) else f"{where} is {actual!r}, not {expected!r}"
+    if isinstance(expected, Sequence):
+        if len(expected) != len(actual):
+            return f"{where} has {len(actual)} elements, not {len(expected)}"
+        return _first(difference(a, b, f"{where}[{i}]") for i, (a, b) in enumerate(zip(expected, actual)))
+    if not _compares(type(expected)) or type(expected) is not type(actual):
+        own, other = getattr(expected, "__dict__", None), getattr(actual, "__dict__", None)
+        if own is not None and other is not None and not callable(expected):
+            return difference(own, other, where)
+    same = expected is actual or bool(expected == actual)
+    return None if same else f"{where} is {actual!r}, not {expected!r}"
+
+
+def _compares(kind: type) -> bool:
+    """Whether a class says what is equal to one of its instances."""
+    return any("__eq__" in vars(base) for base in kind.__mro__ if base is not object)
+
+
+def _first(found: Any) -> str | None:
+    return next((each for each in found if each is not None), None)
+
+
+def _of_errors(expected: Any, actual: Any) -> str | None:
+    if isinstance(expected, Exception) and isinstance(actual, Exception):
+        same = type(expected).__name__ == type(actual).__name__
+        return None if same else f"it raises {_shown(actual)}, not {_shown(expected)}"
+    if isinstance(actual, Exception):
+        return f"it raises {_shown(actual)}"
+    return f"it does not raise {_shown(expected)}"
+
+
+def _shown(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+
+
+def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, where: str) -> str | None:
+    rtol, atol = (1e-4, 1e-5) if expected.dtype == torch.float32 else (None, None)  # None: torch's own for the dtype
+    try:
+        torch.testing.assert_close(actual.detach(), expected.detach(), equal_nan=True, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        return f"{where}: {' '.join(str(error).split())}"
+    return None

@@ -1,0 +1,129 @@
+"""Functions that a written file brings along, where neither Python nor torch has the operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stillgraph.program import operations
+
+EXPECT = '''\
+def _expect(name, value, dtype, shape):
+    """Refuse a tensor that the program was not made for; None is any size."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} is a {type(value).__name__}, not a tensor")
+    fits = len(shape) == value.dim() and all(want is None or want == size for want, size in zip(shape, value.shape))
+    if not fits or value.dtype != dtype:
+        raise ValueError(f"{name} is {value.dtype} {list(value.shape)}, the program takes {dtype} {list(shape)}")
+'''
+
+CONSTANT = '''\
+def _expect_value(name, value, expected):
+    """Refuse a Python value that the program was not made for."""
+    if type(value) is not type(expected) or repr(value) != repr(expected):
+        raise ValueError(f"{name} is {value!r}, the program was made for {expected!r}")
+'''
+
+NO_GRADIENTS = '''\
+def _without_gradients(*tensors):
+    """Refuse to be part of a backward pass: torch.while_loop differentiates wrongly where a loop never runs."""
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise ValueError("the program takes no gradients: call it under torch.no_grad()")
+'''
+
+UNBOUND = '''\
+class _Unbound:
+    """Stands for a variable that the path taken did not assign: whoever uses it gets what Python raises."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def _use(self, *args, **kwargs):
+        raise UnboundLocalError(f"cannot access local variable '{self.name}' where it is not associated with a value")
+
+    __getattr__ = __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _use
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _use
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _use
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _use
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _use
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        for value in [*args, *(kwargs or {}).values()]:
+            if isinstance(value, cls):
+                value._use()
+        raise UnboundLocalError("cannot access a local variable where it is not associated with a value")
+
+
+def _bound(value):
+    """A value that leaves the program."""
+    if isinstance(value, _Unbound):
+        value._use()
+    return value
+'''
+
+REPLACE = '''\
+def _replace(target, value):
+    """Let a container hold exactly what another one holds, in place."""
+    target.clear()
+    target.extend(value) if hasattr(target, "extend") else target.update(value)
+'''
+
+HELPERS: dict[str, str] = {
+    "_expect": EXPECT,
+    "_expect_value": CONSTANT,
+    "_without_gradients": NO_GRADIENTS,
+    "_Unbound": UNBOUND,
+    "_replace": REPLACE,
+    "_popped": '''\
+def _popped(items, index):
+    """What items.pop(index) leaves."""
+    rest = list(items)
+    rest.pop(index)
+    return rest
+''',
+    "_deleted": '''\
+def _deleted(items, index):
+    """What del items[index] leaves."""
+    rest = list(items)
+    del rest[index]
+    return rest
+''',
+    "_inserted": '''\
+def _inserted(items, index, value):
+    """What items.insert(index, value) leaves."""
+    rest = list(items)
+    rest.insert(index, value)
+    return rest
+''',
+    "_replaced": '''\
+def _replaced(items, index, value):
+    """What items[index] = value leaves."""
+    rest = list(items)
+    rest[index] = value
+    return rest
+''',
+    "_sort_order": '''\
+def _sort_order(keys, reverse):
+    """Where sorted() takes its elements from."""
+    return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
+''',
+    "_to_numpy": '''\
+def _to_numpy(tensor):
+    """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension."""
+    if tensor is None:
+        return None
+    array = tensor.numpy()
+    return array[()] if array.ndim == 0 else array
+''',
+}
+"""Their text, by name."""
+
+NAMED: dict[Any, str] = {
+    operations.popped: "_popped",
+    operations.deleted: "_deleted",
+    operations.inserted: "_inserted",
+    operations.replaced: "_replaced",
+    operations.sort_order: "_sort_order",
+    operations.to_numpy: "_to_numpy",
+}
+"""The operations of ours that became one of them."""

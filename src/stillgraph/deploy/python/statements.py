@@ -1,0 +1,228 @@
+"""Operations of our own as Python writes them: ``print``, ``raise``, ``assert``, text, random generators."""
+
+from __future__ import annotations
+
+import logging
+import string
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.python.lines import Lines
+from stillgraph.deploy.python.spelling import Spelling, is_literal, quoted
+from stillgraph.passes.values import value_of
+from stillgraph.program import operations
+from stillgraph.program.acts import Calling, Logging, StandardStream, Warning_
+from stillgraph.program.graphs import arguments
+
+
+class Writer(Protocol):
+    """What a statement needs of the one who writes the region."""
+
+    lines: Lines
+    spelling: Spelling
+    functions: dict[Any, str]
+    at: Any
+    leave: Callable[[int, list[str]], None]
+
+    def value(self, value: Any) -> str:
+        """An argument as Python."""
+
+    def tuple_text(self, values: Any) -> str:
+        """Several arguments as a tuple."""
+
+
+# ---- text
+def format_text(writer: Writer, template: str, values: Any, names: Any) -> str:
+    """An f-string, or a call of ``format`` where its parts are not to be put in one."""
+    texts = [writer.value(each) for each in values]
+    if not names:
+        made = _f_string(template, texts)
+        if made is not None:
+            return made
+    keywords = [f"{name}={writer.value(each)}" for name, each in names.items()]
+    return f"{quoted(template)}.format({', '.join(texts + keywords)})"
+
+
+def _f_string(template: str, texts: list[str]) -> str | None:
+    parts, count = [], 0
+    for literal, name, spec, conversion in string.Formatter().parse(template):
+        parts.append(repr(literal)[1:-1].replace("{", "{{").replace("}", "}}"))
+        if name is None:
+            continue
+        if (name and not name.isdigit()) or "{" in (spec or ""):
+            return None
+        index = int(name) if name else count
+        count += 1
+        if index >= len(texts) or any(c in texts[index] for c in "\"'\\{}"):
+            return None
+        parts.append("{" + texts[index] + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}")
+    text = "".join(parts)
+    return None if '"' in text or "\\'" in text or count == 0 else f'f"{text}"'
+
+
+def _print(writer: Writer, node: fx.Node) -> None:
+    template, values, options = arguments(node)
+    given = [writer.value(each) for each in values] if template is None else [format_text(writer, template, values, {})]
+    given += [f"{name}={writer.value(each)}" for name, each in options.items()]
+    writer.lines.add(f"print({', '.join(given)})", writer.at)
+
+
+def _format(writer: Writer, node: fx.Node) -> str:
+    template, *values = arguments(node)
+    return format_text(writer, template, values, node.kwargs)
+
+
+# ---- exceptions
+def _assert(writer: Writer, node: fx.Node) -> None:
+    test, message, has_message = arguments(node)
+    said = f", {writer.value(message)}" if has_message else ""
+    writer.lines.add(f"if not {writer.value(test)}:", writer.at)
+    writer.lines.add(f"    raise AssertionError({said.removeprefix(', ')})" if said else "    raise AssertionError")
+
+
+def exception_type(spelling: Spelling, kind: type[BaseException], at: Any) -> str:
+    """An exception's type: one of Python's or torch's, or the file's own in the place of the user's."""
+    module = kind.__module__
+    if module == "builtins" or module.partition(".")[0] == "torch":
+        return spelling.function(kind, at)
+    own = [vars(base) for base in kind.__mro__ if base.__module__ != "builtins"]
+    if any("__init__" in names or "__new__" in names for names in own):
+        said = f"'{kind.__qualname__}' has a constructor of its own, which Python source cannot call"
+        raise refuse("SG402", said, location=at)
+    return spelling.stand_in(kind)
+
+
+def _raise(writer: Writer, node: fx.Node) -> None:
+    exception, left, cause = [*arguments(node), None, None][:3]
+    error = value_of(exception)
+    assert isinstance(error, BaseException)
+    kind = exception_type(writer.spelling, type(error), writer.at)
+    if not all(is_literal(each) for each in error.args) or error.__cause__ is not None:
+        raise refuse("SG402", f"Python source cannot make this {type(error).__name__} anew", location=writer.at)
+    made = f"{kind}({', '.join(writer.spelling.literal(each) for each in error.args)})" if error.args else f"{kind}()"
+    _leaving(writer, made, left, cause, error.__suppress_context__)
+
+
+def _raise_made(writer: Writer, node: fx.Node) -> None:
+    kind, args, state, left, cause, suppress = [*arguments(node), None, None, False][:6]
+    if state:
+        raise refuse("SG402", f"Python source cannot make a {value_of(kind).__name__} anew", location=writer.at)
+    made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}{writer.tuple_text(args)}".replace(",)", ")")
+    _leaving(writer, made, left, cause, suppress)
+
+
+def _leaving(writer: Writer, made: str, left: Any, cause: Any, suppress: bool) -> None:
+    if left is not None:
+        writer.leave(left[0], [writer.value(each) for each in left[1]])
+    source = f" from {writer.value(cause)}" if cause is not None else " from None" if suppress else ""
+    writer.lines.add(f"raise {made}{source}", writer.at)
+
+
+def _reraise(writer: Writer, node: fx.Node) -> None:
+    error, left = [*arguments(node), None][:2]
+    if left is not None:
+        writer.leave(left[0], [writer.value(each) for each in left[1]])
+    writer.lines.add(f"raise {writer.value(error)}", writer.at)
+
+
+def _keep(writer: Writer, node: fx.Node) -> None:
+    name, values = arguments(node)
+    if writer.functions[name]:  # otherwise its handler asks for nothing
+        writer.lines.add(f"{writer.functions[name]} = {writer.tuple_text(values)}")
+
+
+def _settle(writer: Writer, node: fx.Node) -> None:
+    index, values = arguments(node)
+    writer.leave(index, [writer.value(each) for each in values])
+
+
+# ---- the world outside
+def _act(writer: Writer, node: fx.Node) -> None:
+    step, args, kwargs = arguments(node)
+    given = [writer.value(each) for each in args] + [f"{name}={writer.value(each)}" for name, each in kwargs.items()]
+    writer.lines.add(f"{_step(writer, value_of(step))}({', '.join(given)})", writer.at)
+
+
+def _step(writer: Writer, step: Any) -> str:
+    match step:
+        case Warning_():
+            return f"{writer.spelling.imported('warnings')}.warn"
+        case StandardStream(stream=stream, method=method):
+            return f"{writer.spelling.imported('sys')}.{stream}.{method}"
+        case Calling(function=function):
+            return writer.spelling.function(function, writer.at)
+        case Logging(function=function):
+            logger = getattr(function, "__self__", None)
+            name = f".getLogger({quoted(logger.name)})" if isinstance(logger, logging.Logger) else ""
+            return f"{writer.spelling.imported('logging')}{name}.{function.__name__}"
+    raise refuse("SG402", f"a file of torch alone cannot call '{step!r}'", location=writer.at)
+
+
+def _invoke(writer: Writer, node: fx.Node) -> str:
+    function, args, kwargs = arguments(node)
+    given = [writer.value(each) for each in args] + [f"{name}={writer.value(each)}" for name, each in kwargs.items()]
+    return f"{writer.spelling.function(value_of(function), writer.at)}({', '.join(given)})"
+
+
+# ---- values
+def _unbound(writer: Writer, node: fx.Node) -> str:
+    return f"{writer.spelling.helper('_Unbound')}({quoted(str(arguments(node)[0]))})"
+
+
+def _made(writer: Writer, node: fx.Node) -> str:
+    kind, items = arguments(node)
+    return f"{writer.spelling.stand_in(value_of(kind))}({', '.join(writer.value(each) for each in items)})"
+
+
+def _taken(writer: Writer, node: fx.Node) -> str:
+    items, order = (writer.value(each) for each in arguments(node))
+    return f"[{items}[i] for i in {order}]"
+
+
+def _generator_state(writer: Writer, node: fx.Node) -> str:
+    (device,) = arguments(node)
+    return "torch.get_rng_state()" if device == "cpu" else f"torch.cuda.get_rng_state({quoted(str(device))})"
+
+
+def _set_generator_state(writer: Writer, node: fx.Node) -> str:
+    state, device = arguments(node)
+    if device == "cpu":
+        return f"torch.set_rng_state({writer.value(state)})"
+    return f"torch.cuda.set_rng_state({writer.value(state)}, {quoted(str(device))})"
+
+
+STATEMENTS: dict[Any, Callable[[Writer, fx.Node], None]] = {
+    operations.print_: _print,
+    operations.assert_: _assert,
+    operations.raise_: _raise,
+    operations.raise_made: _raise_made,
+    operations.reraise: _reraise,
+    operations.keep: _keep,
+    operations.settle: _settle,
+    operations.act: _act,
+}
+"""What is written as a statement and gives no value."""
+
+ENDS = frozenset({operations.raise_, operations.raise_made, operations.reraise})
+"""What follows them in a region is never reached."""
+
+WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
+    operations.format_: _format,
+    operations.percent: lambda w, node: " % ".join(w.value(each) for each in arguments(node)),
+    operations.as_tensor: lambda w, node: w.value(arguments(node)[0]),
+    operations.unbound: _unbound,
+    operations.is_integer: lambda w, node: f"float({w.value(arguments(node)[0])}).is_integer()",
+    operations.made: _made,
+    operations.taken: _taken,
+    operations.repeated: lambda w, node: " * ".join(w.value(each) for each in arguments(node)),
+    operations.invoke: _invoke,
+    operations.make_generator: lambda w, node: f"torch.Generator({w.value(arguments(node)[0])})",
+    operations.generator_state: _generator_state,
+    operations.set_generator_state: _set_generator_state,
+    torch.Size: lambda w, node: f"torch.Size({', '.join(w.value(each) for each in arguments(node))})",
+}
+"""What is written as an expression of Python's."""
