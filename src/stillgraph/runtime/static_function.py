@@ -26,6 +26,7 @@ from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
+from stillgraph.runtime.tracebacks import present, without_first
 from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
@@ -99,17 +100,23 @@ class StaticFunction(Generic[P, R]):
     # ---- calling
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the program that fits; the first time, capture it. Torch's own compilers are shown the original."""
-        if is_compiling() or self._is_capturing() or self._rolled_back or not self._is_enabled():
-            return self._function(*args, **kwargs)
-        captures = self.captures
-        while True:
-            version = captures.version if not captures.version & 1 else captures.settled()
-            found = self._cache.find(args, kwargs)
-            if found is None:
-                return self._first_call(args, kwargs)
-            if captures.version == version:
-                return cast(R, self._run(*found, args, kwargs))
-            self._cache.hits -= 1  # what was found was read while another thread captured
+        try:
+            if is_compiling() or self._is_capturing() or self._rolled_back or not self._is_enabled():
+                return self._function(*args, **kwargs)
+            captures = self.captures
+            while True:
+                version = captures.version if not captures.version & 1 else captures.settled()
+                found = self._cache.find(args, kwargs)
+                if found is None:
+                    return self._first_call(args, kwargs)
+                if captures.version == version:
+                    return cast(R, self._run(*found, args, kwargs))
+                self._cache.hits -= 1  # what was found was read while another thread captured
+        except BaseException as error:
+            found = None  # the traceback may hold this frame
+            if not self._is_capturing():
+                present(error, _CALLING)
+            raise  # which adds no frame
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all.
@@ -275,6 +282,7 @@ def _line_of(error: Exception) -> Location | None:
     return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
 
 
+_CALLING = frozenset({StaticFunction.__call__.__code__, StaticFunction._first_call.__code__})
 _NOT_THE_USERS = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), str(Path(os.__file__).parent))
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 
@@ -292,7 +300,11 @@ class BoundStaticFunction(Generic[P, R]):
         return types.MethodType(self.__func__.original, self.__self__)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> R:
-        return self.__func__(self.__self__, *args, **kwargs)
+        try:
+            return self.__func__(self.__self__, *args, **kwargs)
+        except BaseException as error:
+            without_first(error)
+            raise
 
     @property
     def __signature__(self) -> inspect.Signature:

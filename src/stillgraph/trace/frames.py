@@ -5,12 +5,13 @@ from __future__ import annotations
 import dis
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
 
 import torch
 
 from stillgraph.core.location import Location
+from stillgraph.core.tracebacks import entries_of
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
@@ -123,29 +124,61 @@ def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
         Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for inside, outside in _calls()
+        for (inside, _), outside in _calls(_running())
     )
 
 
-def _calls() -> list[tuple[FrameType, FrameType]]:
+Step = tuple[FrameType, int]
+"""A frame, and the offset of the instruction that it is at."""
+
+
+def _running() -> Iterator[Step]:
+    """The frames that are running, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame, frame.f_lasti
+        frame = frame.f_back
+
+
+def _until_raised(error: BaseException) -> Iterator[Step]:
+    """The frames that led to an error which has been caught and is being looked at, the innermost first."""
+    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(error.__traceback__)]
+    order = {id(frame): index for index, (frame, _) in enumerate(passed)}
+    around = list(_running())
+    meet = next((index for index in reversed(range(len(around))) if id(around[index][0]) in order), None)
+    if meet is None:
+        yield from around
+        return
+    yield from reversed(passed[order[id(around[meet][0])] :])
+    yield from around[meet + 1 :]
+
+
+def _calls(steps: Iterable[Step]) -> list[tuple[Step, FrameType]]:
     """The calls of functions that are not ours, up to where the capture begins, the innermost first.
 
     Outside of a capture there is nowhere to stop, and whoever calls is not told of.
 
+    Args:
+        steps: the frames, the innermost first.
+
     Returns:
         For each call, the frame that runs and the function's own. A function has one for each block that is being run.
     """
-    calls: list[tuple[FrameType, FrameType]] = []
-    frame: FrameType | None = sys._getframe(1)
-    inside: FrameType | None = None
-    while frame is not None and frame.f_code.co_qualname != _BEGINNING:
-        back = frame.f_back
+    calls: list[tuple[Step, FrameType]] = []
+    inside: Step | None = None
+    outside: FrameType | None = None  # the function's own, unless what calls it runs a block
+    for step in steps:
+        frame = step[0]
+        if outside is not None and inside is not None and not _runs_a_block(frame.f_code):
+            calls.append((inside, outside))
+            inside = None
+        outside = None
+        if frame.f_code.co_qualname == _BEGINNING:
+            return calls
         if not is_ours(frame.f_code.co_filename):
-            inside = inside or frame
-            if back is None or not _runs_a_block(back.f_code):
-                calls.append((inside, frame))
-                inside = None
-        frame = back
+            inside, outside = inside or step, frame
+    if outside is not None and inside is not None:
+        calls.append((inside, outside))
     return calls
 
 
@@ -191,10 +224,16 @@ class Locator:
 
     def here(self) -> Location | None:
         """The user's line and columns being run, with those that have called it."""
-        calls = _calls()
+        return self._located(_running())
+
+    def raised_at(self, error: BaseException) -> Location | None:
+        """The user's line that raised an error which has just been caught, with those that had called it."""
+        return self._located(_until_raised(error))
+
+    def _located(self, steps: Iterable[Step]) -> Location | None:
         stack = tuple(
-            (inside.f_code, inside.f_lasti, outside.f_code.co_name)
-            for inside, outside in calls
+            (inside.f_code, offset, outside.f_code.co_name)
+            for (inside, offset), outside in _calls(steps)
             if _is_the_users(outside.f_code.co_filename)
         )
         if not stack:
