@@ -12,7 +12,7 @@ from torch import fx
 
 from stillgraph.core.tracebacks import full_traceback
 from stillgraph.passes.purity import is_random
-from stillgraph.program.context import Context, restore
+from stillgraph.program.context import Context, are_hooks_on, restore
 from stillgraph.program.writes import written_arguments
 
 Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -85,7 +85,7 @@ class LazyRegion:
 
     def _can_be_repeated(self, error: Exception, inputs: Sequence[Any]) -> bool:
         """Whether the operations can be made once more without anybody's noticing."""
-        if isinstance(error, torch.OutOfMemoryError):
+        if isinstance(error, torch.OutOfMemoryError) or are_hooks_on():  # a checkpoint's end a recomputation by raising
             return False
         plain = (torch.Tensor, torch.nn.Parameter)  # what other kinds do is their own affair: they may communicate
         if any(isinstance(value, torch.Tensor) and type(value) not in plain for value in inputs):

@@ -100,8 +100,10 @@ class StaticFunction(Generic[P, R]):
     # ---- calling
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the program that fits; the first time, capture it. Torch's own compilers are shown the original."""
+        if is_compiling() or self._is_capturing():
+            return self._function(*args, **kwargs)
         try:
-            if is_compiling() or self._is_capturing() or self._rolled_back or not self._is_enabled():
+            if self._rolled_back or not self._is_enabled():
                 return self._function(*args, **kwargs)
             captures = self.captures
             while True:
@@ -114,8 +116,7 @@ class StaticFunction(Generic[P, R]):
                 self._cache.hits -= 1  # what was found was read while another thread captured
         except BaseException as error:
             found = None  # the traceback may hold this frame
-            if not self._is_capturing():
-                present(error, _CALLING)
+            present(error, _CALLING)
             raise  # which adds no frame
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
