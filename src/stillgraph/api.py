@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.operators.calls import call, has_meaning
@@ -26,12 +26,13 @@ from stillgraph.program.program import Program
 from stillgraph.report.explain import Explanation, explain
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
-from stillgraph.trace.frames import is_torch
+from stillgraph.trace.frames import is_torch, show_as_written
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.recorder import current
 from stillgraph.trace.tracer import trace as trace_call
@@ -127,6 +128,7 @@ class Static(StaticFunction[Any, Any]):
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
 
+    @presenting
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call: its program, what is staged where, and how long a capture takes."""
         begin = time.perf_counter()
@@ -168,9 +170,14 @@ def capture_call(
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
     LOGGER.info("capture %s", getattr(function, "__qualname__", function))
-    with StaticFunction.captures.capture():
-        dims = _symbolic_dims(spec, function, args)
-        return capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
+    try:
+        with StaticFunction.captures.capture():
+            dims = _symbolic_dims(spec, function, args)
+            return capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
+    except Exception as error:
+        if not isinstance(error, StillgraphError):  # the function's own
+            show_as_written(error)
+        raise
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -329,6 +336,7 @@ def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> to
 
 
 # ---- other ways in
+@presenting
 def export(
     target: Any,
     args: Sequence[Any] = (),
@@ -369,6 +377,7 @@ def _export(
     return capture_call(target, args, kwargs, spec, options, name)
 
 
+@presenting
 def save(
     target: Any,
     path: str | os.PathLike[str],
@@ -432,6 +441,7 @@ def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
         raise ValueError(f"{os.fspath(path)!r} is not a .pt2 file that save wrote") from error
 
 
+@presenting
 def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
     """Run ``fn(*args)`` once and record its tensor operations; no control flow is converted.
 

@@ -26,7 +26,7 @@ from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
-from stillgraph.runtime.tracebacks import present, without_first
+from stillgraph.runtime.tracebacks import present, presenting, without_first
 from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
@@ -220,6 +220,7 @@ class StaticFunction(Generic[P, R]):
         self._cache.clear()
         return self._descriptor
 
+    @presenting
     def get_program(self, /, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program for a call, captured if need be, without running it."""
         call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from types import CodeType, TracebackType
+from typing import ParamSpec, TypeVar
 
 import torch
 
 from stillgraph.core.diagnostics import InternalError, StillgraphError
 from stillgraph.core.location import Location
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PLACES = "__stillgraph_places__"
 """The name among a driver's globals of its table: line -> the user's line, 0 -> where the program begins."""
@@ -49,6 +54,20 @@ def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
                 _present_one(each, calling, refused)
     finally:
         del error, each  # frames that were made hold this one
+
+
+def presenting(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose errors are `present`ed. Usable as a decorator."""
+
+    @functools.wraps(function)
+    def presented(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            present(error)
+            raise
+
+    return presented
 
 
 def without_first(error: BaseException) -> None:
@@ -94,7 +113,7 @@ def _shown(trace: TracebackType | None, calling: Set[CodeType]) -> list[Tracebac
         last = entries[-1].tb_frame.f_code
         if is_ours(last.co_filename) and last not in calling:
             return None
-        return [each for each in entries if not is_ours(_file(each))]
+        return _without_ours(entries)
     innermost = entries[drivers[-1]]
     places: Places = innermost.tb_frame.f_globals[PLACES]
     location = places.get(innermost.tb_lineno) or places.get(0)
@@ -103,7 +122,11 @@ def _shown(trace: TracebackType | None, calling: Set[CodeType]) -> list[Tracebac
     known = {(place.file, place.line) for place in lines}
     while below and (_file(below[0]), below[0].tb_lineno) in known:  # made for the same line, see `program.acts`
         del below[0]
-    return [*(each for each in entries[: drivers[0]] if not is_ours(_file(each))), *lines, *below]
+    return [*_without_ours(entries[: drivers[0]]), *lines, *below]
+
+
+def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location]:
+    return [each for each in entries if not is_ours(_file(each))]
 
 
 def is_ours(file: str) -> bool:

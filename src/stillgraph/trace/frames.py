@@ -6,12 +6,12 @@ import dis
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, TracebackType
 
 import torch
 
 from stillgraph.core.location import Location
-from stillgraph.core.tracebacks import entries_of
+from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
@@ -142,7 +142,7 @@ def _running() -> Iterator[Step]:
 
 def _until_raised(error: BaseException) -> Iterator[Step]:
     """The frames that led to an error which has been caught and is being looked at, the innermost first."""
-    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(error.__traceback__)]
+    passed = _passed(error)
     order = {id(frame): index for index, (frame, _) in enumerate(passed)}
     around = list(_running())
     meet = next((index for index in reversed(range(len(around))) if id(around[index][0]) in order), None)
@@ -151,6 +151,14 @@ def _until_raised(error: BaseException) -> Iterator[Step]:
         return
     yield from reversed(passed[order[id(around[meet][0])] :])
     yield from around[meet + 1 :]
+
+
+def _passed(error: BaseException) -> list[Step]:
+    """The frames that an error has gone through, the outermost first, down to the last one of the user's."""
+    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(error.__traceback__)]
+    while passed and not _is_the_users(passed[-1][0].f_code.co_filename):
+        passed.pop()
+    return passed
 
 
 def _calls(steps: Iterable[Step]) -> list[tuple[Step, FrameType]]:
@@ -180,6 +188,26 @@ def _calls(steps: Iterable[Step]) -> list[tuple[Step, FrameType]]:
     if outside is not None and inside is not None:
         calls.append((inside, outside))
     return calls
+
+
+def show_as_written(error: BaseException) -> None:
+    """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them."""
+    if full_traceback():
+        return
+    passed = _passed(error)
+    calls = [(step, own) for step, own in _calls(reversed(passed)) if _is_the_users(own.f_code.co_filename)]
+    shown = [_entry(step, own) for step, own in reversed(calls)]
+    try:
+        error.__traceback__ = chained(shown)
+    finally:
+        del error, passed, calls, shown  # frames that were made hold this one
+
+
+def _entry(step: Step, own: FrameType) -> TracebackType | Location:
+    """The entry of a call in a traceback: its frame, or where that is a block's, the place in the function."""
+    frame, offset = step
+    place = _located(frame.f_code, offset, own.f_code.co_name, ())
+    return TracebackType(None, frame, offset, place.line) if frame is own else place
 
 
 _BEGINNING = "_Attempt.run"  # of a capture
