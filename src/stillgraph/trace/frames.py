@@ -181,7 +181,7 @@ def _calls(steps: Iterable[Step]) -> list[tuple[Step, FrameType]]:
             calls.append((inside, outside))
             inside = None
         outside = None
-        if frame.f_code.co_qualname == _BEGINNING:
+        if frame.f_code.co_qualname in _BEGINNINGS:
             return calls
         if not is_ours(frame.f_code.co_filename):
             inside, outside = inside or step, frame
@@ -210,8 +210,8 @@ def _entry(step: Step, own: FrameType) -> TracebackType | Location:
     return TracebackType(None, frame, offset, place.line) if frame is own else place
 
 
-_BEGINNING = "_Attempt.run"  # of a capture
-_CALLING = ("call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
+_BEGINNINGS = ("_Attempt.run", "_call_traced")  # of a capture, of a trace
+_CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
 
 
 def _runs_a_block(code: CodeType) -> bool:
