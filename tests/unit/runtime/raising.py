@@ -213,3 +213,24 @@ def wrong_in_a_block(x: Tensor) -> Tensor:
 
 def of_a_table(table: Tensor, i: Tensor) -> Tensor:
     return torch.embedding(table.cos(), i)
+
+
+class Stepped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.optimizer = torch.optim.SGD([self.weight], lr=0.1)
+
+
+def stepped(net: Stepped, x: Tensor) -> Tensor:
+    loss = (net.weight * x).sum()
+    loss.backward()
+    net.optimizer.step()
+    return loss.detach()
+
+
+def refuse_large_steps(optimizer: Any, args: Any, kwargs: Any) -> None:
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad.abs().max() > 10:
+                raise TooLarge("a step", 10)

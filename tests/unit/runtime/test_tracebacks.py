@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 import traceback
 import weakref
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from stillgraph.runtime.native import lower
 from tests.unit.runtime.programs import X, program_of, static
 from tests.unit.runtime.raising import (
     Net,
+    Stepped,
     TooLarge,
     always_wrong,
     as_it_stands,
@@ -41,7 +43,9 @@ from tests.unit.runtime.raising import (
     of_a_size_only_the_run_knows,
     of_a_table,
     picked,
+    refuse_large_steps,
     refused,
+    stepped,
     table_args,
     table_twice,
     with_a_value_of_the_run,
@@ -211,6 +215,43 @@ def test_a_hook() -> None:
     assert lines(error)[0] == ("hooked", "(x * x.detach()).sum().backward()")
     assert lines(error)[-1] == ("refuse_large", 'raise TooLarge("the gradient", 10)')
     assert len(lines(error)) == 2
+
+
+def test_a_hook_of_an_optimizers() -> None:
+    net = Stepped()
+    net.optimizer.register_step_pre_hook(refuse_large_steps)
+    static = sg.to_static(stepped, backend="eager")
+    static(net, torch.ones(2))
+    error = raised(static, net, torch.ones(2) * 100)
+    assert (type(error), static.cache_info().programs) == (TooLarge, 1)
+    assert lines(error) == [
+        ("stepped", "net.optimizer.step()"),
+        ("refuse_large_steps", 'raise TooLarge("a step", 10)'),
+    ]
+
+
+def logged(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        LOGGER.warning("a sum of %s", x.sum().item())
+    return x
+
+
+def test_a_handler_of_a_loggers() -> None:
+    static = sg.to_static(logged, backend="eager")
+    static(-torch.ones(2))
+    error = raised(static, torch.ones(2))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "logging" not in frame.filename][1:]
+    assert [frame.name for frame in frames] == ["logged", "emit"]
+
+
+class Refuses(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise TooLarge(record.getMessage(), 0)
+
+
+LOGGER = logging.getLogger("tests.tracebacks")
+LOGGER.addHandler(Refuses())
+LOGGER.propagate = False
 
 
 # ---- compiled code
