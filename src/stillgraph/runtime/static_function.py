@@ -7,6 +7,7 @@ import os
 import traceback
 import types
 import warnings
+from bdb import BdbQuit
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -128,7 +129,7 @@ class StaticFunction(Generic[P, R]):
             call, inputs = self._captured(args, kwargs)
         except InitialisingCall:
             return self._function(*args, **kwargs)
-        except StillgraphError:
+        except (StillgraphError, BdbQuit):  # the latter: the user has left the debugger
             raise
         except Exception as error:  # of any kind: the function's own
             failure = error

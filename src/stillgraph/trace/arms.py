@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dis
 import sys
+from bdb import BdbQuit
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -153,7 +154,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             recorder.emit("call_function", reraise, (error,), {} if left is None else {"left": left})
             arm.diverged = True
             return
-        if not isinstance(error, Exception) or isinstance(error, StillgraphError):
+        if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
             raise
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
             recorder.path_fails(_failure(error))

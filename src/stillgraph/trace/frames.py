@@ -219,6 +219,18 @@ def _runs_a_block(code: CodeType) -> bool:
     return is_ours(code.co_filename) and code.co_name not in _CALLING
 
 
+def function_frame(frame: FrameType) -> FrameType:
+    """The frame of the function that a frame belongs to: its own, unless it runs a block of a rewritten function."""
+    back = frame.f_back
+    while back is not None and not is_ours(frame.f_code.co_filename) and _runs_a_block(back.f_code):
+        while back is not None and is_ours(back.f_code.co_filename):
+            back = back.f_back
+        if back is None:
+            return frame
+        frame, back = back, back.f_back
+    return frame
+
+
 def attribute_read(frame: FrameType | None) -> set[str]:
     """The name of the attribute that a frame is reading, if it is."""
     if frame is None:
