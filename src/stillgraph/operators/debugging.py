@@ -13,7 +13,7 @@ import pdb
 import pprint
 import sys
 from collections.abc import Callable
-from types import FrameType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -32,7 +32,12 @@ def stopping(function: Any) -> Any:
     if session() is None:
         return function
     starts_pdb = function is breakpoint and sys.breakpointhook is sys.__breakpointhook__ and _wants_pdb()
-    return _set_trace if starts_pdb or function is pdb.set_trace else function
+    return _set_trace if starts_pdb or _is_pdbs(function) else function
+
+
+def _is_pdbs(function: Any) -> bool:
+    """Whether a function is ``pdb.set_trace``, and not what a test runner has put in its place."""
+    return isinstance(function, FunctionType) and (function.__module__, function.__name__) == ("pdb", "set_trace")
 
 
 def _wants_pdb() -> bool:
@@ -57,7 +62,7 @@ def stop_for(capture: Session, function: Any, frame: FrameType) -> Callable[...,
     Returns:
         A function of the same arguments; None where ``function`` starts no debugger.
     """
-    if function is pdb.set_trace:
+    if _is_pdbs(function):
         return lambda *, header=None: _start(capture, frame, header)
     if isinstance(function, MethodType) and function.__func__ is bdb.Bdb.set_trace:
         return lambda: _continue_in(function.__self__, frame)
