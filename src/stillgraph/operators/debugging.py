@@ -80,7 +80,9 @@ def _start(capture: Session, frame: FrameType, header: str | None) -> None:
 def _continue_in(debugger: Any, frame: FrameType) -> None:
     """Let a debugger of the user's stop at the next line of a frame, and not on the way back to it."""
     debugger.set_trace(frame)
+    sys.settrace(None)  # so that it does not stop in what follows
     debugger.set_next(frame)
+    sys.settrace(debugger.trace_dispatch)
 
 
 class _Debugger(pdb.Pdb):

@@ -217,22 +217,18 @@ def test_breakpoints_can_be_switched_off(started: list[Any], monkeypatch: pytest
 
 def with_its_own(x: Tensor) -> Tensor:
     y = x + 1
-    DEBUGGER.set_trace()
+    Stops().set_trace()
     z = y * 2
     return z
 
 
 class Stops(bdb.Bdb):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stops: list[tuple[str, str]] = []
-
     def user_line(self, frame: FrameType) -> None:
-        self.stops.append((frame.f_code.co_filename, frame.f_code.co_name))
+        STOPS.append((frame.f_code.co_filename, frame.f_code.co_name))
         self.set_continue()
 
 
-DEBUGGER = Stops()
+STOPS: list[tuple[str, str]] = []
 
 
 def test_a_debugger_of_the_users_stops_at_the_next_line() -> None:
@@ -241,7 +237,7 @@ def test_a_debugger_of_the_users_stops_at_the_next_line() -> None:
         sg.to_static(with_its_own, backend="eager")(torch.ones(2))
     finally:
         sys.settrace(before)
-    assert DEBUGGER.stops == [(__file__, "with_its_own")]
+    assert STOPS == [(__file__, "with_its_own")]
 
 
 def quits(x: Tensor) -> Tensor:
