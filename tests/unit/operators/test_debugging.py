@@ -237,7 +237,7 @@ def test_a_debugger_of_the_users_stops_at_the_next_line() -> None:
         sg.to_static(with_its_own, backend="eager")(torch.ones(2))
     finally:
         sys.settrace(before)
-    assert STOPS == [(__file__, "with_its_own")]
+    assert [(__file__, "with_its_own")] == STOPS
 
 
 def quits(x: Tensor) -> Tensor:
