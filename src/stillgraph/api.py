@@ -17,7 +17,7 @@ from typing import Any, overload
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import CaptureError, StillgraphError, refuse
 from stillgraph.core.location import Location
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
@@ -31,12 +31,13 @@ from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
-from stillgraph.trace.frames import is_torch
+from stillgraph.trace.frames import is_torch, show_as_written
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.recorder import current
 from stillgraph.trace.tracer import trace as trace_call
@@ -127,6 +128,7 @@ class Static(StaticFunction[Any, Any]):
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
 
+    @presenting
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
 
@@ -185,10 +187,15 @@ def capture_call(
 ) -> Program:
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
-    with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
-        dims = _symbolic_dims(spec, function, args)
-        program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
-        captured.append(program)
+    try:
+        with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
+            dims = _symbolic_dims(spec, function, args)
+            program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
+            captured.append(program)
+    except Exception as error:
+        if not isinstance(error, StillgraphError):  # the function's own
+            show_as_written(error)
+        raise
     return program
 
 
@@ -348,6 +355,7 @@ def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> to
 
 
 # ---- other ways in
+@presenting
 def export(
     target: Any,
     args: Sequence[Any] = (),
@@ -388,6 +396,7 @@ def _export(
     return capture_call(target, args, kwargs, spec, options, name)
 
 
+@presenting
 def save(
     target: Any,
     path: str | os.PathLike[str],
@@ -464,6 +473,7 @@ def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
         raise ValueError(f"{os.fspath(path)!r} is not a .pt2 file that save wrote") from error
 
 
+@presenting
 def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
     """Run ``fn(*args)`` once and record its tensor operations; no control flow is converted.
 

@@ -25,6 +25,7 @@ from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness
 from stillgraph.operators.caches import call_cached
+from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -111,6 +112,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             function.__self__, lambda value: call(getattr(value, function.__name__), *args, **kwargs)
         )
+    if isinstance(function, (FunctionType, MethodType)) and function.__name__ == "set_trace":
+        stop = stop_for(capture, function, sys._getframe(1))
+        if stop is not None:
+            return stop(*args, **kwargs)
     meaning = _meaning(function)
     if meaning is None and is_method_of_container(function) and args and isinstance(args[0], function.__objclass__):
         return call(function.__get__(args[0]), *args[1:], **kwargs)  # ``dict.update(d, …)`` is ``d.update(…)``

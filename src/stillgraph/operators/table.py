@@ -11,6 +11,7 @@ from stillgraph.operators.branches import continue_, if_, if_exp, result_of, ret
 from stillgraph.operators.calls import call, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
+from stillgraph.operators.debugging import stopping
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handling, try_
@@ -55,6 +56,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "assert_": assert_,
         "call": call,
         "keywords": keywords,
+        "stopping": stopping,
         "item": item,
         "set_item": set_item,
         "del_item": del_item,

@@ -7,6 +7,7 @@ compiling backend the straight-line stretches between control flow become functi
 from __future__ import annotations
 
 import contextlib
+import functools
 import keyword
 import linecache
 import operator
@@ -20,14 +21,15 @@ from torch import fx
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from stillgraph.core.location import Location
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import bound, checkpointed, keep, recursion, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.runtime.expressions import Expressions
+from stillgraph.runtime.lazy_region import Compile, LazyRegion
 from stillgraph.runtime.segments import Segment, split_segments
-
-Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
+from stillgraph.runtime.tracebacks import PLACES, Places
 
 _COND = torch.ops.higher_order.cond
 _WHILE = torch.ops.higher_order.while_loop
@@ -35,10 +37,17 @@ _WHILE = torch.ops.higher_order.while_loop
 
 @dataclass(frozen=True)
 class Driver:
-    """A program made callable: ``run(*inputs)`` gives the tuple of the graph's outputs; ``code`` is its source."""
+    """A program made callable.
+
+    Attributes:
+        run: ``run(*inputs)`` gives the tuple of the graph's outputs.
+        code: its source.
+        places: which of the user's lines each line of it carries out; 0 stands for where the program begins.
+    """
 
     run: Callable[..., tuple[Any, ...]]
     code: str
+    places: Places
 
 
 @dataclass
@@ -47,6 +56,8 @@ class _Writer:
 
     compile: Compile | None
     lines: list[str] = field(default_factory=list)
+    places: dict[int, Location] = field(default_factory=dict)
+    place: Location | None = None  # of the operation that is being written
     depth: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -55,6 +66,8 @@ class _Writer:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+        if self.place is not None:
+            self.places[len(self.lines) + 1] = self.place  # behind the header
 
     def fresh(self, stem: str) -> str:
         name, count = stem, 1
@@ -83,19 +96,35 @@ def lower(program: Program, compile: Compile | None) -> Driver:
     """
     graph = program.graph
     writer = _Writer(None if _differentiates(graph) else compile)
-    inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
-    writer.taken.add(_identifier(program.name))
+    if program.location is not None:
+        writer.places[0] = program.location
+    return _written(writer, program.name, graph, _ambient(program))
+
+
+def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | None) -> Driver:
+    """A segment of a region as a driver of its own, which runs PyTorch's operators as they are."""
+    region, _, _ = segment.build(module, None)
+    writer = _Writer(None)
+    place = segment.nodes[0].meta.get("location")
+    if place is not None:
+        writer.places[0] = place
+    return _written(writer, "region", region, ambient)
+
+
+def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context | None) -> Driver:
+    inputs = graph.graph.find_nodes(op="placeholder")
+    writer.taken.add(_identifier(name))
     for node in inputs:
         writer.names[node] = writer.fresh(node.name)
-    header = f"def {_identifier(program.name)}({', '.join(writer.names[n] for n in inputs)}):"
-    ambient = _ambient(program)
+    header = f"def {_identifier(name)}({', '.join(writer.names[n] for n in inputs)}):"
     outputs = _Block(writer, graph, ambient).write()
     if _has_unbound(graph):
         check = writer.object("bound", bound)
         outputs = [f"{check}({output})" for output in outputs]
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
     code = "\n".join([header, *writer.lines]) + "\n"
-    return Driver(_compile_source(program.name, code, writer.objects), code)
+    run = _compile_source(name, code, writer.objects | {PLACES: writer.places})
+    return Driver(run, code, writer.places)
 
 
 def _identifier(name: str) -> str:
@@ -197,6 +226,12 @@ class _Block(Expressions):
 
     # ---- nodes
     def _write_node(self, node: fx.Node) -> None:
+        around = self.writer.place
+        self.writer.place = node.meta.get("location", around)
+        self._write_operation(node)
+        self.writer.place = around
+
+    def _write_operation(self, node: fx.Node) -> None:
         writer, given = self.writer, arguments(node)
         if node.op == "get_attr":
             value = _attribute(self.module, str(node.target))
@@ -357,13 +392,16 @@ class _Block(Expressions):
 
     def _write_segment(self, segment: Segment) -> None:
         writer = self.writer
+        writer.place = segment.nodes[0].meta.get("location")
         assert writer.compile is not None
         module, inputs, outputs = segment.build(self.module, self.ambient)
-        function = writer.object(writer.fresh("region"), LazyRegion(module, writer.compile))
+        in_eager = functools.partial(_lower_segment, segment, self.module, self.ambient)
+        function = writer.object(writer.fresh("region"), LazyRegion(module, writer.compile, in_eager, self.ambient))
         for node in outputs:
             writer.names[node] = writer.fresh(node.name)
         call = f"{function}({', '.join(writer.names[n] for n in inputs)})"
         writer.line(f"{''.join(writer.names[n] + ', ' for n in outputs)}= {call}" if outputs else call)
+        writer.place = None
         for node in segment.nodes:
             self._let_go(node)
 
@@ -403,20 +441,6 @@ def _attribute(module: Any, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-class LazyRegion:
-    """A straight-line region, compiled by the backend when it is first run."""
-
-    def __init__(self, module: fx.GraphModule, compile: Compile) -> None:
-        self._module = module
-        self._compile = compile
-        self._compiled: Callable[..., Any] | None = None
-
-    def __call__(self, *inputs: Any) -> Any:
-        if self._compiled is None:
-            self._compiled = self._compile(self._module, list(inputs))
-        return self._compiled(*inputs)
 
 
 class entered:

@@ -7,6 +7,7 @@ import os
 import traceback
 import types
 import warnings
+from bdb import BdbQuit
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
+from stillgraph.runtime.tracebacks import present, presenting, without_first
 from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
@@ -100,17 +102,24 @@ class StaticFunction(Generic[P, R]):
     # ---- calling
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the program that fits; the first time, capture it. Torch's own compilers are shown the original."""
-        if is_compiling() or self._is_capturing() or self._rolled_back or not self._is_enabled():
+        if is_compiling() or self._is_capturing():
             return self._function(*args, **kwargs)
-        captures = self.captures
-        while True:
-            version = captures.version if not captures.version & 1 else captures.settled()
-            found = self._cache.find(args, kwargs)
-            if found is None:
-                return self._first_call(args, kwargs)
-            if captures.version == version:
-                return cast(R, self._run(*found, args, kwargs))
-            self._cache.hits -= 1  # what was found was read while another thread captured
+        try:
+            if self._rolled_back or not self._is_enabled():
+                return self._function(*args, **kwargs)
+            captures = self.captures
+            while True:
+                version = captures.version if not captures.version & 1 else captures.settled()
+                found = self._cache.find(args, kwargs)
+                if found is None:
+                    return self._first_call(args, kwargs)
+                if captures.version == version:
+                    return cast(R, self._run(*found, args, kwargs))
+                self._cache.hits -= 1  # what was found was read while another thread captured
+        except BaseException as error:
+            found = None  # the traceback may hold this frame
+            present(error, _CALLING)
+            raise  # which adds no frame
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Capture, then run. A call that raises whatever its tensors hold is made in plain PyTorch, effects and all.
@@ -121,7 +130,7 @@ class StaticFunction(Generic[P, R]):
             call, inputs = self._captured(args, kwargs)
         except InitialisingCall:
             return self._function(*args, **kwargs)
-        except StillgraphError:
+        except (StillgraphError, BdbQuit):  # the latter: the user has left the debugger
             raise
         except Exception as error:  # of any kind: the function's own
             failure = error
@@ -216,6 +225,7 @@ class StaticFunction(Generic[P, R]):
         self._cache.clear()
         return self._descriptor
 
+    @presenting
     def get_program(self, /, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program for a call, captured if need be, without running it."""
         call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
@@ -279,6 +289,7 @@ def _line_of(error: Exception) -> Location | None:
     return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
 
 
+_CALLING = frozenset({StaticFunction.__call__.__code__, StaticFunction._first_call.__code__})
 _NOT_THE_USERS = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), str(Path(os.__file__).parent))
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 
@@ -296,7 +307,11 @@ class BoundStaticFunction(Generic[P, R]):
         return types.MethodType(self.__func__.original, self.__self__)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> R:
-        return self.__func__(self.__self__, *args, **kwargs)
+        try:
+            return self.__func__(self.__self__, *args, **kwargs)
+        except BaseException as error:
+            without_first(error)
+            raise
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -9,6 +9,7 @@ from stillgraph.program.program import Program
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.tracebacks import presenting
 
 
 class TracedFunction:
@@ -25,6 +26,7 @@ class TracedFunction:
         self._run = run
         self._finish = compile_result(program.result, program.effects)
 
+    @presenting
     def __call__(self, *args: Any) -> Any:
         """Run the recorded operations on other data.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -123,8 +124,15 @@ class _WholeGraph:
             _tell_of_native(self._name, "".join(str(error).splitlines()[:1]))
             self._run = self._native
             return self._native(*inputs)
-        self._run = lambda *given: self._finish(compiled(*map(_as_tensor, given)), given)
+        self._run = functools.partial(self._later, compiled)
         return outputs
+
+    def _later(self, compiled: Run, *inputs: Any) -> Sequence[Any]:
+        try:
+            return self._finish(compiled(*map(_as_tensor, inputs)), inputs)
+        except Exception as error:  # of any kind: the compiled graph's
+            _tell_of_native(self._name, f"this time, {''.join(str(error).splitlines()[:1])}")
+        return self._native(*inputs)  # it changes nothing before it raises, and raises what eager PyTorch does
 
     def _finish(self, outputs: Sequence[Any], inputs: tuple[Any, ...]) -> Sequence[Any]:
         count = len(self._kinds)

@@ -16,6 +16,7 @@ class Callee(Enum):
     PLAIN = auto()          # the caller of `convert` wants it called as it is
     SUPER = auto()
     LOCALS = auto()         # locals and vars: see the variables of the frame that calls them
+    DEBUGGER = auto()       # starts a debugger in the frame that calls it
     FRAME = auto()          # others that look at the frame that calls them, harmlessly
     EVALUATES = auto()      # eval and exec
 
@@ -23,9 +24,10 @@ class Callee(Enum):
 _OF_THE_FRAME = {
     id(builtins.super): Callee.SUPER,
     id(builtins.locals): Callee.LOCALS, id(builtins.vars): Callee.LOCALS, id(builtins.dir): Callee.LOCALS,
-    id(builtins.globals): Callee.FRAME, id(builtins.breakpoint): Callee.FRAME,
+    id(builtins.globals): Callee.FRAME, id(builtins.breakpoint): Callee.DEBUGGER,
     id(builtins.eval): Callee.EVALUATES, id(builtins.exec): Callee.EVALUATES,
 }
+_DEBUGGERS = frozenset({"pdb", "ipdb", "pudb", "pdbpp", "IPython", "remote_pdb", "pydevd", "debugpy", "_pytest"})
 _MISSING = object()
 
 
@@ -47,12 +49,19 @@ def known_callees(paths: Iterable[Path], fn: types.FunctionType,
         value = _look_up(path, cells, fn.__globals__)
         if value is _MISSING:
             continue
-        callee = _OF_THE_FRAME.get(id(value))
+        callee = Callee.DEBUGGER if _starts_debugger(value) else _OF_THE_FRAME.get(id(value))
         if callee is None and plain is not None and plain(value):
             callee = Callee.PLAIN
         if callee is not None:
             found[path] = callee
     return found
+
+
+def _starts_debugger(value: object) -> bool:
+    """Whether an object is the ``set_trace`` of a debugger, or what a test runner has put in its place."""
+    if not isinstance(value, types.FunctionType | types.MethodType):
+        return False
+    return value.__name__ == "set_trace" and str(value.__module__).partition(".")[0] in _DEBUGGERS
 
 
 def _look_up(path: Path, cells: Mapping[str, types.CellType], namespace: Mapping[str, object]) -> object:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dis
 import sys
+from bdb import BdbQuit
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -153,7 +154,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             recorder.emit("call_function", reraise, (error,), {} if left is None else {"left": left})
             arm.diverged = True
             return
-        if not isinstance(error, Exception) or isinstance(error, StillgraphError):
+        if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
             raise
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
             recorder.path_fails(_failure(error))
@@ -179,6 +180,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
     recorder.before_raise(type(error), certain=True)
+    where = recorder.locator.raised_at(error)
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
     cause = error.__cause__
@@ -188,7 +190,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
     if not _holds_staged(error):
         _forget_where(error)
-        recorder.emit("call_function", raise_, (error,), keywords)
+        recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
         return
     held = (*error.args, *vars(error).values())
     plain = [each for each in held if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
@@ -202,7 +204,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     elif error.__suppress_context__ and "cause" not in keywords:
         keywords["suppress"] = True
     args = tuple(text_node(recorder, each) for each in error.args)
-    recorder.emit("call_function", raise_made, (type(error), args, state), keywords)
+    recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
 
 
 _WITH_FIELDS = (OSError, UnicodeError, SyntaxError, ImportError, NameError, AttributeError)  # that no argument shows

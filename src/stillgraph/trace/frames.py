@@ -5,12 +5,13 @@ from __future__ import annotations
 import dis
 import os
 import sys
-from collections.abc import Callable
-from types import CodeType, FrameType, FunctionType
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FrameType, FunctionType, TracebackType
 
 import torch
 
 from stillgraph.core.location import Location
+from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
@@ -128,39 +129,112 @@ def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
         Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for inside, outside in _calls(_is_not_ours)
+        for (inside, _), outside in _calls(_running(), _is_not_ours)
     )
 
 
-def _calls(counts: Callable[[str], bool]) -> list[tuple[FrameType, FrameType]]:
+Step = tuple[FrameType, int]
+"""A frame, and the offset of the instruction that it is at."""
+
+
+def _running() -> Iterator[Step]:
+    """The frames that are running, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame, frame.f_lasti
+        frame = frame.f_back
+
+
+def _until_raised(error: BaseException) -> Iterator[Step]:
+    """The frames that led to an error which has been caught and is being looked at, the innermost first."""
+    passed = _passed(error)
+    order = {id(frame): index for index, (frame, _) in enumerate(passed)}
+    around = list(_running())
+    meet = next((index for index in reversed(range(len(around))) if id(around[index][0]) in order), None)
+    if meet is None:
+        yield from around
+        return
+    yield from reversed(passed[order[id(around[meet][0])] :])
+    yield from around[meet + 1 :]
+
+
+def _passed(error: BaseException) -> list[Step]:
+    """The frames that an error has gone through, the outermost first, down to the last one of the user's."""
+    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(error.__traceback__)]
+    while passed and not is_users(passed[-1][0].f_code.co_filename):
+        passed.pop()
+    return passed
+
+
+def _calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[tuple[Step, FrameType]]:
     """The calls of functions in files that count, up to where the capture begins, the innermost first.
 
     Outside of a capture only the innermost one is told: there is no end to the others.
 
+    Args:
+        steps: the frames, the innermost first.
+        counts: asked of a file.
+
     Returns:
         For each call, the frame that runs and the function's own. A function has one for each block that is being run.
     """
-    calls: list[tuple[FrameType, FrameType]] = []
-    frame: FrameType | None = sys._getframe(1)
-    inside: FrameType | None = None
-    while frame is not None and frame.f_code.co_qualname != _BEGINNING:
-        back = frame.f_back
+    calls: list[tuple[Step, FrameType]] = []
+    inside: Step | None = None
+    outside: FrameType | None = None  # the function's own, unless what calls it runs a block
+    for step in steps:
+        frame = step[0]
+        if outside is not None and inside is not None and not _runs_a_block(frame.f_code):
+            calls.append((inside, outside))
+            inside = None
+        outside = None
+        if frame.f_code.co_qualname in _BEGINNINGS:
+            return calls
         if counts(frame.f_code.co_filename):
-            inside = inside or frame
-            if back is None or not _runs_a_block(back.f_code):
-                calls.append((inside, frame))
-                inside = None
-        frame = back
-    return calls if frame is not None else calls[:1]
+            inside, outside = inside or step, frame
+    if outside is not None and inside is not None:
+        calls.append((inside, outside))
+    return calls[:1]
 
 
-_BEGINNING = "_Attempt.run"  # of a capture
-_CALLING = ("call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
+def show_as_written(error: BaseException) -> None:
+    """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them."""
+    if full_traceback():
+        return
+    passed = _passed(error)
+    calls = _calls(reversed(passed), is_users)
+    shown = [_entry(step, own) for step, own in reversed(calls)]
+    try:
+        error.__traceback__ = chained(shown)
+    finally:
+        del error, passed, calls, shown  # frames that were made hold this one
+
+
+def _entry(step: Step, own: FrameType) -> TracebackType | Location:
+    """The entry of a call in a traceback: its frame, or where that is a block's, the place in the function."""
+    frame, offset = step
+    place = _located(frame.f_code, offset, own.f_code.co_name, ())
+    return TracebackType(None, frame, offset, place.line) if frame is own else place
+
+
+_BEGINNINGS = ("_Attempt.run", "_call_traced")  # of a capture, of a trace
+_CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
 
 
 def _runs_a_block(code: CodeType) -> bool:
     """Whether what a code object calls is a block of a function, and not a function of the user's."""
     return is_ours(code.co_filename) and code.co_name not in _CALLING
+
+
+def function_frame(frame: FrameType) -> FrameType:
+    """The frame of the function that a frame belongs to: its own, unless it runs a block of a rewritten function."""
+    back = frame.f_back
+    while back is not None and not is_ours(frame.f_code.co_filename) and _runs_a_block(back.f_code):
+        while back is not None and is_ours(back.f_code.co_filename):
+            back = back.f_back
+        if back is None:
+            return frame
+        frame, back = back, back.f_back
+    return frame
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:
@@ -206,8 +280,15 @@ class Locator:
 
     def here(self) -> Location | None:
         """The user's line and columns being run, with those that have called it."""
+        return self._located(_running())
+
+    def raised_at(self, error: BaseException) -> Location | None:
+        """The user's line that raised an error which has just been caught, with those that had called it."""
+        return self._located(_until_raised(error))
+
+    def _located(self, steps: Iterable[Step]) -> Location | None:
         stack = tuple(
-            (inside.f_code, inside.f_lasti, outside.f_code.co_name) for inside, outside in _calls(is_users)
+            (inside.f_code, offset, outside.f_code.co_name) for (inside, offset), outside in _calls(steps, is_users)
         )
         if not stack:
             return self.beginning

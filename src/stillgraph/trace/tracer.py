@@ -69,7 +69,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
     with torch._C.DisableTorchFunction():
         arguments = tuple(inputs.argument(a, Argument(i)) for i, a in enumerate(args))
     with tracer.active():
-        value = function(*arguments)
+        value = _call_traced(function, arguments)
         results = Results(tracer, finder)
         with torch._C.DisableTorchFunction():
             template = results.template(value)
@@ -86,7 +86,14 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Pro
     return Program(name, _location(function), faked, graph, template, (), (mode_guard(), *inputs.guards, *objects))
 
 
+def _call_traced(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Where what is traced begins, see `frames`."""
+    return function(*args)
+
+
 def _location(function: Any) -> Location:
     inner = getattr(function, "forward", function)
     code = getattr(getattr(inner, "__func__", inner), "__code__", None)
-    return Location("<unknown>", 1) if code is None else Location(code.co_filename, code.co_firstlineno)
+    return Location("<unknown>", 1) if code is None else Location(
+        code.co_filename, code.co_firstlineno, function=code.co_name
+    )

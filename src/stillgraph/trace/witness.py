@@ -106,13 +106,24 @@ def _is_for_user(frame: FrameType) -> bool:
     an import that happens on the way, for it happens once in a process.
     """
     here = _module(frame)
-    if here in _ABSTRACT:
+    if here in _ABSTRACT or _is_of_debugger(frame):
         return False
     caller = next((name for each in _stack(frame) if _package(name := _module(each)) not in _STANDARD_LIBRARY), "")
     in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
     if not in_users_place and (_is_own(caller) or _package(caller) == "torch"):
         return False
     return all(_module(each) != _IMPORTING for each in _stack(frame))
+
+
+def _is_of_debugger(frame: FrameType) -> bool:
+    """Whether a frame belongs to a debugger that the user's code has called, not to one that it all runs under."""
+    for each in _stack(frame):
+        name = _module(each)
+        if _is_own(name):
+            return False
+        if _package(name) in _DEBUGGERS:
+            return True
+    return False
 
 
 def _is_own(module: str) -> bool:
@@ -135,6 +146,7 @@ def _package(module: str) -> str:
 
 
 _STANDARD_LIBRARY = sys.stdlib_module_names
+_DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "debugpy")
 _IMPORTING = "importlib._bootstrap"
 _DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."

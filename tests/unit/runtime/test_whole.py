@@ -83,6 +83,48 @@ def test_a_compiler_that_fails_leaves_the_native_driver() -> None:
     assert len(compiler.modules) == 1
 
 
+def looked_up(table: Tensor, i: Tensor) -> Tensor:
+    if table.sum() > 0:
+        return torch.embedding(table.cos(), i)
+    return -table[0]
+
+
+class Failing(Graphs):
+    """A compiler whose code runs once."""
+
+    def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Any:
+        calls = itertools.count()
+        forward = super().__call__(module, inputs)
+
+        def run(*given: Any) -> Any:
+            if next(calls) > 0:
+                raise RuntimeError("a fault of the compiled code's")
+            return forward(*given)
+
+        return run
+
+
+def test_where_a_compiled_graph_raises_the_native_driver_runs() -> None:
+    table, rows = torch.rand(4, 2), [torch.tensor(i) for i in (1, 2, 9)]
+    with torch.no_grad():
+        program = sg.export(looked_up, (table, rows[0]))
+        natively: list[Any] = []
+
+        def native(*inputs: Any) -> Any:
+            natively.append(inputs)
+            return lower(program, None).run(*inputs)
+
+        run = compile_whole(program, Failing(), native)
+        for row in rows[:2]:
+            torch.testing.assert_close(run(table, row)[0], looked_up(table, row))
+        assert len(natively) == 1
+        with pytest.raises(IndexError, match="out of range") as caught:
+            run(table, rows[2])
+    files = [entry.frame.code.raw.co_filename for entry in caught.traceback]
+    assert any(file.startswith("<stillgraph looked_up") for file in files)
+    assert caught.value.__context__ is None
+
+
 # ---- results that share memory with what was given, or with each other
 def one_arm_gives_it_back(x: Tensor) -> Any:
     return x if x.sum() > 0 else -x

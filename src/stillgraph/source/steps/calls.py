@@ -1,7 +1,8 @@
 """Calls: `f(a, *b, k=c, **d)` becomes `call(f, a, *b, k=c, **keywords(d))`.
 
 What the caller of `convert` knows to be plain is called as it is, unless it is given `*b`: how many arguments those are
-may be for `call` to say. So are functions that look at the frame they are called from.
+may be for `call` to say. So are functions that look at the frame they are called from; what starts a debugger there is
+asked for first: `breakpoint()` becomes `stopping(breakpoint)()`.
 `super()` gets the arguments that Python would have found in that frame: `super(__class__, self)`.
 """
 from __future__ import annotations
@@ -23,6 +24,8 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
         return _super(node, to)
     if to.looks_at_variables(node):
         return _looks_at_variables(node, to)
+    if callee is Callee.DEBUGGER:
+        return _with_arguments(node, to.op("stopping", [node.func], node), to)
     starred = any(isinstance(argument, ast.Starred) for argument in node.args)
     asks = callee is Callee.LOCALS                              # `vars(obj)`, `dir(obj)`: an object, not the frame
     if callee is not Callee.ORDINARY and not asks and not (callee is Callee.PLAIN and starred):

@@ -1,0 +1,143 @@
+"""Errors as the user is to see them: on the user's own lines, without frames of this package's or of torch's inside."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Set
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import ParamSpec, TypeVar
+
+import torch
+
+from stillgraph.core.diagnostics import InternalError, StillgraphError
+from stillgraph.core.location import Location
+from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PLACES = "__stillgraph_places__"
+"""The name among a driver's globals of its table: line -> the user's line, 0 -> where the program begins."""
+
+Places = Mapping[int, Location]
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+_DEMO = _OURS + "demo" + os.sep  # user code
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+_WRITTEN_BY_US = "<stillgraph "
+_WRITTEN_BY_TORCH = ("<eval_with_key>", "<string>")
+_COMPILED_BY_TORCH = os.sep + "torchinductor_"
+
+
+def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
+    """Let an error that leaves a call show the user's lines, in its traceback and in those of what led to it.
+
+    A program's driver becomes the lines that were captured. Of what was called below it, the user's own code is left.
+    Outside of a driver only frames of this package's go. An error of this package's shows no frames: its text says all.
+    Nothing changes where ``STILLGRAPH_FULL_TRACEBACK`` is set, nor of an error that shows a fault of this package's.
+
+    Args:
+        error: what was raised. The bare ``raise`` that is to follow adds no frame.
+        calling: the code that calls the user's function: what is raised there, that call has raised.
+    """
+    if full_traceback() or isinstance(error, InternalError):
+        return
+    refused = isinstance(error, StillgraphError)
+    each: BaseException | None = None
+    try:
+        for each in chain_of(error):
+            if isinstance(each, StillgraphError):
+                _present_refusal(each)
+            elif each.__traceback__ is not None:
+                _present_one(each, calling, refused)
+    finally:
+        del error, each  # frames that were made hold this one
+
+
+def presenting(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose errors are `present`ed. Usable as a decorator."""
+
+    @functools.wraps(function)
+    def presented(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            present(error)
+            raise
+
+    return presented
+
+
+def without_first(error: BaseException) -> None:
+    """Leave out the frame that has just caught an error and is going to let it pass."""
+    if not full_traceback() and error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+
+
+def _present_refusal(error: StillgraphError) -> None:
+    """Leave out where an error of this package's comes from, and what it was on the way to."""
+    context = error.__context__
+    while context is not None and not _is_the_callers(context):
+        context = context.__context__
+    error.__context__ = context
+    if not isinstance(error, InternalError):
+        error.__traceback__ = None
+
+
+def _is_the_callers(error: BaseException) -> bool:
+    """Whether the caller was handling an error already when it made the call."""
+    return error.__traceback__ is not None and not is_ours(_file(error.__traceback__))
+
+
+def _present_one(error: BaseException, calling: Set[CodeType], refused: bool) -> None:
+    """Give one error the traceback that it is to show."""
+    shown: list[TracebackType | Location] | None = None
+    try:
+        if not refused:
+            shown = _shown(error.__traceback__, calling)
+        elif not _is_the_callers(error):
+            shown = [each for each in entries_of(error.__traceback__) if _is_the_users(_file(each))]
+        if shown is not None:
+            error.__traceback__ = chained(shown)
+    finally:
+        del error, shown  # see `present`
+
+
+def _shown(trace: TracebackType | None, calling: Set[CodeType]) -> list[TracebackType | Location] | None:
+    """The entries and places that a traceback is to show; None where it is to stay as it is."""
+    entries = list(entries_of(trace))
+    drivers = [index for index, each in enumerate(entries) if PLACES in each.tb_frame.f_globals]
+    if not drivers:
+        last = entries[-1].tb_frame.f_code
+        if is_ours(last.co_filename) and last not in calling:
+            return None
+        return _without_ours(entries)
+    innermost = entries[drivers[-1]]
+    places: Places = innermost.tb_frame.f_globals[PLACES]
+    location = places.get(innermost.tb_lineno) or places.get(0)
+    lines = () if location is None else (*location.callers, location)
+    below = [each for each in entries[drivers[-1] + 1 :] if _is_the_users(_file(each))]
+    known = {(place.file, place.line) for place in lines}
+    while below and (_file(below[0]), below[0].tb_lineno) in known:  # made for the same line, see `program.acts`
+        del below[0]
+    return [*_without_ours(entries[: drivers[0]]), *lines, *below]
+
+
+def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location]:
+    return [each for each in entries if not is_ours(_file(each))]
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file is this package's, or code that it has written."""
+    return file.startswith(_WRITTEN_BY_US) or (file.startswith(_OURS) and not file.startswith(_DEMO))
+
+
+def _is_the_users(file: str) -> bool:
+    compiled = file.startswith(_WRITTEN_BY_TORCH) or _COMPILED_BY_TORCH in file
+    return not (is_ours(file) or file.startswith(_TORCH) or compiled)
+
+
+def _file(entry: TracebackType) -> str:
+    return entry.tb_frame.f_code.co_filename
