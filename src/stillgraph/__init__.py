@@ -1,7 +1,9 @@
 """stillgraph: whole static programs from plain eager PyTorch."""
 from stillgraph.api import (
+    Coverage,
     InputSpec,
     Program,
+    coverage,
     enable_to_static,
     export,
     ignore_modules,
@@ -19,11 +21,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",
+    "Coverage",
     "ExportError",
     "InputSpec",
     "InternalError",
     "Program",
     "StillgraphError",
+    "coverage",
     "enable_to_static",
     "export",
     "ignore_modules",

@@ -23,6 +23,8 @@ from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
+from stillgraph.report.coverage import Coverage
+from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, explain
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
@@ -98,6 +100,7 @@ class Static(StaticFunction[Any, Any]):
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
         self._made_with = (original, input_spec, backend, options, cache_size)
+        SETTINGS.static_functions.add(self)
         super().__init__(
             original,
             self._capture_call,
@@ -132,6 +135,17 @@ class Static(StaticFunction[Any, Any]):
         begin = time.perf_counter()
         program = self._capture_call(args, kwargs)
         return explain(program, time.perf_counter() - begin)
+
+    def coverage(self, *, reset: bool = False) -> Coverage:
+        """Which arms and loops of the cached programs the calls so far have gone through.
+
+        Args:
+            reset: whether to count from zero again, after this.
+        """
+        result = summed_up(self._name, zip(self.programs, self.visits, strict=True))
+        if reset:
+            self.forget_visits()
+        return result
 
     @property
     def code(self) -> str:
@@ -456,6 +470,20 @@ def _spec_of(target: Any) -> Specs | None:
     return static._spec if isinstance(static, Static) else None
 
 
+def coverage(*, reset: bool = False) -> Coverage:
+    """Which arms and loops the calls so far have gone through, of all static functions alive in the process.
+
+    Args:
+        reset: whether to count from zero again, after this.
+    """
+    functions = [*SETTINGS.static_functions]
+    result = summed_up(None, ((p, v) for each in functions for p, v in zip(each.programs, each.visits, strict=True)))
+    if reset:
+        for each in functions:
+            each.forget_visits()
+    return result
+
+
 def not_to_static(fn: Any) -> Any:
     """Leave a function as it is: it is called, not rewritten. Usable as a decorator."""
     if not callable(fn):
@@ -484,8 +512,10 @@ def set_code_level(level: int) -> None:
 
 
 __all__ = [
+    "Coverage",
     "InputSpec",
     "Program",
+    "coverage",
     "enable_to_static",
     "export",
     "ignore_modules",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -16,6 +17,7 @@ class Settings:
         self.enabled = True
         self.code_level = 0
         self.ignored: frozenset[str] = frozenset()
+        self.static_functions: weakref.WeakSet[Any] = weakref.WeakSet()  # those alive, for `coverage`
 
     def ignore(self, modules: list[ModuleType]) -> None:
         """Never rewrite functions of these modules."""

@@ -51,6 +51,11 @@ class CapturedCall:
     settled: Callable[..., Any] | None = None
     used: int = 0
 
+    @property
+    def visits(self) -> list[int] | None:
+        """How often each region of the program began, by `Block.number`; None where that is not counted."""
+        return getattr(self.run, "visits", None)
+
     def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Carry out what the program did to Python's state before it raised ``error``."""
         left = take_left(error)
@@ -152,6 +157,11 @@ class ProgramCache:
         reasons = [list(failures(call.program.guards, args, kwargs, call.program.inputs)) for call in similar]
         differ = "its number of arguments, or their names, differ from those of the calls so far"
         return min((found for found in reasons if found), key=len, default=[differ])[0]
+
+    @property
+    def calls(self) -> tuple[CapturedCall, ...]:
+        """What was captured, the most recently used first."""
+        return tuple(self._recent_first())
 
     @property
     def programs(self) -> tuple[Program, ...]:

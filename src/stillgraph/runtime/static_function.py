@@ -233,6 +233,21 @@ class StaticFunction(Generic[P, R]):
         """The cached programs, the most recently used first."""
         return self._cache.programs
 
+    @property
+    def visits(self) -> tuple[tuple[int, ...] | None, ...]:
+        """For each of `programs`, how often each of its regions began, by `program.blocks.Block.number`.
+
+        Of a loop's test it is how often the loop was reached. None stands for a program that does not count: one that
+        runs as one compiled graph.
+        """
+        return tuple(None if call.visits is None else tuple(call.visits) for call in self._cache.calls)
+
+    def forget_visits(self) -> None:
+        """Have `visits` count from zero again."""
+        for call in self._cache.calls:
+            if call.visits is not None:
+                call.visits[:] = [0] * len(call.visits)
+
     def cache_info(self) -> CacheInfo:
         """Hits, misses, programs, evictions and the size of the cache."""
         return self._cache.info()
