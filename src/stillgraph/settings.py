@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import logging
+import os
+import warnings
 import weakref
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
+
+from stillgraph.core.logs import configure
+from stillgraph.report.artefacts import Artefacts
+from stillgraph.report.logbook import Logbook
 
 _SKIP = "__stillgraph_not_to_static__"
 
@@ -15,8 +21,8 @@ class Settings:
 
     def __init__(self) -> None:
         self.enabled = True
-        self.code_level = 0
         self.ignored: frozenset[str] = frozenset()
+        self.logbook = Logbook()
         self.static_functions: weakref.WeakSet[Any] = weakref.WeakSet()  # those alive, for `coverage`
 
     def ignore(self, modules: list[ModuleType]) -> None:
@@ -31,8 +37,20 @@ class Settings:
         return any(module == name or module.startswith(name + ".") for name in self.ignored)
 
 
-SETTINGS = Settings()
-LOGGER = logging.getLogger("stillgraph")
+def _from_environment() -> Settings:
+    """The switches as the process begins. A mistake in a variable must not keep a program from running."""
+    settings = Settings()
+    try:
+        if os.environ.get("STILLGRAPH_LOG"):
+            configure(os.environ["STILLGRAPH_LOG"])
+        if os.environ.get("STILLGRAPH_ARTEFACTS"):
+            settings.logbook.keep_artefacts(Artefacts(Path(os.environ["STILLGRAPH_ARTEFACTS"])))
+    except (ValueError, OSError) as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+    return settings
+
+
+SETTINGS = _from_environment()
 
 
 def mark_skipped(function: Any) -> None:

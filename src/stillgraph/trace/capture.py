@@ -113,8 +113,7 @@ def capture(
                 continue  # any error may come of what code that is not rewritten does with such numbers
             if not isinstance(error, CaptureError):
                 raise
-            called = args[0].forward if function is torch.nn.Module.__call__ else function
-            raise error.located(_location(called)) from error.__cause__
+            raise error.located(_location(_called(function, args))) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -195,6 +194,7 @@ class _Attempt:
             knowledge,
             options,
         )
+        self.session.locator.beginning = _location(_called(function, args))
         self.inputs.recorder = session = self.session
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
@@ -472,6 +472,11 @@ _SCHEDULED = frozenset({"get_lr", "_last_lr", "last_epoch"})
 
 def _same_node(graph: Any, node: Any) -> Any:
     return next(n for n in graph.graph.nodes if n.name == node.name)
+
+
+def _called(function: Any, args: tuple[Any, ...]) -> Any:
+    """The user's own function behind a module's call."""
+    return args[0].forward if function is torch.nn.Module.__call__ else function
 
 
 def _location(function: Any) -> Location:

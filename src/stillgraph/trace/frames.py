@@ -115,6 +115,10 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def _is_not_ours(file: str) -> bool:
+    return not is_ours(file)
+
+
 def _is_the_users(file: str) -> bool:
     return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
@@ -123,14 +127,14 @@ def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
         Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for inside, outside in _calls()
+        for inside, outside in _calls(_is_not_ours)
     )
 
 
-def _calls() -> list[tuple[FrameType, FrameType]]:
-    """The calls of functions that are not ours, up to where the capture begins, the innermost first.
+def _calls(counts: Callable[[str], bool]) -> list[tuple[FrameType, FrameType]]:
+    """The calls of functions in files that count, up to where the capture begins, the innermost first.
 
-    Outside of a capture there is nowhere to stop, and whoever calls is not told of.
+    Outside of a capture only the innermost one is told: there is no end to the others.
 
     Returns:
         For each call, the frame that runs and the function's own. A function has one for each block that is being run.
@@ -140,13 +144,13 @@ def _calls() -> list[tuple[FrameType, FrameType]]:
     inside: FrameType | None = None
     while frame is not None and frame.f_code.co_qualname != _BEGINNING:
         back = frame.f_back
-        if not is_ours(frame.f_code.co_filename):
+        if counts(frame.f_code.co_filename):
             inside = inside or frame
             if back is None or not _runs_a_block(back.f_code):
                 calls.append((inside, frame))
                 inside = None
         frame = back
-    return calls
+    return calls if frame is not None else calls[:1]
 
 
 _BEGINNING = "_Attempt.run"  # of a capture
@@ -184,21 +188,23 @@ def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None
 
 
 class Locator:
-    """Finds the user's line being run; what it has found before, it knows."""
+    """Finds the user's line being run; what it has found before, it knows.
 
-    def __init__(self) -> None:
+    Attributes:
+        beginning: the function that is captured: it stands for what is done before or after its lines.
+    """
+
+    def __init__(self, beginning: Location | None = None) -> None:
+        self.beginning = beginning
         self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
 
     def here(self) -> Location | None:
         """The user's line and columns being run, with those that have called it."""
-        calls = _calls()
         stack = tuple(
-            (inside.f_code, inside.f_lasti, outside.f_code.co_name)
-            for inside, outside in calls
-            if _is_the_users(outside.f_code.co_filename)
+            (inside.f_code, inside.f_lasti, outside.f_code.co_name) for inside, outside in _calls(_is_the_users)
         )
         if not stack:
-            return None
+            return self.beginning
         found = self._known.get(stack)
         if found is None:
             callers: tuple[Location, ...] = ()
