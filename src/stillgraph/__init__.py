@@ -16,12 +16,13 @@ from stillgraph.api import (
     to_static,
     trace,
 )
-from stillgraph.core.diagnostics import CaptureError, ExportError, InternalError, StillgraphError
+from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, StillgraphError
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",
+    "CheckError",
     "Coverage",
     "ExportError",
     "InputSpec",

@@ -88,13 +88,13 @@ class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
     def __init__(
-        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int
+        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
     ) -> None:
         self._spec = input_spec
         self._options = options
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
-        self._made_with = (original, input_spec, backend, options, cache_size)
+        self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
             original,
@@ -104,6 +104,8 @@ class Static(StaticFunction[Any, Any]):
             cache_size=cache_size,
             is_capturing=lambda: current() is not None,
             is_enabled=lambda: SETTINGS.enabled,
+            check=check,
+            originals=functools.partial(enable_to_static, False),
         )
 
     def __stillgraph_behind__(self) -> Any:
@@ -251,6 +253,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Callable[[Any], Any]: ...
 
 
@@ -263,6 +266,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Any: ...
 
 
@@ -274,6 +278,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Any:
     """Make a function or module run as one static program.
 
@@ -285,6 +290,8 @@ def to_static(
         backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
         unroll_limit: loops with a known number of iterations are unrolled up to this many.
         cache_size: how many programs are kept.
+        check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call of
+            every program. Such a call raises a `CheckError` where they differ, and nothing of it has happened then.
 
     Returns:
         A static function; a module is returned itself, its ``forward`` replaced.
@@ -301,6 +308,7 @@ def to_static(
             backend=backend,
             unroll_limit=unroll_limit,
             cache_size=cache_size,
+            check=check,
         )
     if not full_graph:
         raise ValueError("to_static: full_graph=False is not available yet; leave it out")
@@ -308,9 +316,12 @@ def to_static(
         raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
     if not isinstance(cache_size, int):
         raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
+    if not isinstance(check, int) or isinstance(check, bool) or check < 0:
+        raise TypeError(f"to_static: check is a number of calls, not {check!r}")
     _check_spec(input_spec)
+    options = Options(unroll_limit)
     make = functools.partial(
-        Static, input_spec=input_spec, backend=backend, options=Options(unroll_limit), cache_size=cache_size
+        Static, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
         return _static_module(target, make)

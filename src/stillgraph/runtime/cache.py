@@ -51,6 +51,7 @@ class CapturedCall:
     finish: Finish
     settled: Callable[..., Any] | None = None
     used: int = 0
+    checked: bool = False  # against eager PyTorch
 
     @property
     def visits(self) -> list[int] | None:
