@@ -190,8 +190,8 @@ _ALL = (
         "SG502",
         "differs from eager",
         "A check ran the program and eager PyTorch on copies of the same call, and they did not give the same.",
-        "Nothing of the call has happened. Run it in plain PyTorch (rollback), and please report it, unless the backend "
-        "is your own.",
+        "Nothing of the call has happened. Go back to plain PyTorch (rollback), and please report it, unless the fault "
+        "is your own backend's.",
     ),
     Reason(
         "SG503",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +106,8 @@ def _name(target: Any) -> str:
 # ---- what eager computes
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _DEMO = os.path.join(_OURS, "demo") + os.sep
-_SKIPPED = (str(Path(torch.__file__).parent) + os.sep, str(Path(os.__file__).parent) + os.sep, "<frozen")
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+_STANDARD = (str(Path(os.__file__).parent) + os.sep, "<frozen")
 
 
 class EagerTrace(TorchFunctionMode):
@@ -135,10 +137,15 @@ def _lines() -> Key:
         if file.startswith(_OURS) and not file.startswith(_DEMO):
             if lines:
                 break
-        elif not file.startswith(_SKIPPED) or "site-packages" in file.removeprefix(_SKIPPED[0]).removeprefix(_SKIPPED[1]):
+        elif not _is_skipped(file):
             lines.append((file, frame.f_lineno))
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return tuple(reversed(lines))
+
+
+def _is_skipped(file: str) -> bool:
+    """Whether a line's file is torch's or the standard library's, in whose folder packages may be installed."""
+    return file.startswith(_TORCH) or (file.startswith(_STANDARD) and "site-packages" not in file)
 
 
 # ---- the two beside each other
@@ -153,26 +160,25 @@ def first_difference(program: Sequence[Computed], eager: Sequence[Computed]) -> 
         None where all that could be set beside each other is equal.
     """
     mine, theirs = _by_line(program), _by_line(eager)
-    unclear = [key for key in mine if key in theirs and len(mine[key]) != len(theirs[key])]
     extra = next((each for each in eager if each.key not in mine), None)
-    for number, one in enumerate(program):
+    met: Counter[Key] = Counter()
+    for one in program:
         if one.key not in theirs:
-            also = "" if extra is None else f"; eager computes '{extra.operation}' at {extra.place}, the program does not"
-            return Divergence(f"the program computes '{one.operation}' at {one.place}, eager does not{also}", one.location)
-        if one.key in unclear:
-            continue
-        index = sum(1 for before in program[:number] if before.key == one.key)
-        problem = _differ(one, theirs[one.key][index])
+            text = f"the program computes '{one.operation}' at {one.place}, eager does not"
+            also = "" if extra is None else f"; eager computes '{extra.operation}' at {extra.place} instead"
+            return Divergence(text + also, one.location)
+        index, counts = met[one.key], (len(mine[one.key]), len(theirs[one.key]))
+        met[one.key] += 1
+        problem = _differ(one, theirs[one.key][index]) if index < counts[1] else "is not computed by eager"
         if problem:
-            times = f" the {index + 1}. time" if len(mine[one.key]) > 1 else ""
-            return Divergence(f"'{one.operation}' at {one.place},{times} {problem}", one.location)
-    if extra is not None:
-        return Divergence(f"eager computes '{extra.operation}' at {extra.place}, the program does not", _located(extra))
-    if unclear:
-        key = unclear[0]
-        one = mine[key][0]
-        text = f"torch gives {len(mine[key])} values to {one.place} in the program, and {len(theirs[key])} in eager"
-        return Divergence(text, one.location)
+            which = f" value {index + 1} of {counts[0]}" if counts[0] > 1 else ""
+            unequal = f" (eager has {counts[1]} there)" if counts[0] != counts[1] else ""
+            return Divergence(f"'{one.operation}' at {one.place},{which}{unequal} {problem}", one.location)
+    for each in eager:
+        if met[each.key] == 0:
+            text = f"eager computes '{each.operation}' at {each.place}, the program does not"
+            return Divergence(text, _located(each))
+        met[each.key] -= 1
     return None
 
 

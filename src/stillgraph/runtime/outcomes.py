@@ -10,6 +10,7 @@ import math
 import random
 import types
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +18,9 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
-from stillgraph.runtime.worlds import Copied
+from stillgraph.runtime.worlds import Copied, is_library
 
 try:
     import numpy as np
@@ -54,7 +55,7 @@ def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
         call: makes it.
     """
     given = {f"args[{i}]": each for i, each in enumerate(copied.args)}
-    given |= {name: each for name, each in copied.kwargs.items()}
+    given |= copied.kwargs
     leaves = _leaves({**given, **copied.found()}, copied.traced)
     result, error = None, None
     with _put_back(), _heard() as texts:
@@ -81,7 +82,7 @@ def _put_back() -> Iterator[None]:
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.set_rng_state_all(states["CUDA's random generators"])
         if np is not None:
-            np.random.set_state(states["numpy's random generator"])  # noqa: NPY002 - the one that people use
+            np.random.set_state(states["numpy's random generator"])
 
 
 def _random_states() -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _random_states() -> dict[str, Any]:
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["CUDA's random generators"] = torch.cuda.get_rng_state_all()
     if np is not None:
-        states["numpy's random generator"] = np.random.get_state()  # noqa: NPY002
+        states["numpy's random generator"] = np.random.get_state()
     return states
 
 
@@ -103,8 +104,9 @@ def _heard() -> Iterator[dict[str, str]]:
     out, err, logged = io.StringIO(), io.StringIO(), io.StringIO()
     handle = logging.Logger.handle
 
-    def keep(logger: logging.Logger, record: logging.LogRecord) -> None:
-        logged.write(f"{record.levelname} {record.name}: {record.getMessage()}\n")
+    def keep(self: logging.Logger, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] not in _COMPILERS:
+            logged.write(f"{record.levelname} {record.name}: {record.getMessage()}\n")
 
     logging.Logger.handle = keep  # type: ignore[method-assign]  # for this block
     try:
@@ -117,9 +119,18 @@ def _heard() -> Iterator[dict[str, str]]:
             yield texts
     finally:
         logging.Logger.handle = handle  # type: ignore[method-assign]
-    told = "".join(f"{each.category.__name__}: {each.message}\n" for each in warned)
+    told = "".join(f"{each.category.__name__}: {each.message}\n" for each in warned or () if _is_the_users(each))
     texts |= {"what is printed": out.getvalue(), "what goes to stderr": err.getvalue()}
     texts |= {"the warnings": told, "what is logged": logged.getvalue()}
+
+
+_COMPILERS = ("torch", "stillgraph")  # what they log of is how a program is run
+
+
+def _is_the_users(warned: warnings.WarningMessage) -> bool:
+    """Whether a warning is of the function's: neither of a compiler's, nor one that torch's kernels give once."""
+    inside = is_library(warned.filename) and not warned.filename.startswith("<stillgraph")
+    return not inside and "Triggered internally" not in str(warned.message)
 
 
 # ---- gradients
@@ -294,7 +305,8 @@ def leaf_difference(one: Any, other: Any) -> str | None:
         return tensor_difference(torch.from_numpy(one.copy()), torch.from_numpy(other.copy()))
     if isinstance(one, types.FunctionType):
         return None if one.__code__ is other.__code__ else f"is {one.__qualname__}, in eager {other.__qualname__}"
-    if one is other or type(one).__eq__ is object.__eq__ or one == other:
+    by_identity = class_member(type(one), "__eq__") is object.__eq__
+    if one is other or by_identity or isinstance(one, weakref.ref) or one == other:
         return None
     return f"is {brief(one)}, in eager {brief(other)}"
 

@@ -64,12 +64,14 @@ class ShadowCheck:
         _refuse_what_acts(call.program)
         visits = None if call.visits is None else list(call.visits)
         world = World(self.function, args, kwargs)
-        eager = self._eager(world)
-        found = differences(self._program(world, call), eager)
-        if found:
-            self._refuse(world, call, eager, found)
-        if call.visits is not None and visits is not None:
-            call.visits[:] = visits
+        try:
+            eager = self._eager(world)
+            found = differences(self._program(world, call), eager)
+            if found:
+                self._refuse(world, call, eager, found)
+        finally:
+            if call.visits is not None and visits is not None:
+                call.visits[:] = visits
 
     def _refuse(self, world: World, call: CapturedCall, eager: Outcome, found: list[str]) -> None:
         again = differences(self._eager(world), eager)
@@ -161,7 +163,7 @@ def _moved(value: Any, copied: Copied) -> Any:
     """A part of a program, or the same object where it holds nothing."""
     if isinstance(value, Held):
         held = value.value
-        if isinstance(held, _BY_NAME) or callable(held) and hasattr(held, "__code__"):
+        if isinstance(held, _BY_NAME) or hasattr(held, "__code__"):
             return value
         return Held(value.name, copied.copy_of(held))
     if isinstance(value, tuple) and type(value) is tuple:

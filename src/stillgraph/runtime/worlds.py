@@ -10,6 +10,7 @@ import contextlib
 import copy
 import functools
 import os
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ _LIBRARIES = (
     str(Path(__file__).parents[1]) + os.sep,
     str(Path(torch.__file__).parent) + os.sep,
     str(Path(os.__file__).parent) + os.sep,
-    "<",
+    "<frozen",
+    "<stillgraph",
 )
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, range, slice)
@@ -38,7 +40,7 @@ def is_library(file: str) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """A binding outside of the arguments that a copy replaces: of a global, a cell, an attribute of a function or class."""
+    """A binding outside of the arguments that a copy replaces: a global, a cell, a function's or class's attribute."""
 
     name: str
     read: Callable[[], Any]
@@ -102,7 +104,8 @@ class World:
                 for place, value in copies:
                     place.write(value)
                 now = {id(space): dict(_entries(space)) for _, space in self._spaces}
-                yield Copied(function, args, kwargs, lambda: self._found(now), leaves, lambda each: _copy("", each, memo))
+                copy_of = functools.partial(_copied_with, memo)
+                yield Copied(function, args, kwargs, lambda: self._found(now), leaves, copy_of)
             finally:
                 for place, value in before:
                     place.write(value)
@@ -161,6 +164,10 @@ def _copy(name: str, value: Any, memo: dict[int, Any]) -> Any:
         kind = type(value).__qualname__
         why = f"{name} (a {kind}) cannot be copied for eager PyTorch to run on: {type(error).__name__}: {error}"
         raise refuse("SG503", why) from error
+
+
+def _copied_with(memo: dict[int, Any], value: Any) -> Any:
+    return _copy("an object of the program's", value, memo)
 
 
 def _entries(space: Any) -> Any:
@@ -233,7 +240,9 @@ class _Search:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if _is_filled(cell):
                 found.append(cell.cell_contents)
-                self._add(name, cell.cell_contents, *_attribute(cell, "cell_contents"))
+                # A closure's variable may be written to whatever it holds; globals and classes are put back as a whole.
+                place = _Place(f"'{name}' of {function.__qualname__}", *_attribute(cell, "cell_contents"))
+                self._world._places.append(place)
         for name in ("__defaults__", "__kwdefaults__"):
             found.append(getattr(function, name))
             self._add(f"{function.__qualname__}.{name}", found[-1], *_attribute(function, name))
@@ -242,7 +251,7 @@ class _Search:
     def _of_global(self, module: str, space: dict[str, Any], name: str, names: set[str]) -> list[Any]:
         value = space[name]
         if isinstance(value, types.ModuleType):
-            if is_library(getattr(value, "__file__", None) or "<"):
+            if is_library(getattr(value, "__file__", None) or "<frozen"):
                 return [value]
             self._add_space(value.__name__, vars(value))
             inside = sorted(names & vars(value).keys())
@@ -253,9 +262,9 @@ class _Search:
         return [value]
 
     def _of_class(self, kind: type) -> list[Any]:
-        module = vars(kind).get("__module__")
-        file = getattr(__import__("sys").modules.get(str(module)), "__file__", None)
-        if file is None or is_library(file):
+        module = str(vars(kind).get("__module__"))
+        file = getattr(sys.modules.get(module), "__file__", None) or "<frozen"
+        if module != "__main__" and is_library(file):
             return [*kind.__bases__] if kind is not object else []
         self._add_space(kind.__qualname__, kind)
         found: list[Any] = [*kind.__bases__]
@@ -273,9 +282,8 @@ class _Search:
 
     def _add(self, name: str, value: Any, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
         """Copy what a place holds, where that can change."""
-        if not isinstance(value, (*_PLAIN, *_FUNCTIONS, type, types.ModuleType)) and not _is_descriptor(value):
-            self._world._places.append(_Place(name, read, write))
-        elif isinstance(value, _PLAIN) and "." not in name:  # a closure's variable, which a nonlocal may write
+        fixed = isinstance(value, (*_PLAIN, *_FUNCTIONS, type, types.ModuleType)) or _is_descriptor(value)
+        if not fixed:
             self._world._places.append(_Place(name, read, write))
 
     def _add_space(self, name: str, space: Any) -> None:
@@ -310,4 +318,4 @@ def _item(space: dict[str, Any], name: str) -> tuple[Callable[[], Any], Callable
 
 
 def _member(kind: type, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    return functools.partial(lambda: vars(kind)[name]), functools.partial(type.__setattr__, kind, name)
+    return lambda: vars(kind)[name], functools.partial(type.__setattr__, kind, name)
