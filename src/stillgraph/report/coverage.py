@@ -94,8 +94,9 @@ class Coverage:
     @property
     def counts(self) -> tuple[int, int]:
         """How many arms were gone through, and how many there are, those not counted left out."""
-        arms = [arm for construct in self.constructs for arm in construct.arms if arm.count is not None]
-        return sum(1 for arm in arms if arm.count), len(arms)
+        arms = [arm for construct in self.constructs for arm in construct.arms if arm.role != "reached"]
+        known = [arm.count for arm in arms if arm.count is not None]
+        return sum(1 for count in known if count), len(known)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""

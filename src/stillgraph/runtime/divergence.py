@@ -252,7 +252,7 @@ class RegionCheck:
             problem = tensor_difference(value.detach(), right.detach(), than="what its operations give")
             if problem:
                 block = self._block_of(node)
-                inside = "" if block is None else f" in {block}"
+                inside = "" if block is None or block.node is None else f" in {block}"
                 return Divergence(f"'{_name(node.target)}'{inside}, compiled, {problem}", node.meta.get("location"))
         return None
 
