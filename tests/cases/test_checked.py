@@ -1,4 +1,4 @@
-"""Every conformance case passes the check against eager PyTorch, in all its calls, and has the outcomes it has without."""
+"""Every conformance case passes the check against eager PyTorch in all its calls, and gives what it gives without."""
 
 from __future__ import annotations
 
