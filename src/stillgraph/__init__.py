@@ -1,7 +1,9 @@
 """stillgraph: whole static programs from plain eager PyTorch."""
 from stillgraph.api import (
+    Coverage,
     InputSpec,
     Program,
+    coverage,
     enable_to_static,
     export,
     ignore_modules,
@@ -14,17 +16,20 @@ from stillgraph.api import (
     to_static,
     trace,
 )
-from stillgraph.core.diagnostics import CaptureError, ExportError, InternalError, StillgraphError
+from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, StillgraphError
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",
+    "CheckError",
+    "Coverage",
     "ExportError",
     "InputSpec",
     "InternalError",
     "Program",
     "StillgraphError",
+    "coverage",
     "enable_to_static",
     "export",
     "ignore_modules",

@@ -28,6 +28,8 @@ from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
+from stillgraph.report.coverage import Coverage
+from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
@@ -90,13 +92,14 @@ class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
     def __init__(
-        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int
+        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
     ) -> None:
         self._spec = input_spec
         self._options = options
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
-        self._made_with = (original, input_spec, backend, options, cache_size)
+        self._made_with = (original, input_spec, backend, options, cache_size, check)
+        SETTINGS.static_functions.add(self)
         super().__init__(
             original,
             self._capture_call,
@@ -105,6 +108,8 @@ class Static(StaticFunction[Any, Any]):
             cache_size=cache_size,
             is_capturing=lambda: current() is not None,
             is_enabled=lambda: SETTINGS.enabled,
+            check=check,
+            originals=functools.partial(enable_to_static, False),
         )
 
     def __stillgraph_behind__(self) -> Any:
@@ -150,7 +155,25 @@ class Static(StaticFunction[Any, Any]):
             return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
         why = self._cache.explain_miss(args, kwargs)
-        return explain(program, seconds, cache=cache_state(self._cache.info(), self._cache.reasons, why))
+        cache = cache_state(self._cache.info(), self._cache.reasons, why)
+        return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
+
+    def _visits(self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[int] | None:
+        """How often the calls so far have entered each region of the cached program that is like one made anew."""
+        fitting = self._cache.peek(args, kwargs)
+        counted = None if fitting is None else fitting.visits
+        return counted if counted is not None and len(counted) == len(program.regions) else None
+
+    def coverage(self, *, reset: bool = False) -> Coverage:
+        """Which arms and loops of the cached programs the calls so far have gone through.
+
+        Args:
+            reset: whether to count from zero again, after this.
+        """
+        result = summed_up(self._name, zip(self.programs, self.visits, strict=True))
+        if reset:
+            self.forget_visits()
+        return result
 
     @property
     def code(self) -> str:
@@ -267,6 +290,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Callable[[Any], Any]: ...
 
 
@@ -279,6 +303,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Any: ...
 
 
@@ -290,6 +315,7 @@ def to_static(
     backend: Any = "inductor",
     unroll_limit: int = 64,
     cache_size: int = 8,
+    check: int = 0,
 ) -> Any:
     """Make a function or module run as one static program.
 
@@ -301,6 +327,8 @@ def to_static(
         backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
         unroll_limit: loops with a known number of iterations are unrolled up to this many.
         cache_size: how many programs are kept.
+        check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call of
+            every program. Such a call raises a `CheckError` where they differ, and nothing of it has happened then.
 
     Returns:
         A static function; a module is returned itself, its ``forward`` replaced.
@@ -317,6 +345,7 @@ def to_static(
             backend=backend,
             unroll_limit=unroll_limit,
             cache_size=cache_size,
+            check=check,
         )
     if not full_graph:
         raise ValueError("to_static: full_graph=False is not available yet; leave it out")
@@ -324,9 +353,12 @@ def to_static(
         raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
     if not isinstance(cache_size, int):
         raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
+    if not isinstance(check, int) or isinstance(check, bool) or check < 0:
+        raise TypeError(f"to_static: check is a number of calls, not {check!r}")
     _check_spec(input_spec)
+    options = Options(unroll_limit)
     make = functools.partial(
-        Static, input_spec=input_spec, backend=backend, options=Options(unroll_limit), cache_size=cache_size
+        Static, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
         return _static_module(target, make)
@@ -498,6 +530,20 @@ def _spec_of(target: Any) -> Specs | None:
     return static._spec if isinstance(static, Static) else None
 
 
+def coverage(*, reset: bool = False) -> Coverage:
+    """Which arms and loops the calls so far have gone through, of all static functions alive in the process.
+
+    Args:
+        reset: whether to count from zero again, after this.
+    """
+    functions = [*SETTINGS.static_functions]
+    result = summed_up(None, ((p, v) for each in functions for p, v in zip(each.programs, each.visits, strict=True)))
+    if reset:
+        for each in functions:
+            each.forget_visits()
+    return result
+
+
 def not_to_static(fn: Any) -> Any:
     """Leave a function as it is: it is called, not rewritten. Usable as a decorator."""
     if not callable(fn):
@@ -540,8 +586,10 @@ def set_code_level(level: int) -> None:
 
 
 __all__ = [
+    "Coverage",
     "InputSpec",
     "Program",
+    "coverage",
     "enable_to_static",
     "export",
     "ignore_modules",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ class Settings:
         self.enabled = True
         self.ignored: frozenset[str] = frozenset()
         self.logbook = Logbook()
+        self.static_functions: weakref.WeakSet[Any] = weakref.WeakSet()  # those alive, for `coverage`
 
     def ignore(self, modules: list[ModuleType]) -> None:
         """Never rewrite functions of these modules."""

@@ -21,6 +21,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("backend", KEYWORD, "inductor"),
         ("unroll_limit", KEYWORD, 64),
         ("cache_size", KEYWORD, 8),
+        ("check", KEYWORD, 0),
     ],
     "export": [
         ("target", ANY, REQUIRED),
@@ -40,6 +41,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
     ],
     "load": [("path", ANY, REQUIRED)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],
+    "coverage": [("reset", KEYWORD, False)],
     "InputSpec": [("shape", ANY, REQUIRED), ("dtype", ANY, "float32"), ("name", ANY, None)],
 }
 SETTERS = ["set_verbosity", "set_code_level", "set_artefacts"]

@@ -52,6 +52,10 @@ class ExportError(CaptureError):
     """A program runs, but the requested format cannot express it."""
 
 
+class CheckError(CaptureError):
+    """A program was compared with eager PyTorch: they differ (SG502), or they cannot be compared (SG503)."""
+
+
 class InitialisingCall(CaptureError):
     """The call makes modules or parameters that are there from then on: the next one can be captured."""
 
@@ -127,7 +131,7 @@ def refuse(code: str, message: str, *, location: Location | None = None, hint: s
     return Refusal(error) if _IN_USER_CODE.get() else error
 
 
-_KINDS: dict[str, type[CaptureError]] = {"SG308": InitialisingCall}
+_KINDS: dict[str, type[CaptureError]] = {"SG308": InitialisingCall, "SG502": CheckError, "SG503": CheckError}
 
 
 def refusal(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:

@@ -186,6 +186,19 @@ _ALL = (
         "SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."
     ),
     Reason("SG501", "bad argument", "An argument does not fit.", "Pass what the message says is expected."),
+    Reason(
+        "SG502",
+        "differs from eager",
+        "A check ran the program and eager PyTorch on copies of the same call, and they did not give the same.",
+        "Nothing of the call has happened. Go back to plain PyTorch (rollback), and please report it, unless the fault "
+        "is your own backend's.",
+    ),
+    Reason(
+        "SG503",
+        "cannot be checked",
+        "A check runs the call on copies, and something that it uses cannot be copied, or acts on the world outside.",
+        "Leave check out for this function, or check a part of it that does not use this.",
+    ),
 )
 
 REASONS: dict[str, Reason] = {reason.code: reason for reason in _ALL}

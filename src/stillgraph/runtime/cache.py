@@ -52,6 +52,12 @@ class CapturedCall:
     settled: Callable[..., Any] | None = None
     used: int = 0
     reason: str = ""
+    checked: bool = False  # against eager PyTorch
+
+    @property
+    def visits(self) -> list[int] | None:
+        """How often each region of the program began, by `Block.number`; None where that is not counted."""
+        return getattr(self.run, "visits", None)
 
     def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Carry out what the program did to Python's state before it raised ``error``."""
@@ -131,10 +137,15 @@ class ProgramCache:
         if warn:  # outside the lock: this reads the user's objects
             warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 
+    def peek(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall | None:
+        """The captured call that fits a call, if there is one; it does not count as used."""
+        calls = self._table.get(call_structure(args, kwargs), ())
+        return next((call for call in calls if call.check(args, kwargs) is not None), None)
+
     def explain_miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Why no program fits a call, in one sentence; None where one does."""
         structure = call_structure(args, kwargs)
-        if any(call.check(args, kwargs) is not None for call in self._table.get(structure, ())):
+        if self.peek(args, kwargs) is not None:
             return None
         return self._difference(self._recent_first(), structure, args, kwargs)
 
@@ -160,6 +171,11 @@ class ProgramCache:
         reasons = [list(failures(call.program.guards, args, kwargs, call.program.inputs)) for call in similar]
         differ = "its number of arguments, or their names, differ from those of the calls so far"
         return min((found for found in reasons if found), key=len, default=[differ])[0]
+
+    @property
+    def calls(self) -> tuple[CapturedCall, ...]:
+        """What was captured, the most recently used first."""
+        return tuple(self._recent_first())
 
     @property
     def programs(self) -> tuple[Program, ...]:

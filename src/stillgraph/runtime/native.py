@@ -43,11 +43,15 @@ class Driver:
         run: ``run(*inputs)`` gives the tuple of the graph's outputs.
         code: its source.
         places: which of the user's lines each line of it carries out; 0 stands for where the program begins.
+        visits: how often each region began, by `Block.number`, in all calls so far; ``run.visits`` is the same list. A
+            loop's test counts how often the loop was reached, a checkpoint's body not what autograd computes again. A
+            program without control flow counts nothing.
     """
 
     run: Callable[..., tuple[Any, ...]]
     code: str
     places: Places
+    visits: list[int]
 
 
 @dataclass
@@ -55,6 +59,8 @@ class _Writer:
     """Writes the driver's lines; keeps the names and the objects they stand for."""
 
     compile: Compile | None
+    numbers: dict[fx.GraphModule, int] = field(default_factory=dict)  # of the regions that are counted
+    visits: list[int] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     places: dict[int, Location] = field(default_factory=dict)
     place: Location | None = None  # of the operation that is being written
@@ -76,6 +82,11 @@ class _Writer:
             name = f"{stem}_{count}"
         self.taken.add(name)
         return name
+
+    def count(self, region: fx.GraphModule) -> None:
+        """Have the driver count that a region begins."""
+        if region in self.numbers:
+            self.line(f"{self.object('visits', self.visits)}[{self.numbers[region]}] += 1")
 
     def object(self, stem: str, value: Any) -> str:
         """A global name of the driver for an object."""
@@ -117,6 +128,11 @@ def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context
     for node in inputs:
         writer.names[node] = writer.fresh(node.name)
     header = f"def {_identifier(name)}({', '.join(writer.names[n] for n in inputs)}):"
+    found = list(regions(graph))
+    if len(found) > 1:
+        writer.numbers.update((region, number) for number, region in enumerate(found))
+    writer.visits += [0] * len(found)
+    writer.count(graph)
     outputs = _Block(writer, graph, ambient).write()
     if _has_unbound(graph):
         check = writer.object("bound", bound)
@@ -124,7 +140,8 @@ def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
     code = "\n".join([header, *writer.lines]) + "\n"
     run = _compile_source(name, code, writer.objects | {PLACES: writer.places})
-    return Driver(run, code, writer.places)
+    run.visits = writer.visits  # type: ignore[attr-defined]  # for `runtime.static_function`
+    return Driver(run, code, writer.places, writer.visits)
 
 
 def _identifier(name: str) -> str:
@@ -304,6 +321,7 @@ class _Block(Expressions):
         module = _attribute(self.module, str(region.target))
         self._bind(module, operands, carried)
         start = len(writer.lines)
+        writer.count(module)
         outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
         for name, output in zip(names, outputs):
             if name != "_":
@@ -318,15 +336,17 @@ class _Block(Expressions):
         stems = self._output_names(node, keep_all=True)
         for name, entry in zip(stems, entries):
             writer.line(f"{name} = {self.value(entry)}")
+        test_module = _attribute(self.module, str(test.target))
+        writer.count(test_module)
         writer.line("while True:")
         writer.depth += 1
         context = node.meta.get("context", self.ambient)
-        test_module = _attribute(self.module, str(test.target))
         self._bind(test_module, operands, stems)
         (go,) = _Block(writer, test_module, context).write()
         writer.line(f"if not {go}:")
         writer.line("    break")
         body_module = _attribute(self.module, str(body.target))
+        writer.count(body_module)
         self._bind(body_module, operands, stems)
         outputs = _Block(writer, body_module, context).write()
         changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
@@ -344,6 +364,7 @@ class _Block(Expressions):
         self._bind(module, operands, stems)
         writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")
         writer.depth += 1
+        writer.count(module)
         outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
         writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         writer.depth -= 1
@@ -355,6 +376,7 @@ class _Block(Expressions):
         writer = self.writer
         name = writer.fresh("checkpointed")
         module = _attribute(self.module, str(body.target))
+        writer.count(module)
         stems = [writer.fresh(p.name) for p in module.graph.find_nodes(op="placeholder")]
         self._bind(module, (), stems)
         kept = [f"{stem}={self.value(o)}" for stem, o in zip(stems[len(inputs) :], operands, strict=True)]

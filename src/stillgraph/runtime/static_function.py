@@ -9,6 +9,7 @@ import types
 import warnings
 from bdb import BdbQuit
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -28,6 +29,7 @@ from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
+from stillgraph.runtime.shadow import ShadowCheck
 from stillgraph.runtime.tracebacks import present, presenting, without_first
 from stillgraph.runtime.weak import weakened
 
@@ -48,7 +50,7 @@ class StaticFunction(Generic[P, R]):
     captures = Captures()
 
     #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
-    takes_call: frozenset[str] = frozenset({"get_program", "explain", "explain_miss"})
+    takes_call: frozenset[str] = frozenset({"get_program", "explain", "explain_miss", "verify"})
 
     def __init__(
         self,
@@ -60,6 +62,8 @@ class StaticFunction(Generic[P, R]):
         cache_size: int = 8,
         is_capturing: Callable[[], bool],
         is_enabled: Callable[[], bool],
+        check: int = 0,
+        originals: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Wrap a function.
 
@@ -72,6 +76,9 @@ class StaticFunction(Generic[P, R]):
             cache_size: how many programs are kept.
             is_capturing: whether this thread is capturing; then the original is called, to be captured with the rest.
             is_enabled: the global switch; when off, the original is called.
+            check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call
+                of every program.
+            originals: a block in which the global switch is off.
 
         Raises:
             TypeError: ``original`` is not callable.
@@ -96,6 +103,9 @@ class StaticFunction(Generic[P, R]):
         self._is_enabled = is_enabled
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size)
+        self._shadow = ShadowCheck(self._name, function, self._backend, self._run, originals)
+        self._check = check
+        self._checked = 0
         self._rolled_back = False
         self._warned = False
 
@@ -114,6 +124,8 @@ class StaticFunction(Generic[P, R]):
                 if found is None:
                     return self._first_call(args, kwargs)
                 if captures.version == version:
+                    if self._check:
+                        self._check_if_due(found[0], args, kwargs)
                     return cast(R, self._run(*found, args, kwargs))
                 self._cache.hits -= 1  # what was found was read while another thread captured
         except BaseException as error:
@@ -135,6 +147,8 @@ class StaticFunction(Generic[P, R]):
         except Exception as error:  # of any kind: the function's own
             failure = error
         else:
+            if self._check:
+                self._check_if_due(call, args, kwargs)
             return cast(R, self._run(call, inputs, args, kwargs))
         try:  # outside the handler: what this raises must not hold on to the capture as its context
             result = self._function(*args, **kwargs)
@@ -209,6 +223,28 @@ class StaticFunction(Generic[P, R]):
             )
         return tuple(read_source(item.source, args, kwargs) for item in program.inputs)
 
+    # ---- checking against eager PyTorch
+    @presenting
+    def verify(self, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Compare the program for a call with eager PyTorch, each run on a copy of all that the call can reach.
+
+        Nothing of the call happens: arguments, state and random generators stay as they are.
+
+        Raises:
+            CheckError: they differ (SG502), or cannot be compared (SG503).
+        """
+        call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
+        with self.captures.capture():
+            self._shadow.compare(call, args, kwargs)
+
+    def _check_if_due(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._checked >= self._check and call.checked:
+            return
+        with self.captures.capture():
+            self._shadow.compare(call, args, kwargs)
+        self._checked += 1
+        call.checked = True
+
     # ---- looking inside
     @property
     def original(self) -> Callable[P, R]:
@@ -246,6 +282,21 @@ class StaticFunction(Generic[P, R]):
     def programs(self) -> tuple[Program, ...]:
         """The cached programs, the most recently used first."""
         return self._cache.programs
+
+    @property
+    def visits(self) -> tuple[tuple[int, ...] | None, ...]:
+        """For each of `programs`, how often each of its regions began, by `program.blocks.Block.number`.
+
+        Of a loop's test it is how often the loop was reached. None stands for a program that does not count: one that
+        runs as one compiled graph.
+        """
+        return tuple(None if call.visits is None else tuple(call.visits) for call in self._cache.calls)
+
+    def forget_visits(self) -> None:
+        """Have `visits` count from zero again."""
+        for call in self._cache.calls:
+            if call.visits is not None:
+                call.visits[:] = [0] * len(call.visits)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, programs, evictions and the size of the cache."""

@@ -116,6 +116,12 @@ class _WholeGraph:
             return self._first(inputs)
         return self._run(*inputs)
 
+    @property
+    def visits(self) -> list[int] | None:
+        """How often each region began, see `native.Driver`; None where a compiled graph runs, which does not count."""
+        counted: list[int] | None = getattr(self._native, "visits", None)
+        return counted if self._run is self._native else None
+
     def _first(self, inputs: tuple[Any, ...]) -> Sequence[Any]:
         try:
             compiled = self._compile(self._lowered, list(map(_as_tensor, inputs)))

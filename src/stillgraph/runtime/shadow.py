@@ -1,0 +1,185 @@
+"""The shadow check: eager PyTorch runs beside a program, each on a copy of all that the call can reach.
+
+Neither touches what the user has. Only a call whose program gives what eager gives goes on to run in the user's world.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.acts import Logging, StandardStream, Warning_
+from stillgraph.program.graphs import arguments, regions
+from stillgraph.program.guards import Held
+from stillgraph.program.interpreter import interpret
+from stillgraph.program.operations import act, outside
+from stillgraph.program.program import Program
+from stillgraph.runtime.backends import Backend
+from stillgraph.runtime.cache import CapturedCall
+from stillgraph.runtime.divergence import Divergence, EagerTrace, ProgramTrace, RegionCheck, first_difference
+from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.native import lower
+from stillgraph.runtime.outcomes import Outcome, differences, observe
+from stillgraph.runtime.results import compile_result
+from stillgraph.runtime.settling import compile_settled, settles
+from stillgraph.runtime.worlds import Copied, World
+
+CarryOut = Callable[[CapturedCall, tuple[Any, ...], tuple[Any, ...], dict[str, Any]], Any]
+
+_TOLD = 4  # differences that a message lists
+
+
+@dataclasses.dataclass(frozen=True)
+class ShadowCheck:
+    """Compares calls of one static function with eager PyTorch.
+
+    Attributes:
+        name: the function's.
+        function: the original.
+        backend: what compiles regions.
+        carry_out: runs a captured call: ``carry_out(call, inputs, args, kwargs)``.
+        originals: a block in which static functions run as the functions they were made from.
+    """
+
+    name: str
+    function: Any
+    backend: Backend
+    carry_out: CarryOut
+    originals: Callable[[], AbstractContextManager[None]]
+
+    def compare(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Make a call twice on copies: by its program, and in eager PyTorch.
+
+        Args:
+            call: what was captured for it.
+            args, kwargs: of the call.
+
+        Raises:
+            CheckError: the two differ (SG502), or cannot be compared (SG503).
+        """
+        _refuse_what_acts(call.program)
+        visits = None if call.visits is None else list(call.visits)
+        world = World(self.function, args, kwargs)
+        try:
+            eager = self._eager(world)
+            found = differences(self._program(world, call), eager)
+            if found:
+                self._refuse(world, call, eager, found)
+        finally:
+            if call.visits is not None and visits is not None:
+                call.visits[:] = visits
+
+    def _refuse(self, world: World, call: CapturedCall, eager: Outcome, found: list[str]) -> None:
+        again = differences(self._eager(world), eager)
+        if again:
+            raise refuse("SG503", f"eager PyTorch itself does not give the same twice: {again[0]}")
+        divergence, fault = self._located(world, call)
+        lines = [f"the program of {self.name} does not give what eager PyTorch gives"]
+        lines += [f"    {each}" for each in found[:_TOLD]]
+        lines += [f"    and {len(found) - _TOLD} more"] if len(found) > _TOLD else []
+        lines.append(f"  {fault}: {divergence.text}")
+        raise refuse("SG502", "\n".join(lines), location=divergence.location)
+
+    # ---- the two sides
+    def _eager(self, world: World, within: AbstractContextManager[Any] | None = None) -> Outcome:
+        with world.copied() as copied, self.originals():
+
+            def call() -> Any:
+                with within or contextlib.nullcontext():
+                    return copied.function(*copied.args, **copied.kwargs)
+
+            return observe(copied, call)
+
+    def _program(self, world: World, call: CapturedCall) -> Outcome:
+        with world.copied() as copied, self.originals():
+            moved = _on_copies(call, copied)
+
+            def run() -> Any:
+                inputs = tuple(read_source(i.source, copied.args, copied.kwargs) for i in moved.program.inputs)
+                return self.carry_out(moved, inputs, copied.args, copied.kwargs)
+
+            return observe(copied, run)
+
+    # ---- where they part
+    def _located(self, world: World, call: CapturedCall) -> tuple[Divergence, str]:
+        """The earliest difference, and whose fault it is."""
+        meant = ProgramTrace()
+        interpreted = self._program(world, _run_by(call, lambda *inputs: interpret(call.program, inputs, meant)))
+        if differences(self._program(world, call), interpreted):
+            check = RegionCheck(call.program, self.backend)
+            self._program(world, _run_by(call, lower(call.program, check).run))
+            whole = Divergence("no compiled region by itself differs from its operations")
+            return check.found or whole, "the program as it is run differs from what it means"
+        trace = EagerTrace()
+        self._eager(world, trace)
+        found = first_difference(meant.computed_values, trace.computed_values)
+        nowhere = Divergence("every line gets the same values from torch; what becomes of them differs")
+        return found or nowhere, "the capture is not what the function does"
+
+
+def _refuse_what_acts(program: Program) -> None:
+    for region in regions(program.graph):
+        for node in region.graph.nodes:
+            step: Any = arguments(node)[0] if node.target in (act, outside) else None
+            if step is None or isinstance(step, (Logging, StandardStream, Warning_)):
+                continue
+            what = "other processes" if node.target is outside else "the world outside"
+            why = f"{step!r} has an effect on {what}, which a copy would have as well"
+            raise refuse("SG503", why, location=node.meta.get("location"))
+
+
+def _run_by(call: CapturedCall, run: Callable[..., Any]) -> CapturedCall:
+    """A captured call whose program is run in another way."""
+    settled = compile_settled(call.program, run, contextlib.nullcontext) if settles(call.program) else None
+    return dataclasses.replace(call, run=run, settled=settled)
+
+
+def _on_copies(call: CapturedCall, copied: Copied) -> CapturedCall:
+    """A captured call, what its program itself holds of the user's objects being copies, too."""
+    program = call.program
+    moved = {
+        name: _moved(getattr(program, name), copied) for name in ("inputs", "result", "effects", "midway")
+    }
+    if all(_is_same(getattr(program, name), value) for name, value in moved.items()):
+        return call
+    program = dataclasses.replace(program, **moved)
+    finish = compile_result(program.result, program.effects)
+    settled = compile_settled(program, call.run, contextlib.nullcontext) if call.settled is not None else None
+    return dataclasses.replace(call, program=program, finish=finish, settled=settled)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other
+
+
+_BY_NAME = (type, dict)  # classes, and the globals of modules: copies stand in them, see `worlds`
+
+
+def _moved(value: Any, copied: Copied) -> Any:
+    """A part of a program, or the same object where it holds nothing."""
+    if isinstance(value, Held):
+        held = value.value
+        if isinstance(held, _BY_NAME) or hasattr(held, "__code__"):
+            return value
+        return Held(value.name, copied.copy_of(held))
+    if isinstance(value, tuple) and type(value) is tuple:
+        parts = tuple(_moved(each, copied) for each in value)
+        return value if all(map(_is_same, parts, value)) else parts
+    if dataclasses.is_dataclass(value) and type(value).__module__.startswith("stillgraph.program"):
+        changed = dict(_changed_fields(value, copied))
+        return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]  # an instance
+    return value
+
+
+def _changed_fields(value: Any, copied: Copied) -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(value):
+        if field.name in ("value", "context") and type(value).__name__ in ("Constant", "Container", "Input"):
+            continue
+        before = getattr(value, field.name)
+        after = _moved(before, copied)
+        if after is not before:
+            yield field.name, after

@@ -1,0 +1,23 @@
+"""Static functions whose programs are not lowered but interpreted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+import stillgraph as sg
+from stillgraph.program.interpreter import interpret
+from stillgraph.program.program import Program
+
+
+def _compile_program(program: Program, backend: Any) -> Any:
+    return lambda *inputs: interpret(program, inputs)
+
+
+def to_interpreted(target: Any, input_spec: list[sg.InputSpec] | None = None) -> Any:
+    """A static function, all of which is as usual but what runs its programs."""
+    static = sg.to_static(target, input_spec=input_spec, backend="eager")
+    held = static.forward if isinstance(static, nn.Module) else static
+    getattr(held, "__func__", held)._compile_program = _compile_program
+    return static
