@@ -7,7 +7,7 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refusal, refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import Entries, as_sequence
@@ -23,7 +23,7 @@ from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, refuse_loop
 
 NO_EXIT = Exit()
 
@@ -104,7 +104,7 @@ def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | Non
     try:
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
-        raise _Unstageable(refusal(failure.code, failure.explained, location=here())) from failure
+        raise _Unstageable(refuse_loop(failure)) from failure
     except Refusal as refused:
         raise _Unstageable(refused.error) from refused
 

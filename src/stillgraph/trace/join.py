@@ -20,6 +20,7 @@ from stillgraph.program.types import (
     optional,
 )
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.assigned import Line, nowhere
 from stillgraph.trace.containers import Parts, holds_staged, instance_parts, split
 from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
@@ -84,6 +85,7 @@ class Joiner:
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
+    lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     absences: tuple[Absence, Absence] = (lambda value: None,) * 2  # what each path knows of values that may be None
     _flag: int | None = None
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
@@ -108,7 +110,7 @@ class Joiner:
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
-            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
+            self._explain(failure, left, right, place)
             if not self.allow_unjoined:
                 raise
             return self._unjoined(left, right, place, failure)
@@ -120,8 +122,13 @@ class Joiner:
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
-            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
+            self._explain(failure, left, right, place)
             raise
+
+    def _explain(self, failure: JoinFailure, left: Any, right: Any, place: str) -> None:
+        first, second = self.lines
+        sides = ("one path leaves", left, first), ("the other path leaves", right, second)
+        explain(self.recorder, failure, place, *sides)
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:

@@ -12,6 +12,7 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.aliases import mutable_containers, with_other_names
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
@@ -78,6 +79,7 @@ def loop(
         JoinFailure: a place changes its kind from one iteration to the next.
     """
     noted = [*variables, *dropped]
+    lines = assigned_before(), assigned_by(test, body)
     if _test_writes(recorder, test, noted):
         test, body = (lambda: True), _rotated(recorder, test, body, variables, dropped)
     mark = recorder.symbolic.mark
@@ -98,7 +100,7 @@ def loop(
         with _trying(recorder) as failed:
             arm, inputs = _run_body(state, body)
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
-        if _settle(state, arm, inputs, mark, skip) and not changed:
+        if _settle(state, arm, inputs, mark, skip, lines) and not changed:
             if failed:
                 recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)
@@ -176,9 +178,17 @@ def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> No
             recorder.identities.copy_of(container, older.values())
 
 
-def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
+def _settle(
+    loop_: _Loop,
+    arm: Arm,
+    inputs: dict[Hashable, Any],
+    mark: int,
+    skip: set[Hashable],
+    lines: tuple[Line, Line],
+) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
-    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=(split, arm.view))
+    views = split, arm.view
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=views, lines=lines)
     settled = True
     for key, (place, _) in arm.writes.items():
         if key not in loop_.places and key not in skip:

@@ -14,6 +14,7 @@ from torch import fx
 
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
@@ -53,19 +54,22 @@ def branch(
     """
     mark = recorder.symbolic.mark
     noted = [*variables, *dropped]
+    ran: list[tuple[Block, ...]] = [(then,), (orelse,)]
     with recorder.assuming(predicate, True):
         left = run_arm(recorder, then, noted)
     with recorder.assuming(predicate, False):
         right = run_arm(recorder, orelse, noted)
     if rest is not None and (leaves(left) or leaves(right)):
-        for arm in (left, right):
+        for side, arm in enumerate((left, right)):
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
+                ran[side] = *ran[side], rest
                 with recorder.assuming(predicate, arm is left):
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, left, right)
     absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
-    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences)
+    lines = assigned_by(*ran[0]), assigned_by(*ran[1])
+    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
     if left.diverged or right.diverged:
         recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
@@ -115,9 +119,11 @@ def close_arms(
     dropped: Sequence[Place],
     mark: int,
     absences: tuple[Any, ...] = (lambda value: None,) * 2,
+    lines: tuple[Line, Line] = (nowhere, nowhere),
 ) -> Exit | None:
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
-    joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view), absences=absences)
+    views = left.view, right.view
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, absences=absences, lines=lines)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
