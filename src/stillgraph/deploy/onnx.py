@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.locating import line_of
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
@@ -71,7 +72,10 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
             compute_in_float32(made.model)
             made.save(path, external_data=False)
     except Exception as error:
-        raise refuse("SG402", f"torch.onnx: {summary(_cause(error))}") from error
+        location = line_of(packed.module, error)
+        hint = "Save as .pt2, or write this operation with others that ONNX knows."
+        message = f"ONNX does not know an operation; torch.onnx says: {summary(_cause(error))}"
+        raise refuse("SG402", message, location=location, hint=hint) from error
 
 
 def _cause(error: BaseException) -> BaseException:

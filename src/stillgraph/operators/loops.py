@@ -21,7 +21,7 @@ from stillgraph.trace.journal import MISSING, Midway, Place, Variable, VariableP
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
 from stillgraph.trace.staging import any_flag, branch
 from stillgraph.trace.unjoined import Unjoined, refuse_loop
 
@@ -77,7 +77,8 @@ class Checkpoint:
             CaptureError: an iterator has been advanced.
         """
         if self.session.advances != self.advances:
-            raise refuse("SG305", "an iterator is advanced in a loop that only the run ends", location=here())
+            message = "an iterator is advanced in a loop that only the run ends"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         for sequence in self.session.begun[self.begun :]:
             sequence.rewind()
         del self.session.begun[self.begun :]
@@ -260,7 +261,8 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
         if isinstance(iterable, Iterator):
             context.session.before_advancing(iterable)
             if context.session.is_outer(iterable):
-                raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
+                message = "an iterator from outside the function is advanced"
+                raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         return _unroll(context, _while_unchanged(iterable), body)
     if isinstance(sequence, Entries):
         return _run_over_entries(context, sequence, body)

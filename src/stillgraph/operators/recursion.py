@@ -13,6 +13,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, TailCalls, arguments_of, as_calls, as_loop
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.unjoined import quoted
 
 Identity = tuple[CodeType, tuple[int, ...]]
 
@@ -73,7 +74,10 @@ def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) 
 
 def _refused(original: FunctionType, failure: JoinFailure) -> BaseException:
     name = original.__name__
-    message = f"'{name}' calls itself where a tensor decides, and {failure.message.removesuffix('.')}"
+    what = ", and the calls differ" if failure.sides else ""
+    message = f"'{name}' calls itself where a tensor decides{what}: {failure.message.removesuffix('.')}"
+    if failure.place and quoted(failure.place) not in message:
+        message = f"{message} (in {quoted(failure.place)})"
     hint = f"Let every call of '{name}' take and return the same kinds of values, or write a loop that fills a list."
     return refuse("SG207", message, location=here(), hint=hint, sides=failure.sides)
 

@@ -362,7 +362,8 @@ def _cut_by_staged(key: Any) -> bool:
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     elements = list(target)
     if not elements:
-        raise refuse("SG203", "an empty list is indexed by a number that only the run knows", location=here())
+        message = "an empty list is indexed by a number that only the run knows"
+        raise refuse("SG203", message, location=here(), hint="Put a value into the list before it is indexed.")
     return pick(capture, elements, key, list if isinstance(target, list) else tuple)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from stillgraph.core.location import Location
 from stillgraph.trace.frames import function_here, here
+from stillgraph.trace.journal import AttributePlace
 
 Line = Callable[[str], "Location | None"]  # of a place, what assigned it
 
@@ -48,15 +49,18 @@ def assigned_before() -> Line:
 
 
 def _before(function: CodeType, now: Location, place: str) -> Location | None:
-    found = [each for each in _stores(function, place) if each.line < now.line]
+    found = [each for each in _changes(function, place) if each.line < now.line]
+    found = found or [each for each in _stores(function, place) if each.line < now.line]
     return _named(max(found, key=_order), now) if found else _argument(function, now, place)
 
 
 def _in_blocks(codes: tuple[CodeType, ...], place: str) -> Location | None:
     now = here()
-    returns = place.startswith("return")
     for code in reversed(codes):
-        found = list(_returns(code) if returns else _stores(code, place))
+        if place.startswith("return"):
+            found = list(_returns(code))
+        else:
+            found = [*_changes(code, place), *_stores(code, place)]
         if found and now is not None:
             return _named(max(found, key=_order), now)
     return None
@@ -89,6 +93,27 @@ def _stores(code: CodeType, name: str) -> Iterator[Location]:
                 yield _assigned(each.co_filename, at.lineno, name) or target
 
 
+def _changes(code: CodeType, place: str) -> Iterator[Location]:
+    """The lines of a code object, and of those in it, that change an item or attribute in a place, or delete it.
+
+    They are found by their text: rewritten code calls operators for them.
+    """
+    name, assigned = re.escape(place), r"\s*[-+*/@&|^%]*=(?!=).*"
+    ways = [rf"del\s+{name}\b.*", rf"{name}\.(?:{_CHANGING})\(.*", rf"{name}\[.*\]{assigned}"]
+    if not place.isidentifier():
+        ways.append(name + assigned)
+    changing = re.compile(rf"(?<![\w.])(?:{'|'.join(ways)})")
+    for line in sorted({number for each in _codes(code) for *_, number in each.co_lines() if number}):
+        text = _text(code.co_filename, line).partition("  #")[0].rstrip()
+        found = changing.search(text)
+        if found is not None:
+            start, end = (len(text[:index].encode()) for index in found.span())
+            yield Location(code.co_filename, line, start, end)
+
+
+_CHANGING = "add|append|appendleft|clear|discard|extend|extendleft|insert|pop|popitem|popleft|remove|setdefault|update"
+
+
 def _returns(code: CodeType) -> Iterator[Location]:
     """The values that a block returns."""
     made: dis.Instruction | None = None
@@ -103,6 +128,24 @@ def _returns(code: CodeType) -> Iterator[Location]:
             yield Location(code.co_filename, at.lineno, at.col_offset, _end(at))
         elif _text(code.co_filename, at.lineno).lstrip().startswith("return"):
             yield _returned(code.co_filename, at.lineno) or Location(code.co_filename, at.lineno)
+
+
+def returned_by(code: CodeType | None) -> Location | None:
+    """The one ``return`` of a function that gives a value, if there is but one."""
+    found = [] if code is None else [replace(each, function=code.co_name) for each in _returns(code)]
+    return found[0] if len({each.line for each in found}) == 1 else None
+
+
+def stored_by(code: CodeType | None, place: Any) -> Location | None:
+    """The line of a function that sets an attribute, if there is one."""
+    if code is None or not isinstance(place, AttributePlace):
+        return None
+    for each in _codes(code):
+        for instruction in dis.get_instructions(each):
+            at = instruction.positions
+            if instruction.opname == "STORE_ATTR" and instruction.argval == place.name and at and at.lineno:
+                return Location(each.co_filename, at.lineno, at.col_offset, _end(at), code.co_name)
+    return None
 
 
 def _end(at: Any) -> int | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dis
+import linecache
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 import torch
 
-from stillgraph.core.location import Location
+from stillgraph.core.location import Location, start_of
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
@@ -127,20 +130,30 @@ def places_here() -> tuple[Place, ...]:
     )
 
 
-def _calls() -> list[tuple[FrameType, FrameType]]:
+def _not_ours(file: str) -> bool:
+    return not is_ours(file)
+
+
+def _calls(
+    start: FrameType | None = None, is_shown: Callable[[str], bool] = _not_ours
+) -> list[tuple[FrameType, FrameType]]:
     """The calls of functions that are not ours, up to where the capture begins, the innermost first.
 
     Outside of a capture there is nowhere to stop, and whoever calls is not told of.
+
+    Args:
+        start: the innermost frame, if not the one that is running.
+        is_shown: by the file, which frames count.
 
     Returns:
         For each call, the frame that runs and the function's own. A function has one for each block that is being run.
     """
     calls: list[tuple[FrameType, FrameType]] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = start or sys._getframe(1)
     inside: FrameType | None = None
     while frame is not None and frame.f_code.co_qualname != _BEGINNING:
         back = frame.f_back
-        if not is_ours(frame.f_code.co_filename):
+        if is_shown(frame.f_code.co_filename):
             inside = inside or frame
             if back is None or not _runs_a_block(back.f_code):
                 calls.append((inside, frame))
@@ -166,16 +179,15 @@ def attribute_read(frame: FrameType | None) -> set[str]:
     return {i.argval for i in reading if i.opname == "LOAD_ATTR" and isinstance(i.argval, str)}
 
 
-def location_of(frame: FrameType | None) -> Location | None:
-    """The line and columns a frame is at."""
-    return None if frame is None else _located(frame.f_code, frame.f_lasti, frame.f_code.co_name, ())
-
-
 def _located(code: CodeType, offset: int, function: str, callers: tuple[Location, ...]) -> Location:
     line, end_line, column, end_column = _positions(code)[offset // 2]
-    if line is None:
-        return Location(code.co_filename, code.co_firstlineno, None, None, function, callers)
+    if line is None or (line == code.co_firstlineno and function == code.co_name and _is_decorator(code, line)):
+        return replace(start_of(code), function=function, callers=callers)
     return Location(code.co_filename, line, column, end_column if end_line == line else None, function, callers)
+
+
+def _is_decorator(code: CodeType, line: int) -> bool:
+    return linecache.getline(code.co_filename, line).lstrip().startswith("@")
 
 
 @weakly_cached
@@ -189,13 +201,11 @@ class Locator:
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
 
-    def here(self) -> Location | None:
-        """The user's line and columns being run, with those that have called it."""
-        calls = _calls()
+    def here(self, frame: FrameType | None = None) -> Location | None:
+        """The user's line and columns that a frame is at, or are being run, with those that have called it."""
         stack = tuple(
             (inside.f_code, inside.f_lasti, outside.f_code.co_name)
-            for inside, outside in calls
-            if _is_the_users(outside.f_code.co_filename)
+            for inside, outside in _calls(frame, _is_the_users)
         )
         if not stack:
             return None
@@ -215,7 +225,30 @@ def here() -> Location | None:
     return Locator().here()
 
 
+def location_of(frame: FrameType | None) -> Location | None:
+    """The user's line and columns that a frame is at, with those that have called it."""
+    return None if frame is None else Locator().here(frame)
+
+
 def function_here() -> CodeType | None:
     """The rewritten code of the user's function that is being run."""
-    codes = (outside.f_code for _, outside in _calls() if _is_the_users(outside.f_code.co_filename))
-    return next(codes, None)
+    return next((outside.f_code for _, outside in _calls(None, _is_the_users)), None)
+
+
+def called(value: Any) -> str:
+    """An object by the variable that has it, as messages name it."""
+    name = name_of(value)
+    return "what is given" if name is None else f"'{name}'"
+
+
+def name_of(value: Any) -> str | None:
+    """The variable of the function that is being run which has an object, if one has."""
+    for inside, outside in _calls(None, _is_the_users)[:1]:
+        frame: FrameType | None = inside
+        while frame is not None:
+            if _is_the_users(frame.f_code.co_filename):
+                found = next((name for name, held in frame.f_locals.items() if held is value), None)
+                if found is not None:
+                    return found
+            frame = None if frame is outside else frame.f_back
+    return None

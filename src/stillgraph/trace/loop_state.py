@@ -64,7 +64,8 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
         return _widen(joiner, state, after, place)
     except JoinFailure as failure:
         (first, then), (entry, body) = joiner.when, joiner.lines
-        sides = (f"{first} it is", entry_of(state), entry), (f"{then} it is", after, body)
+        name = quoted(place)
+        sides = (f"{first} {name} is", entry_of(state), entry), (f"{then} {name} is", after, body)
         explain(joiner.recorder, failure, place, *sides, in_loop=True)
         raise
 

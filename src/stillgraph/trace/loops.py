@@ -34,6 +34,7 @@ from stillgraph.trace.loop_state import (
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
+from stillgraph.trace.unjoined import named
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
@@ -48,6 +49,7 @@ class _Loop:
     places: dict[Hashable, Place]
     state: dict[Hashable, State]
     exit: State
+    unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
 
     def all_states(self) -> list[State]:
@@ -104,7 +106,10 @@ def loop(
             if failed:
                 recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)
-    raise JoinFailure("SG205", "what the loop carries does not settle")
+    message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
+    failure = JoinFailure("SG205", message)
+    failure.place, failure.in_loop = state.unsettled, True
+    raise failure
 
 
 @contextlib.contextmanager
@@ -199,8 +204,13 @@ def _settle(
         after = arm.value(place, before)
         if after is before and isinstance(loop_.state[key], Fixed):
             continue
-        state = widen(joiner, loop_.state[key], after, str(place))
-        settled = settled and state is loop_.state[key]
+        try:
+            state = widen(joiner, loop_.state[key], after, str(place))
+        except JoinFailure:
+            state = widen(joiner, loop_.state[key], after, named(place))
+        if state is not loop_.state[key]:
+            settled = False
+            loop_.unsettled = named(place)
         loop_.state[key] = state
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
     settled = settled and exit is loop_.exit
@@ -272,8 +282,11 @@ def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> N
             continue
         mine = {id(c): c for c in mutable_containers(arm.value(place, inputs.get(key, place.get())))}
         if mine.keys() & seen.keys():
-            raise JoinFailure("SG203", f"'{place}' and another place hold the same container after an iteration")
-        seen.update(mine)
+            other = next(seen[container] for container in mine if container in seen)
+            kind = type(next(held for container, held in mine.items() if container in seen)).__name__
+            names = f"'{named(place)}' and '{named(other)}'"
+            raise JoinFailure("SG203", f"{names} are one {kind} after an iteration, of which the loop would make two")
+        seen.update(dict.fromkeys(mine, place))
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

@@ -53,6 +53,7 @@ from stillgraph.trace.symbolic import (
 )
 from stillgraph.trace.witness import Witness
 
+_WANTS_INTEGERS = "expected to contain only concrete integers"
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
 
@@ -298,6 +299,12 @@ class Recorder(TorchFunctionMode):
             why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
             message = f"{name} needs a value that only the run knows ({why})"
             raise refuse("SG304", message, location=here()) from error
+        except RuntimeError as error:
+            if _WANTS_INTEGERS not in str(error):
+                raise
+            message = f"{spelling.name_of(func)} takes no number that only the run knows as a size"
+            hint = "Make a tensor of that size with new_zeros or new_full, and join the two with torch.cat."
+            raise refuse("SG304", message, location=here(), hint=hint) from error
         finally:
             self.witness.resume(watching)
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.assigned import Line, assigned_by, nowhere
@@ -23,7 +24,7 @@ from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
-from stillgraph.trace.unjoined import Stale, refuse_join
+from stillgraph.trace.unjoined import Stale, named, quoted, refuse_join
 
 Block = Callable[[], Exit | None]
 NO_EXIT = Exit()
@@ -130,7 +131,7 @@ def close_arms(
         try:
             build = join(left.value(place, before), right.value(place, before), str(place))
         except JoinFailure as failure:
-            raise refuse_join(str(place), failure) from None
+            raise _refused(join, left, right, place, before, failure) from None
         builds.append((place, before, build))
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     try:
@@ -144,7 +145,7 @@ def close_arms(
         one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
         _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
-            _refuse_half_made(place, left.value(place, before), right.value(place, before))
+            _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
         if one_sided and isinstance(place, AttributePlace):
             recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
@@ -154,6 +155,18 @@ def close_arms(
     return None if all(flag is False for flag in exit.flags) else exit
 
 
+def _refused(
+    join: Callable[[Any, Any, str], Any], left: Arm, right: Arm, place: Place, before: Any, failure: JoinFailure
+) -> BaseException:
+    """The error for a place that has no join, told by the name that the user's function has for it."""
+    name = named(place)
+    try:
+        join(left.value(place, before), right.value(place, before), name)
+    except JoinFailure as again:
+        failure = again
+    return refuse_join(name, failure)
+
+
 def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
     """Refuse a place that the function writes on one path, and code that it calls may change on the other."""
     stale = next((side for side in sides if isinstance(side, Stale)), None)
@@ -161,10 +174,17 @@ def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
         stale.refuse()
 
 
-def _refuse_half_made(place: AttributePlace, left: Any, right: Any) -> None:
+def _refuse_half_made(place: AttributePlace, left: Any, right: Any, lines: tuple[Line, Line]) -> None:
     """Refuse an attribute that an object has on one path only."""
     if (left is MISSING) != (right is MISSING):
-        raise refuse_join(str(place), JoinFailure("SG204", "an attribute is made or deleted on one path only"))
+        failure = JoinFailure("SG204", "an attribute is made or deleted on one path only")
+        failure.place = named(place)
+        does = ("does not have" if value is MISSING else "has" for value in (left, right))
+        failure.sides = tuple(
+            Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
+            for who, has, line in zip(("one path", "the other path"), does, lines)
+        )
+        raise refuse_join(failure.place, failure)
 
 
 def _places(

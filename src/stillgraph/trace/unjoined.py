@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
@@ -14,8 +15,8 @@ import torch
 from stillgraph.core.diagnostics import CaptureError, Side, refusal, refuse
 from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.assigned import Line
-from stillgraph.trace.frames import here
-from stillgraph.trace.journal import MISSING
+from stillgraph.trace.frames import here, name_of
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder, current
@@ -164,17 +165,26 @@ def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     return refuse(failure.code, message, location=here(), hint=_hint(place, failure), sides=failure.sides)
 
 
+def named(place: Place) -> str:
+    """A place by the variables of the function that is being run, where they lead to it."""
+    if isinstance(place, (AttributePlace, ContentsPlace)):
+        name = name_of(place.target)
+        if name is not None:
+            return f"{name}.{place.name}" if isinstance(place, AttributePlace) else name
+    return str(place)
+
+
 def quoted(place: str) -> str:
     """A place as messages name it."""
     if place == "the result" or place.startswith("return"):
-        rest = place.removeprefix("return").removeprefix(".value").removeprefix("the result")
-        return f"what is returned, at {rest}" if rest else "what is returned"
-    return f"'{place}'"
+        return f"the result{place.removeprefix('return').removeprefix('.value').removeprefix('the result')}"
+    argument = re.fullmatch(r"\['(\w+)'\](.*)", place)  # of a function that calls itself
+    return f"'{place}'" if argument is None else f"'{argument[1]}{argument[2]}'"
 
 
 _ON_PATHS = {
-    "SG201": "Give {place} the same number of dimensions on both paths (with unsqueeze, reshape or sum over a "
-    "dimension), or return from each path separately.",
+    "SG201": "Give {place} the same number of dimensions on both paths (unsqueeze, reshape, keepdim=True), or return "
+    "from each path.",
     "SG202": "Convert {place} on one of the paths with .to(...), so that both have the same dtype and device.",
     "SG203": "Give {place} the same kind of value on both paths, or use a name of its own for each.",
     "SG204": "Set {place} before the branch or loop, if only to None.",
@@ -182,9 +192,13 @@ _ON_PATHS = {
 _IN_LOOPS = {
     "SG201": "Give {place} its final number of dimensions before the loop (with unsqueeze or reshape).",
     "SG202": "Give {place} its final dtype and device before the loop, with .to(...).",
+    "SG205": "Give {place} a value of its final kind before the loop, or collect the values in a list with append.",
     "SG203": "Give {place} a value of the same kind before the loop as after an iteration; collect what grows in a "
     "list with append.",
 }
+
+
+_ONE_NAME = "Make a copy for one of the two names, or use one name for both."
 
 
 def _hint(place: str, failure: JoinFailure) -> str | None:
@@ -198,7 +212,7 @@ def refuse_loop(failure: JoinFailure) -> CaptureError:
     message = failure.message.removesuffix(".")
     if place and quoted(place) not in message:
         message = f"{message} (in {quoted(place)})"
-    hint = _hint(place, failure) if place else None
+    hint = _hint(place, failure) if place else _ONE_NAME if failure.code == "SG203" else None
     return refusal(failure.code, message, location=here(), hint=hint, sides=failure.sides)
 
 
@@ -214,7 +228,7 @@ def explain(
         return
     failure.place, failure.in_loop = place, in_loop
     failure.sides = tuple(
-        Side(f"{who} {describe(value)}", line(place) or recorder.made_at(value)) for who, value, line in sides
+        Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value)) for who, value, line in sides
     )
 
 
@@ -227,8 +241,8 @@ def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
 
 
-def describe(value: Any) -> str:
-    """A value as messages name it."""
+def describe(value: Any, fully: bool = False) -> str:
+    """A value as messages name it; ``fully`` with what is in a tuple or dict."""
     if isinstance(value, torch.Tensor):
         with torch._C.DisableTorchFunction():
             dtype = str(value.dtype).removeprefix("torch.")
@@ -240,7 +254,7 @@ def describe(value: Any) -> str:
             return "a value that is used too late"
         return f"{describe(value.__dict__['left'])} or {describe(value.__dict__['right'])}"
     if isinstance(value, (list, tuple, dict, set)):
-        return _describe_container(value)
+        return _describe_container(value, fully)
     if value is MISSING:
         return "nothing"
     if value is None or isinstance(value, (int, float, str)):
@@ -263,10 +277,12 @@ _OURS = {
 _MOST_SHOWN = 4
 
 
-def _describe_container(value: Any) -> str:
+def _describe_container(value: Any, fully: bool) -> str:
     kind = _article(type(value).__name__)
     if isinstance(value, (list, tuple)) and has_spread(value):
         return f"{kind} of unknown length"
+    if not fully:
+        return f"{kind} of {len(value)}"
     if isinstance(value, dict) and 0 < len(value) <= _MOST_SHOWN and all(isinstance(key, str) for key in value):
         return f"{kind} with {'the key' if len(value) == 1 else 'the keys'} {', '.join(map(repr, value))}"
     inner = [describe(item) for item in value] if isinstance(value, tuple) and 0 < len(value) <= _MOST_SHOWN else []

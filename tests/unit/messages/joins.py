@@ -29,17 +29,6 @@ def another_rank_as_a_key(x: Tensor) -> Any:
     return len({y: 1})
 
 
-@refused("SG201", X)
-def a_helper_gives_another_rank(x: Tensor) -> Any:
-    def pooled(y: Tensor) -> Tensor:
-        return y.mean()
-
-    state = x
-    for _ in range(int(x.sum())):
-        state = pooled(state)
-    return state
-
-
 @refused("SG201", X, X)
 def an_attribute_changes_its_rank(x: Tensor, start: Tensor) -> Any:
     class Box:
@@ -49,7 +38,7 @@ def an_attribute_changes_its_rank(x: Tensor, start: Tensor) -> Any:
     box.value = start  # type: ignore[attr-defined]  # the user's way
     while x.sum() < 10:
         x = x + 1
-        box.value = x[None]  # type: ignore[attr-defined]  # the user's way
+        box.value = box.value[None]  # type: ignore[attr-defined]  # the user's way
     return box.value  # type: ignore[attr-defined]  # the user's way
 
 
@@ -75,14 +64,6 @@ def a_float_on_one_path_an_integer_on_the_other(x: Tensor) -> Any:
     return torch.arange(3) * scale
 
 
-@refused("SG202", torch.tensor([3, 4]))
-def a_counter_becomes_a_float(x: Tensor) -> Any:
-    total = x.sum()
-    while total < 100:
-        total = total * 1.5
-    return total
-
-
 @refused("SG203", X)
 def a_tuple_that_nests(x: Tensor) -> Any:
     path = None
@@ -90,15 +71,6 @@ def a_tuple_that_nests(x: Tensor) -> Any:
         x = x + 1
         path = (x, path)
     return path
-
-
-@refused("SG203", X)
-def none_becomes_a_string(x: Tensor) -> Any:
-    best = "none"
-    while x.sum() < 10:
-        x = x + 1
-        best = {"x": x}
-    return best
 
 
 @refused("SG203", X)
@@ -132,9 +104,10 @@ class Tall:
 
 @refused("SG203", X)
 def objects_of_two_classes(x: Tensor) -> Any:
-    shape = Wide(x) if x.sum() > 0 else Tall(x)
-    for _ in range(int(x.sum())):
-        shape = Tall(x)
+    shape: Any = Wide(x)
+    while x.sum() < 10:
+        x = x + 1
+        shape = Tall(x) if x.mean() > 3 else Wide(x)
     return shape
 
 
@@ -234,3 +207,14 @@ def one_list_in_two_places(x: Tensor) -> Any:
         x = x + 1
         first = second = [x]
     return first, second
+
+
+@refused("SG203", X)
+def a_string_becomes_a_dict(x: Tensor) -> Any:
+    best: Any = "none"
+    count = 0
+    while x.sum() < 10:
+        best = x * 2 if count else {"x": x}
+        x = best["x"] + 1
+        count = count + 1
+    return best

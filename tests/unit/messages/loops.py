@@ -33,14 +33,6 @@ def a_generator_left_half_way(x: Tensor) -> Any:
     return x
 
 
-@refused("SG206", X)
-def an_iterator_drawn_from_on_one_path(x: Tensor) -> Any:
-    values = iter([x, x + 1, x + 2])
-    if x.sum() > 0:
-        x = x + next(values)
-    return x + next(values)
-
-
 @refused("SG207", torch.full((2,), 4.0))
 def another_structure_at_each_depth(x: Tensor) -> Any:
     if x.norm() > 1:

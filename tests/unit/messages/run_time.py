@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import math
 from typing import Any
 
 import numpy as np
@@ -45,11 +44,6 @@ def numpy_on_a_tensor(x: Tensor) -> Any:
 @refused("SG301", X)
 def a_number_meets_an_array(x: Tensor) -> Any:
     return np.arange(3.0) * x.sum().item()
-
-
-@refused("SG301", X)
-def a_function_of_math(x: Tensor) -> Any:
-    return math.nextafter(x.sum().item(), 2.0)
 
 
 @refused("SG301", X)
