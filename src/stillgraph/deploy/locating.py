@@ -78,7 +78,7 @@ class _Names(TorchDispatchMode):
     """The operations that are called."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.found: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -89,7 +89,8 @@ class _Names(TorchDispatchMode):
 def _operations_of(node: fx.Node) -> set[str]:
     args, kwargs = tree_map(value_of, (tuple(node.args), dict(node.kwargs)))
     target: Any = node.target if node.op == "call_function" else getattr(torch.Tensor, str(node.target), None)
-    with _Names() as names:
+    names = _Names()
+    with names:
         try:
             target(*args, **kwargs)
         except Exception:  # a branch or loop, or what runs on no fake tensors: those are not asked

@@ -18,7 +18,7 @@ from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 
 _HINTS: dict[Any, str] = {
-    operations.recursion: "Write the recursion as a loop, or let the recursive call be the last thing the function does.",
+    operations.recursion: "Write the recursion as a loop, or return the recursive call as it is: that becomes one.",
     operations.try_: "Check before, with if, in place of catching the exception.",
     torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
     torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",

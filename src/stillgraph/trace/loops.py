@@ -204,14 +204,13 @@ def _settle(
         after = arm.value(place, before)
         if after is before and isinstance(loop_.state[key], Fixed):
             continue
-        try:
-            state = widen(joiner, loop_.state[key], after, str(place))
-        except JoinFailure:
-            state = widen(joiner, loop_.state[key], after, named(place))
+        joiner.at = place
+        state = widen(joiner, loop_.state[key], after, str(place))
         if state is not loop_.state[key]:
             settled = False
             loop_.unsettled = named(place)
         loop_.state[key] = state
+    joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
     settled = settled and exit is loop_.exit
     loop_.exit = exit

@@ -127,12 +127,14 @@ def close_arms(
     joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, absences=absences, lines=lines)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
+        joiner.at = place
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
         try:
             build = join(left.value(place, before), right.value(place, before), str(place))
         except JoinFailure as failure:
-            raise _refused(join, left, right, place, before, failure) from None
+            raise refuse_join(str(place), failure) from None
         builds.append((place, before, build))
+    joiner.at = None
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     try:
         exit_build = joiner.join(exits[0], exits[1], "return")
@@ -153,18 +155,6 @@ def close_arms(
             recorder.journal.write(place, value)
     exit = exit_build(outputs)
     return None if all(flag is False for flag in exit.flags) else exit
-
-
-def _refused(
-    join: Callable[[Any, Any, str], Any], left: Arm, right: Arm, place: Place, before: Any, failure: JoinFailure
-) -> BaseException:
-    """The error for a place that has no join, told by the name that the user's function has for it."""
-    name = named(place)
-    try:
-        join(left.value(place, before), right.value(place, before), name)
-    except JoinFailure as again:
-        failure = again
-    return refuse_join(name, failure)
 
 
 def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
