@@ -10,12 +10,14 @@ import time
 import zipfile
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.operators.calls import call, has_meaning
@@ -23,12 +25,13 @@ from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
+from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.explain import Explanation, explain
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.runtime.whole import compile_whole
-from stillgraph.settings import LOGGER, SETTINGS, enable_to_static, mark_skipped
+from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
 from stillgraph.trace.frames import is_torch
@@ -58,20 +61,11 @@ def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> tu
         OPERATORS,
         watched=watched,
         plain_callee=_plain_callee,
-        keep_steps=SETTINGS.code_level > 0,
+        keep_steps=SETTINGS.logbook.code_level > 0,
         tries=tries,
     )
-    if SETTINGS.code_level > 0:
-        _show_code(converted)
+    SETTINGS.logbook.rewritten(function, converted)
     return converted.function, converted.written_cells
-
-
-def _show_code(converted: Any) -> None:
-    for number, (step, code) in enumerate(converted.steps, 1):
-        if number <= SETTINGS.code_level:
-            print(f"After step {number}, {step}:\n{code}", file=sys.stderr)
-    if SETTINGS.code_level >= 100 or not converted.steps:
-        print(converted.code, file=sys.stderr)
 
 
 def _turn_inside_out(
@@ -80,6 +74,7 @@ def _turn_inside_out(
     turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
     if turned is None or turned.emit is None:
         return None
+    SETTINGS.logbook.rewritten(function, turned)
     return turned.function, turned.written_cells, turned.emit
 
 
@@ -167,10 +162,11 @@ def capture_call(
 ) -> Program:
     """Capture a call of any callable."""
     function, args = _function_of(target, args)
-    LOGGER.info("capture %s", getattr(function, "__qualname__", function))
-    with StaticFunction.captures.capture():
+    with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
         dims = _symbolic_dims(spec, function, args)
-        return capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
+        program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing)
+        captured.append(program)
+    return program
 
 
 def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -478,13 +474,27 @@ def ignore_modules(modules: Sequence[ModuleType]) -> None:
 
 
 def set_verbosity(level: int) -> None:
-    """How much is logged: 0 warnings, 1 captures, 2 and more everything."""
-    LOGGER.setLevel({0: "WARNING", 1: "INFO"}.get(level, "DEBUG"))
+    """How much is shown on stderr: 0 warnings, 1 captures and what is refused, 2 also the cache and how programs run,
+    3 and more everything. For single topics, see ``STILLGRAPH_LOG``."""
+    set_level(level)
+
+
+def set_artefacts(directory: str | os.PathLike[str] | None) -> None:
+    """Write what each capture makes to files, from now on.
+
+    Args:
+        directory: it gets ``code/`` with each rewritten function, and a numbered folder for each program with its text,
+            driver, guards and explanation, or with the text of a refusal. None writes no more.
+
+    Raises:
+        OSError: the directory cannot be made.
+    """
+    SETTINGS.logbook.keep_artefacts(None if directory is None else Artefacts(Path(directory)))
 
 
 def set_code_level(level: int) -> None:
-    """Print rewritten code to stderr after the first ``level`` rewrite steps; 100 prints the final code too."""
-    SETTINGS.code_level = level
+    """Print each function to stderr, once, after the first ``level`` rewrite steps; 100 prints the final code too."""
+    SETTINGS.logbook.print_code(level)
 
 
 __all__ = [
@@ -496,6 +506,7 @@ __all__ = [
     "load",
     "not_to_static",
     "save",
+    "set_artefacts",
     "set_code_level",
     "set_verbosity",
     "to_static",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+import os
+import warnings
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
+
+from stillgraph.core.logs import configure
+from stillgraph.report.artefacts import Artefacts
+from stillgraph.report.logbook import Logbook
 
 _SKIP = "__stillgraph_not_to_static__"
 
@@ -14,8 +20,8 @@ class Settings:
 
     def __init__(self) -> None:
         self.enabled = True
-        self.code_level = 0
         self.ignored: frozenset[str] = frozenset()
+        self.logbook = Logbook()
 
     def ignore(self, modules: list[ModuleType]) -> None:
         """Never rewrite functions of these modules."""
@@ -29,8 +35,20 @@ class Settings:
         return any(module == name or module.startswith(name + ".") for name in self.ignored)
 
 
-SETTINGS = Settings()
-LOGGER = logging.getLogger("stillgraph")
+def _from_environment() -> Settings:
+    """The switches as the process begins. A mistake in a variable must not keep a program from running."""
+    settings = Settings()
+    try:
+        if os.environ.get("STILLGRAPH_LOG"):
+            configure(os.environ["STILLGRAPH_LOG"])
+        if os.environ.get("STILLGRAPH_ARTEFACTS"):
+            settings.logbook.keep_artefacts(Artefacts(Path(os.environ["STILLGRAPH_ARTEFACTS"])))
+    except (ValueError, OSError) as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+    return settings
+
+
+SETTINGS = _from_environment()
 
 
 def mark_skipped(function: Any) -> None:

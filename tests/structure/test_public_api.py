@@ -41,7 +41,8 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],
     "InputSpec": [("shape", ANY, REQUIRED), ("dtype", ANY, "float32"), ("name", ANY, None)],
 }
-ONE_ARGUMENT = ["not_to_static", "ignore_modules", "enable_to_static", "set_verbosity", "set_code_level"]
+SETTERS = ["set_verbosity", "set_code_level", "set_artefacts"]
+ONE_ARGUMENT = ["not_to_static", "ignore_modules", "enable_to_static", *SETTERS]
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.logs import log
 from stillgraph.deploy.locating import line_of
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import Packed, pack
@@ -24,8 +25,6 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
 from stillgraph.program.program import Program
-
-LOGGER = logging.getLogger("stillgraph.deploy")
 
 
 def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -39,7 +38,7 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
     packed = pack(program, lowered, args, kwargs)
     exported = export(packed.module, packed.examples, packed.dynamic)
     for note in (*packed.notes, *_forgotten(exported)):
-        LOGGER.warning("%s: %s", program.name, note)
+        log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     _convert(exported, packed, path)
     given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
     check_artefact(program, lambda: run_onnx(path, given), args, kwargs, same_generator=False)

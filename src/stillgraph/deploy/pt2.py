@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.logs import log
 from stillgraph.deploy.binding import binding_of
 from stillgraph.deploy.exported_program import to_exported_program
 from stillgraph.deploy.one_structure import one_structure
@@ -25,7 +26,6 @@ from stillgraph.program.guards import Argument, ConstantGuard, Source, TensorGua
 from stillgraph.program.program import Program
 from stillgraph.runtime.function_writer import read_source
 
-LOGGER = logging.getLogger("stillgraph.deploy")
 _STRUCTURE = "stillgraph.json"
 _KINDS = {"bool": bool, "int": int, "float": float}
 
@@ -54,7 +54,7 @@ def write_pt2(
     exported = to_exported_program(program, args, kwargs)
     notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
     for note in notes:
-        LOGGER.warning("%s: %s", program.name, note)
+        log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     structure = {
         "version": 1,
         "name": program.name,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from stillgraph.core.logs import log
 from stillgraph.program.guards import ConstantGuard, Source
 from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
@@ -120,6 +121,10 @@ class ProgramCache:
                 self.evictions += 1
                 self._warned = True
             self._table = {**self._table, call.structure: (call, *self._table.get(call.structure, ()))}
+        data: dict[str, Any] = {"function": self.name, "programs": min(len(calls) + 1, self.size), "size": self.size}
+        log("cache", "added", f"{self.name} has {data['programs']} of {self.size} programs", **data)
+        if len(calls) >= self.size:
+            log("cache", "dropped", f"the program of {self.name} that was used longest ago is dropped", **data)
         if warn:  # outside the lock: this reads the user's objects
             warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 

@@ -17,6 +17,7 @@ from torch.compiler import is_compiling
 
 from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
 from stillgraph.core.location import Location
+from stillgraph.core.logs import is_logged, log
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
@@ -159,6 +160,9 @@ class StaticFunction(Generic[P, R]):
             found = self._cache.find(args, kwargs)
             if found is not None:
                 return found
+            if is_logged("cache"):
+                why = self._cache.explain_miss(args, kwargs)
+                log("cache", "miss", f"no program of {self._name} fits: {why}", function=self._name, why=why)
             call = self._new_call(args, kwargs)
             inputs = call.check(args, kwargs)
             if inputs is None:

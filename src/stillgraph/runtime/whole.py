@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.logs import log
 from stillgraph.passes import pipeline
 from stillgraph.passes.purity import is_random
 from stillgraph.passes.sharing import loops_to_enter, telling_what_iterated
@@ -20,7 +20,6 @@ from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
 from stillgraph.program.writes import writes_in_place
 
-LOGGER = logging.getLogger("stillgraph.runtime")
 Run = Callable[..., Sequence[Any]]
 Compile = Callable[[fx.GraphModule, list[Any]], Run]
 
@@ -44,14 +43,18 @@ def compile_whole(program: Program, compile: Compile, native: Run) -> Run:
         return native
     telling = _told_when_shared(program)
     if telling is None:
-        LOGGER.info("%s runs by its native driver: its results may share memory", program.name)
+        _tell_of_native(program.name, "its results may share memory")
         return native
     try:
         lowered = pipeline.run(telling).graph
     except StillgraphError as error:
-        LOGGER.info("%s runs by its native driver: %s", program.name, error)
+        _tell_of_native(program.name, str(error))
         return native
     return _WholeGraph(program, lowered, compile, native)
+
+
+def _tell_of_native(name: str, why: str) -> None:
+    log("runtime", "native", f"{name} runs by its native driver: {why}", function=name, why=why)
 
 
 def _told_when_shared(program: Program) -> Program | None:
@@ -117,7 +120,7 @@ class _WholeGraph:
             compiled = self._compile(self._lowered, list(map(_as_tensor, inputs)))
             outputs = self._finish(compiled(*map(_as_tensor, inputs)), inputs)
         except Exception as error:  # whatever a compiler makes of a graph, the native driver runs it
-            LOGGER.info("%s runs by its native driver: %s", self._name, str(error).splitlines()[:1])
+            _tell_of_native(self._name, "".join(str(error).splitlines()[:1]))
             self._run = self._native
             return self._native(*inputs)
         self._run = lambda *given: self._finish(compiled(*map(_as_tensor, given)), given)

@@ -174,8 +174,8 @@ def _failure(error: Exception) -> BaseException:
 
 
 _GUARD_NONE = (
-    "All paths are captured. If this one is not for None, let Python decide that: put 'value is not None and' before the "
-    "tensor's condition."
+    "All paths are captured. If this one is not for None, let Python decide that: put 'value is not None and' before "
+    "the tensor's condition."
 )
 
 

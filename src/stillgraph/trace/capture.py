@@ -115,8 +115,7 @@ def capture(
                 continue  # any error may come of what code that is not rewritten does with such numbers
             if not isinstance(error, CaptureError):
                 raise
-            called = args[0].forward if function is torch.nn.Module.__call__ else function
-            raise _at_start(error, called) from error.__cause__
+            raise _at_start(error, _called(function, args)) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -197,6 +196,7 @@ class _Attempt:
             knowledge,
             options,
         )
+        self.session.locator.beginning = _location(_called(function, args))
         self.inputs.recorder = session = self.session
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
@@ -284,8 +284,7 @@ class _Attempt:
 
     def _code(self) -> CodeType | None:
         """The code of the captured function; of a module, of its ``forward``."""
-        function = self.args[0].forward if self.function is torch.nn.Module.__call__ else self.function
-        code = getattr(function, "__code__", None)
+        code = getattr(_called(self.function, self.args), "__code__", None)
         return code if isinstance(code, CodeType) else None
 
     def _argument(self, value: Any, source: Source) -> Any:
@@ -499,6 +498,11 @@ _SCHEDULED = frozenset({"get_lr", "_last_lr", "last_epoch"})
 
 def _same_node(graph: Any, node: Any) -> Any:
     return next(n for n in graph.graph.nodes if n.name == node.name)
+
+
+def _called(function: Any, args: tuple[Any, ...]) -> Any:
+    """The user's own function behind a module's call."""
+    return args[0].forward if function is torch.nn.Module.__call__ else function
 
 
 def _at_start(error: CaptureError, function: Any) -> CaptureError:

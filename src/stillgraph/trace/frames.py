@@ -118,6 +118,10 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def _is_not_ours(file: str) -> bool:
+    return not is_ours(file)
+
+
 def _is_the_users(file: str) -> bool:
     return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
@@ -126,24 +130,18 @@ def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
         Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for inside, outside in _calls()
+        for inside, outside in _calls(_is_not_ours)
     )
 
 
-def _not_ours(file: str) -> bool:
-    return not is_ours(file)
+def _calls(counts: Callable[[str], bool], start: FrameType | None = None) -> list[tuple[FrameType, FrameType]]:
+    """The calls of functions in files that count, up to where the capture begins, the innermost first.
 
-
-def _calls(
-    start: FrameType | None = None, is_shown: Callable[[str], bool] = _not_ours
-) -> list[tuple[FrameType, FrameType]]:
-    """The calls of functions that are not ours, up to where the capture begins, the innermost first.
-
-    Outside of a capture there is nowhere to stop, and whoever calls is not told of.
+    Outside of a capture only the innermost one is told: there is no end to the others.
 
     Args:
+        counts: by the file, which frames do.
         start: the innermost frame, if not the one that is running.
-        is_shown: by the file, which frames count.
 
     Returns:
         For each call, the frame that runs and the function's own. A function has one for each block that is being run.
@@ -153,13 +151,13 @@ def _calls(
     inside: FrameType | None = None
     while frame is not None and frame.f_code.co_qualname != _BEGINNING:
         back = frame.f_back
-        if is_shown(frame.f_code.co_filename):
+        if counts(frame.f_code.co_filename):
             inside = inside or frame
             if back is None or not _runs_a_block(back.f_code):
                 calls.append((inside, frame))
                 inside = None
         frame = back
-    return calls
+    return calls if frame is not None else calls[:1]
 
 
 _BEGINNING = "_Attempt.run"  # of a capture
@@ -196,19 +194,23 @@ def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None
 
 
 class Locator:
-    """Finds the user's line being run; what it has found before, it knows."""
+    """Finds the user's line being run; what it has found before, it knows.
 
-    def __init__(self) -> None:
+    Attributes:
+        beginning: the function that is captured: it stands for what is done before or after its lines.
+    """
+
+    def __init__(self, beginning: Location | None = None) -> None:
+        self.beginning = beginning
         self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
 
     def here(self, frame: FrameType | None = None) -> Location | None:
         """The user's line and columns that a frame is at, or are being run, with those that have called it."""
         stack = tuple(
-            (inside.f_code, inside.f_lasti, outside.f_code.co_name)
-            for inside, outside in _calls(frame, _is_the_users)
+            (inside.f_code, inside.f_lasti, outside.f_code.co_name) for inside, outside in _calls(_is_the_users, frame)
         )
         if not stack:
-            return None
+            return self.beginning
         found = self._known.get(stack)
         if found is None:
             callers: tuple[Location, ...] = ()
@@ -232,7 +234,7 @@ def location_of(frame: FrameType | None) -> Location | None:
 
 def function_here() -> CodeType | None:
     """The rewritten code of the user's function that is being run."""
-    return next((outside.f_code for _, outside in _calls(None, _is_the_users)), None)
+    return next((outside.f_code for _, outside in _calls(_is_the_users)), None)
 
 
 def called(value: Any) -> str:
@@ -243,7 +245,7 @@ def called(value: Any) -> str:
 
 def name_of(value: Any) -> str | None:
     """The variable of the function that is being run which has an object, if one has."""
-    for inside, outside in _calls(None, _is_the_users)[:1]:
+    for inside, outside in _calls(_is_the_users)[:1]:
         frame: FrameType | None = inside
         while frame is not None:
             if _is_the_users(frame.f_code.co_filename):
