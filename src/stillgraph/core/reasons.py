@@ -1,4 +1,4 @@
-"""The catalogue of reasons: every refusal has a code, a title, an explanation and a hint."""
+"""The catalogue of reasons: every refusal, and what `explain` tells, has a code, a title, an explanation and a hint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a construct, a value or a target is refused."""
+    """Why a construct, a value or a target is refused; of SG6xx, why a program is as it is."""
 
     code: str
     title: str
@@ -186,6 +186,25 @@ _ALL = (
         "SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."
     ),
     Reason("SG501", "bad argument", "An argument does not fit.", "Pass what the message says is expected."),
+    # ---- SG6xx: no errors; what `explain` tells of a program
+    Reason(
+        "SG601",
+        "specialised on a value",
+        "The program is for one value of a number, flag or text that Python decided by; another value needs another.",
+        "Pass what varies from call to call as a tensor.",
+    ),
+    Reason(
+        "SG602",
+        "done once per path",
+        "Two paths leave values without a join in one place, so what uses it is recorded for each of the two.",
+        "Give both paths values of one kind, dtype and number of dimensions.",
+    ),
+    Reason(
+        "SG603",
+        "another result on each path",
+        "The paths return values without a join: the program gives that of the path taken, and no file can hold it.",
+        "Return the same structure of tensors from every path.",
+    ),
 )
 
 REASONS: dict[str, Reason] = {reason.code: reason for reason in _ALL}

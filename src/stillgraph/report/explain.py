@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.program.guards import ConstantGuard
 from stillgraph.program.operations import checkpointed, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Template
 from stillgraph.program.program import Program
@@ -62,9 +63,11 @@ class Explanation:
             lines.append(f"{'  ' * (construct.depth + 1)}{construct.kind} staged at {place}")
         kinds = Counter(i.kind for i in self.program.inputs)
         lines.append("  inputs: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-        lines += [f"  split: {split}" for split in self.program.splits]
-        lines += ["  split: the result is another one on each path"] * _choices(self.program.result)
-        lines.append(f"  guards: {len(self.program.guards)}; effects: {len(self.program.effects)}")
+        lines += [f"  split: {split} ({split.reason})" for split in self.program.splits]
+        lines += ["  split: the result is another one on each path (SG603)"] * _choices(self.program.result)
+        values = sum(isinstance(guard, ConstantGuard) for guard in self.program.guards)
+        on_values = f", {values} of them on values (SG601)" if values else ""
+        lines.append(f"  guards: {len(self.program.guards)}{on_values}; effects: {len(self.program.effects)}")
         lines += [f"    {effect}" for effect in self.program.effects]
         return "\n".join([*lines, "", str(self.program)])
 

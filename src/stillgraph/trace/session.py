@@ -235,7 +235,8 @@ class Session(Narrowing):
             return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, here()))
+        failure = value.__dict__["failure"]
+        self.splits.append(Split(failure.place or value.__dict__["place"], failure.message, here(), failure.sides))
         self._splitting += 1
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
