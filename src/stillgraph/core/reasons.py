@@ -119,7 +119,7 @@ _ALL = (
         "SG301",
         "Python needs a value that only the run knows",
         "Python asked for the concrete value of what depends on a tensor's contents, in code that is not converted.",
-        "Move the condition into code of your own, or use torch.where.",
+        "Keep it a tensor and use torch's operations, or compute this outside the static function.",
     ),
     Reason(
         "SG302",
@@ -137,7 +137,7 @@ _ALL = (
         "SG304",
         "value needed inside a torch function",
         "A torch function asked for the value of data during capture.",
-        "Use an operator whose result shape does not depend on the data, or mark the function not_to_static.",
+        "Use an operator whose result shape does not depend on the data, or call it outside the static function.",
     ),
     Reason(
         "SG305",

@@ -25,7 +25,7 @@ def line_of(module: fx.GraphModule, error: BaseException) -> Location | None:
         module: what was exported, its nodes with ``meta["location"]``.
         error: the exporter's. It went through the module's code, or it names an operation of ATen's.
     """
-    named = [*_nodes_run(module, error), *_nodes_calling(module, _operation_in(error))]
+    named = [*_nodes_run(module, error), *_nodes_calling(module, operation_in(error))]
     return next((node.meta["location"] for node in named if node.meta.get("location") is not None), None)
 
 
@@ -55,7 +55,7 @@ def _generated_lines(trace: TracebackType | None) -> Iterator[str]:
 
 
 # ---- by the operation that an error names
-def _operation_in(error: BaseException) -> str | None:
+def operation_in(error: BaseException) -> str | None:
     """The operation of ATen's that an error names: ``aten._linalg_eigh``."""
     for each in _chain(error):
         found = re.search(r"\b(?:torch\.ops\.)?(aten\.\w+)|op='(aten\.\w+)'", str(each))

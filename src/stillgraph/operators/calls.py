@@ -514,7 +514,8 @@ def _refuse_hidden_state(function: Any) -> None:
         raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
     owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
-        raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())
+        hint = "Draw with torch.rand or torch.randn, which the program draws anew in every call."
+        raise refuse("SG305", "numpy draws random numbers, which the program cannot", location=here(), hint=hint)
 
 
 def _refuse_weak(function: FunctionType, args: tuple[Any, ...]) -> None:

@@ -55,7 +55,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, torch.Tensor):
         if name not in ("data", "grad", "requires_grad"):
-            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here())
+            hint = "Keep it beside the tensor: in a tuple, a dict or an object of your own."
+        raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
         setattr(target, name, value)
         return
     if isinstance(target, ModuleType):
@@ -404,7 +405,8 @@ def matched(subject: Any, by_class: bool) -> Any:
     for value in (subject, *parts):
         harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
         if isinstance(value, (Staged, Unjoined)) and not harmless:
-            raise refuse("SG301", "a pattern is tried on a value that only the run knows", location=here())
+            message = "a pattern is tried on a value that only the run knows"
+            raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
     return subject
 
 

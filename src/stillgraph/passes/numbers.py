@@ -176,7 +176,8 @@ class _Region:
             raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
         elif node.target is operations.act:
             what = f"the program does something outside itself: {value_of(arguments(node)[0])!r}"
-            raise refuse("SG402", what, location=node.meta.get("location"))
+            hint = "Do it outside, with what the function returns."
+            raise refuse("SG402", what, location=node.meta.get("location"), hint=hint)
         elif node.target is operations.outside:
             raise refuse("SG402", "torch.distributed takes part in the program", location=node.meta.get("location"))
         elif is_number(node.meta.get("val")):

@@ -22,6 +22,7 @@ _HINTS: dict[Any, str] = {
     operations.try_: "Check before, with if, in place of catching the exception.",
     torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
     torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
+    operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
     operations.sort_order: "Sort with torch.sort, which every format has.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
 }

@@ -153,7 +153,7 @@ def _calls(counts: Callable[[str], bool], start: FrameType | None = None) -> lis
         back = frame.f_back
         if counts(frame.f_code.co_filename):
             inside = inside or frame
-            if back is None or not _runs_a_block(back.f_code):
+            if back is None or not (_runs_a_block(back.f_code) or _is_pattern(frame.f_code, back.f_code)):
                 calls.append((inside, frame))
                 inside = None
         frame = back
@@ -167,6 +167,11 @@ _CALLING = ("call_function", "_call_in_arm", "_call", "call", "_call_other", "ca
 def _runs_a_block(code: CodeType) -> bool:
     """Whether what a code object calls is a block of a function, and not a function of the user's."""
     return is_ours(code.co_filename) and code.co_name not in _CALLING
+
+
+def _is_pattern(code: CodeType, outer: CodeType) -> bool:
+    """Whether a code object tries the pattern of a ``case`` of the function that calls it."""
+    return code.co_name.startswith("matches_") and any(constant is code for constant in outer.co_consts)
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:

@@ -87,6 +87,7 @@ class Recorder(TorchFunctionMode):
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.locator = Locator()
+        self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
@@ -285,6 +286,7 @@ class Recorder(TorchFunctionMode):
         """Run a torch call on the fake counterparts of its arguments, without recording."""
         function = spelling.is_autograd_function(func)
         watching = self.witness.pause()
+        known = len(self.symbolic.shape_env.replacements)
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
             if function:
@@ -307,6 +309,14 @@ class Recorder(TorchFunctionMode):
             raise refuse("SG304", message, location=here(), hint=hint) from error
         finally:
             self.witness.resume(watching)
+            if len(self.symbolic.shape_env.replacements) > known:
+                self._note_settled_sizes()
+
+    def _note_settled_sizes(self) -> None:
+        """Remember which line let a size that is declared open be one number."""
+        location = here()
+        for symbol in self.symbolic.shape_env.replacements:
+            self.settled_sizes.setdefault(str(symbol), location)
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""

@@ -282,6 +282,8 @@ def _plain_kind(value: Any) -> str:
 def _leaving(value: Any) -> str:
     """What would have to run Python after the program has ended, as messages name it."""
     if not isinstance(value, FunctionType):
+        if isinstance(value, torch.nn.Module):
+            return f"{describe(value)} that the function makes"
         return f"{describe(value)} over values that only the run knows"
     names = value.__code__.co_freevars
     held = [name for name, cell in zip(names, value.__closure__ or ()) if _holds(cell)]
@@ -297,6 +299,8 @@ def _holds(cell: Any) -> bool:
 
 
 def _values_of(value: Any) -> str:
+    if isinstance(value, torch.nn.Module):
+        return f"Make the {type(value).__name__} outside, or in __init__, and call it inside."
     if not isinstance(value, FunctionType):
         return _VALUES
     held = [n for n, cell in zip(value.__code__.co_freevars, value.__closure__ or ()) if _holds(cell)]

@@ -81,6 +81,44 @@ def keys_of_a_kind_of_their_own(x: Tensor) -> Any:
     return {(1, 2): x * 2}
 
 
+@not_saved("SG401", ".pt2", X)
+def an_object_of_one_path(x: Tensor) -> Any:
+    if x.sum() > 0:
+        return {"x": x, "mean": x.mean()}
+    return {"x": x}
+
+
+@not_saved("SG402", ".pt2", X)
+def sorted_by_value(x: Tensor) -> Any:
+    return sorted([x.sum(), x.mean(), x.max()])
+
+
+@not_saved("SG402", ".pt2", X)
+def an_exception_handled(x: Tensor) -> Any:
+    try:
+        if x.sum() > 0:
+            raise ValueError("positive")
+    except ValueError:
+        return x * 2
+    return x
+
+
+@not_saved("SG402", ".onnx", X)
+def a_generator_of_its_own(x: Tensor) -> Any:
+    return x + torch.rand(3, generator=torch.Generator().manual_seed(1))
+
+
+@not_saved("SG402", ".pt2", X)
+def a_numpy_array_is_made(x: Tensor) -> Any:
+    return (x * 2).numpy()
+
+
+@not_saved("SG402", ".pt2", X)
+def a_file_is_read_and_written(x: Tensor) -> Any:
+    torch.save(x, "x.pt")
+    return x * 2
+
+
 activation = eval("lambda x: x * 2 if x.sum() > 0 else x")
 
 

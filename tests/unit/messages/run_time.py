@@ -158,3 +158,43 @@ class KeepsAClosure(torch.nn.Module):
         scale = x.mean()
         self.scaled = lambda y: y * scale
         return x
+
+
+@refused("SG303", torch.ones(2, 3), input_spec=[sg.InputSpec([None, 3])])
+def added_to_a_fixed_size(x: Tensor) -> Any:
+    def shifted(y: Tensor) -> Tensor:
+        return y + torch.ones(2, 3)
+
+    return shifted(x * 2)
+
+
+@refused("SG301", X)
+def a_pattern_on_a_number(x: Tensor) -> Any:
+    match x.sum().item():
+        case int():
+            return x
+        case {"a": y}:
+            return y
+    return x + 1
+
+
+@refused("SG305", X)
+def a_class_is_changed(x: Tensor) -> Any:
+    x.tag = "seen"  # type: ignore[attr-defined]  # the user's way
+    return x
+
+
+@refused("SG305", X)
+def numpy_draws(x: Tensor) -> Any:
+    return x * float(np.random.rand())
+
+
+@refused("SG306", X)
+def a_bound_method_returned(x: Tensor) -> Any:
+    return (x + 1).sum
+
+
+@refused("SG306", X)
+def a_new_layer_returned(x: Tensor) -> Any:
+    layer = torch.nn.Linear(2, 2)
+    return layer, layer(x)
