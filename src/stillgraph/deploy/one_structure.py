@@ -161,8 +161,8 @@ def _refused_keys(program: Program) -> BaseException:
     keys = [
         repr(key)
         for template in _templates(program.result)
-        if isinstance(template, Container)
-        for key, child in zip(template.context or (), template.children)
+        if isinstance(template, Container) and issubclass(template.type, dict)
+        for key, child in zip(template.context, template.children)
         if isinstance(child, Maybe)
     ]
     named = f"the {'key' if len(keys) == 1 else 'keys'} {', '.join(keys)}" if keys else "an element"

@@ -153,3 +153,19 @@ def another_size(x: Tensor) -> Any:
     return x
 
 
+
+
+@not_saved("SG401", ".pt2", X)
+def a_key_of_one_path_in_a_list(x: Tensor) -> Any:
+    found = {"x": x}
+    if x.sum() > 0:
+        found["mean"] = x.mean()
+    return [found]
+
+
+@not_saved("SG401", ".pt2", X)
+def an_element_of_one_path(x: Tensor) -> Any:
+    found = {1}
+    if x.sum() > 0:
+        found.add(2)
+    return x, found
