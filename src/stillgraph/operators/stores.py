@@ -56,7 +56,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, torch.Tensor):
         if name not in ("data", "grad", "requires_grad"):
             hint = "Keep it beside the tensor: in a tuple, a dict or an object of your own."
-        raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
+            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
         setattr(target, name, value)
         return
     if isinstance(target, ModuleType):
