@@ -252,20 +252,24 @@ def _symbolic_dims(
         declared = spec[index - shift]
         if declared is None:
             return (False,) * tensor.dim()
-        _check_fits(declared, source, tensor)
+        _check_fits(declared, source, tensor, names)
         return tuple(d is None for d in declared.shape)
 
     return dims
 
 
-def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor) -> None:
+def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
     """Refuse an argument that is not what its `InputSpec` says."""
     sizes = zip(declared.shape, tensor.shape, strict=False)
     fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
     if fits and declared.dtype == tensor.dtype:
         return
     given = InputSpec.from_tensor(tensor)
-    raise refuse("SG501", f"{source} is {given}, but input_spec declares {declared}")
+    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
+    if declared.dtype != tensor.dtype:
+        hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
+    raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
 
 
 def _parameters(function: Any) -> list[str]:

@@ -15,12 +15,16 @@ import pytest
 
 @dataclass(frozen=True)
 class Example:
-    """A block of code below a heading, the ``number``-th; ``code`` is the reason it is refused with, if it is."""
+    """A block of code below a heading, the ``number``-th.
+
+    ``code`` is the reason it is refused with, or what `explain` tells of it if it is ``told``; None if neither is so.
+    """
 
     anchor: str
     number: int
     code: str | None
     source: str
+    told: bool = False
 
     def __str__(self) -> str:
         return f"{self.anchor}-{self.number}" + (f"-{self.code}" if self.code else "")
@@ -37,10 +41,10 @@ def examples_below(headings: str, text: str) -> Iterator[Example]:
         anchor = section.splitlines()[0].strip().lower().replace(" ", "-")
         blocks = re.findall(r"^```(.*?)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
         for number, (info, source) in enumerate(blocks, 1):
-            language, *refused = info.split()
+            language, *said = info.split()
             assert language == "python", info
-            assert not refused or refused[0] == "refused", info
-            yield Example(anchor, number, refused[1] if refused else None, source)
+            assert not said or said[0] in ("refused", "told"), info
+            yield Example(anchor, number, said[1] if said else None, source, said[:1] == ["told"])
 
 
 def loader(prelude: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Example], ModuleType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ import stillgraph as sg
 from stillgraph.core.reasons import REASONS
 from tests.structure.examples import Example, examples_below, loader, prelude
 
-TEXT = (Path(__file__).parents[2] / "docs/errors.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs/errors.md").read_text().partition("\n# Ten typical mistakes")[0]
 EXAMPLES = list(examples_below("##", TEXT))
-REFUSED = [example for example in EXAMPLES if example.code is not None]
+REFUSED = [example for example in EXAMPLES if example.code is not None and not example.told]
+TOLD = [pair for pair in itertools.pairwise(EXAMPLES) if pair[0].told]
 MENDED = [example for example in EXAMPLES if example.code is None]
 CALLED = [example for example in REFUSED if "sg.to_static" in example.source]
 
@@ -66,3 +68,9 @@ def test_refused(example: Example, load: Callable[[Example], ModuleType]) -> Non
 @pytest.mark.parametrize("example", MENDED, ids=str)
 def test_captured(example: Example, load: Callable[[Example], ModuleType]) -> None:
     load(example)
+
+
+@pytest.mark.parametrize(("example", "mended"), TOLD, ids=str)
+def test_told(example: Example, mended: Example, load: Callable[[Example], ModuleType]) -> None:
+    assert f"({example.code})" in str(load(example).explained)
+    assert f"({example.code})" not in str(load(mended).explained)

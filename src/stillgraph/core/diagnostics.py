@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from stillgraph.core.location import Location
 from stillgraph.core.reasons import REASONS, Reason
@@ -19,6 +20,19 @@ class InternalError(StillgraphError):
     """A fault of stillgraph's own. Please report it with the program that caused it."""
 
 
+@dataclass(frozen=True)
+class Side:
+    """One of two things that do not go together.
+
+    Attributes:
+        text: what it is: ``one path leaves a float32 tensor of shape (3,)``.
+        location: the user's line that made it, if one is known.
+    """
+
+    text: str
+    location: Location | None = None
+
+
 class CaptureError(StillgraphError):
     """A function cannot become one static program; the text says where and what to write instead.
 
@@ -26,23 +40,31 @@ class CaptureError(StillgraphError):
         reason: the catalogue entry.
         location: the user's line, if one is known.
         message: what happened, without location and hint.
+        hint: what to write instead.
+        sides: where two things do not go together, what they are and which lines made them.
     """
 
-    def __init__(self, reason: Reason, message: str, location: Location | None, hint: str | None) -> None:
+    def __init__(
+        self, reason: Reason, message: str, location: Location | None, hint: str | None, sides: tuple[Side, ...] = ()
+    ) -> None:
         self.reason = reason
         self.message = message
         self.location = location
         self.hint = hint or reason.hint
+        self.sides = sides
         super().__init__(self._render())
 
     def located(self, location: Location) -> CaptureError:
         """The error itself, or where it names no line, the same one at ``location``."""
-        return self if self.location is not None else type(self)(self.reason, self.message, location, self.hint)
+        if self.location is not None:
+            return self
+        return type(self)(self.reason, self.message, location, self.hint, self.sides)
 
     def _render(self) -> str:
         lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]
         if self.location is not None:
             lines += shown_lines(self.location)
+        lines += [line for side in self.sides for line in _shown_side(side, self.location)]
         lines.append(f"  hint: {self.hint}")
         lines.append(f"  reason {self.reason.code} (stillgraph errors {self.reason.code})")
         return "\n".join(lines)
@@ -83,10 +105,23 @@ def refusing_past_user_code() -> Iterator[None]:
         _IN_USER_CODE.reset(token)
 
 
+def _shown_side(side: Side, main: Location | None) -> list[str]:
+    """What a side is, with its lines; who called is left out as far as the error's own lines tell it."""
+    if side.location is None:
+        return [f"  {side.text}"]
+    chain = (*side.location.callers, side.location)
+    known = len(main.callers) if main is not None else 0
+    return [f"  {side.text}:", *_shown(chain[min(known, len(chain) - 1) :])]
+
+
 def shown_lines(location: Location) -> list[str]:
     """A place as a traceback shows it: the lines that called, then the line itself, what is meant underlined."""
+    return _shown((*location.callers, location))
+
+
+def _shown(chain: Iterable[Location]) -> list[str]:
     lines: list[str] = []
-    for each in (*location.callers, location):
+    for each in chain:
         lines.append(f'  File "{each.file}", line {each.line}' + (f", in {each.function}" if each.function else ""))
         text = each.source_line()
         if text is not None:
@@ -115,7 +150,14 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
-def refuse(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> BaseException:
+def refuse(
+    code: str,
+    message: str,
+    *,
+    location: Location | None = None,
+    hint: str | None = None,
+    sides: tuple[Side, ...] = (),
+) -> BaseException:
     """What to raise for a reason of the catalogue: ``raise refuse("SG201", "...")``.
 
     Args:
@@ -123,18 +165,26 @@ def refuse(code: str, message: str, *, location: Location | None = None, hint: s
         message: what happened, in the user's own terms.
         location: the user's line.
         hint: what to write instead, where the catalogue's hint can be bettered.
+        sides: the two things that do not go together, if the message is about two.
 
     Returns:
         A `CaptureError`, or a `Refusal` that carries it past the user's handlers.
     """
-    error = refusal(code, message, location=location, hint=hint)
+    error = refusal(code, message, location=location, hint=hint, sides=sides)
     return Refusal(error) if _IN_USER_CODE.get() else error
 
 
 _KINDS: dict[str, type[CaptureError]] = {"SG308": InitialisingCall, "SG502": CheckError, "SG503": CheckError}
 
 
-def refusal(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> CaptureError:
+def refusal(
+    code: str,
+    message: str,
+    *,
+    location: Location | None = None,
+    hint: str | None = None,
+    sides: tuple[Side, ...] = (),
+) -> CaptureError:
     """The error of `refuse`."""
-    reason = REASONS[code]
-    return _KINDS.get(code, ExportError if code.startswith("SG4") else CaptureError)(reason, message, location, hint)
+    kind = _KINDS.get(code, ExportError if code.startswith("SG4") else CaptureError)
+    return kind(REASONS[code], message, location, hint, sides)

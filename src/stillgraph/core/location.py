@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import re
 from dataclasses import dataclass, field
+from types import CodeType
 
 
 @dataclass(frozen=True)
@@ -29,3 +31,18 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+def start_of(code: CodeType) -> Location:
+    """Where a function starts: its name, behind ``def``; where there is none, as of a lambda, its first line."""
+    line, name = code.co_firstlineno, code.co_name
+    for number in range(line, line + _MOST_DECORATORS):
+        text = linecache.getline(code.co_filename, number)
+        found = re.match(rf"\s*(?:async\s+)?def\s+({re.escape(name)})\b", text)
+        if found is not None:
+            start, end = (len(text[:index].encode()) for index in found.span(1))
+            return Location(code.co_filename, number, start, end, name)
+    return Location(code.co_filename, line, function=name)
+
+
+_MOST_DECORATORS = 50

@@ -1,4 +1,4 @@
-"""The catalogue of reasons: every refusal has a code, a title, an explanation and a hint."""
+"""The catalogue of reasons: every refusal, and what `explain` tells, has a code, a title, an explanation and a hint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a construct, a value or a target is refused."""
+    """Why a construct, a value or a target is refused; of SG6xx, why a program is as it is."""
 
     code: str
     title: str
@@ -119,7 +119,7 @@ _ALL = (
         "SG301",
         "Python needs a value that only the run knows",
         "Python asked for the concrete value of what depends on a tensor's contents, in code that is not converted.",
-        "Move the condition into code of your own, or use torch.where.",
+        "Keep it a tensor and use torch's operations, or compute this outside the static function.",
     ),
     Reason(
         "SG302",
@@ -137,7 +137,7 @@ _ALL = (
         "SG304",
         "value needed inside a torch function",
         "A torch function asked for the value of data during capture.",
-        "Use an operator whose result shape does not depend on the data, or mark the function not_to_static.",
+        "Use an operator whose result shape does not depend on the data, or call it outside the static function.",
     ),
     Reason(
         "SG305",
@@ -198,6 +198,25 @@ _ALL = (
         "cannot be checked",
         "A check runs the call on copies, and something that it uses cannot be copied, or acts on the world outside.",
         "Leave check out for this function, or check a part of it that does not use this.",
+    ),
+    # ---- SG6xx: no errors; what `explain` tells of a program
+    Reason(
+        "SG601",
+        "specialised on a value",
+        "The program is for one value of a number, flag or text that Python decided by; another value needs another.",
+        "Pass what varies from call to call as a tensor.",
+    ),
+    Reason(
+        "SG602",
+        "done once per path",
+        "Two paths leave values without a join in one place, so what uses it is recorded for each of the two.",
+        "Give both paths values of one kind, dtype and number of dimensions.",
+    ),
+    Reason(
+        "SG603",
+        "another result on each path",
+        "The paths return values without a join: the program gives that of the path taken, and no file can hold it.",
+        "Return the same structure of tensors from every path.",
     ),
 )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
 from stillgraph.program.program import Program
@@ -56,12 +57,15 @@ def save_program(
         return
     parameters = None if function is None else encode_parameters(function)
     with beside(target) as temporary:
-        if write == "onnx":
-            from stillgraph.deploy.onnx import write_onnx
+        try:
+            if write == "onnx":
+                from stillgraph.deploy.onnx import write_onnx
 
-            write_onnx(program, temporary, args, kwargs or {})
-        else:
-            write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
+                write_onnx(program, temporary, args, kwargs or {})
+            else:
+                write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
+        except ExportError as error:
+            raise error.located(program.location) from error.__cause__
 
 
 def check_destination(

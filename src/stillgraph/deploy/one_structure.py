@@ -31,8 +31,7 @@ def one_structure(program: Program) -> Program:
     """
     kinds = {type(template) for template in _templates(program.result)}
     if Maybe in kinds:
-        message = "the result is a dict or set that has a key on some paths only"
-        raise refuse("SG401", message, location=program.location)
+        raise _refused_keys(program)
     if Choice not in kinds:
         return program
     fresh = copied(program)
@@ -71,7 +70,7 @@ class _Settle:
         if _is_none(choice.left) == _is_none(choice.right):
             merged = self._merged(choice.flag, choice.left, choice.right)
             if merged is None:
-                raise refuse("SG401", _difference(self._program, choice), location=self._program.location)
+                raise _refused(self._program, choice)
             return merged
         takes_left = _is_none(choice.right)
         self._require(outputs(self._program.graph)[choice.flag.index], takes_left)
@@ -152,13 +151,50 @@ def _is_none(template: Template) -> bool:
     return isinstance(template, Constant) and template.value is None
 
 
+def _refused(program: Program, choice: Choice) -> BaseException:
+    message = _difference(program, choice)
+    hint = "Return the same structure of tensors from every path: one number of dimensions, one dtype, as many values."
+    return refuse("SG401", message, location=program.location, hint=hint, sides=choice.sides)
+
+
+def _refused_keys(program: Program) -> BaseException:
+    keys = [
+        repr(key)
+        for template in _templates(program.result)
+        if isinstance(template, Container) and issubclass(template.type, dict)
+        for key, child in zip(template.context, template.children)
+        if isinstance(child, Maybe)
+    ]
+    named = f"the {'key' if len(keys) == 1 else 'keys'} {', '.join(keys)}" if keys else "an element"
+    message = f"the result has {named} on some paths only"
+    hint = "Give the result all its keys before the branch: a tensor of the same shape, where there is nothing to say."
+    return refuse("SG401", message, location=program.location, hint=hint)
+
+
+def _shown(template: Template, values: list[Any]) -> str:
+    """A result as messages name it."""
+    if isinstance(template, Output):
+        value = value_of(values[template.index])
+        if not isinstance(value, torch.Tensor):
+            return "a number"
+        sizes = tuple(size if isinstance(size, int) else None for size in value.shape)
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {show_shape(sizes)}"
+    if isinstance(template, Container):
+        return f"a {template.type.__name__} of {len(template.children)}"
+    if isinstance(template, Instance):
+        return f"a {template.type.__name__}"
+    if isinstance(template, Same):
+        return f"{template.source} as it was passed in"
+    return repr(template.value) if isinstance(template, Constant) else "another result"
+
+
 def _difference(program: Program, choice: Choice) -> str:
     """How the two results of a choice differ, in the words of seed 002."""
     given = outputs(program.graph)
     sides = (choice.left, choice.right)
     values = [value_of(given[side.index]) if isinstance(side, Output) else None for side in sides]
     if not all(isinstance(value, torch.Tensor) for value in values):
-        return f"outputs differ in structure: {choice.left} and {choice.right}"
+        return f"outputs differ in structure: {_shown(choice.left, given)} and {_shown(choice.right, given)}"
     left, right = (value for value in values if isinstance(value, torch.Tensor))
     if left.dtype != right.dtype:
         return f"outputs differ in dtype: {left.dtype} and {right.dtype}"

@@ -15,6 +15,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.logs import log
+from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
@@ -70,7 +71,10 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
             compute_in_float32(made.model)
             made.save(path, external_data=False)
     except Exception as error:
-        raise refuse("SG402", f"torch.onnx: {summary(_cause(error))}") from error
+        location = line_of(packed.module, error)
+        hint = "Save as .pt2, or write this operation with others that ONNX knows."
+        message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"
+        raise refuse("SG402", message, location=location, hint=hint) from error
 
 
 def _cause(error: BaseException) -> BaseException:

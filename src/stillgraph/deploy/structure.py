@@ -102,7 +102,8 @@ def _keys(kind: type, context: Any) -> list[Json] | None:
     if issubclass(kind, dict) or kind is OrderedDict:
         keys = list(context)
         if not all(is_atom(key) for key in keys):
-            raise refuse("SG402", f"the result is a dict with keys that a file cannot hold: {keys}")
+            message = f"the result is a dict with keys that a file cannot hold: {', '.join(map(repr, keys))}"
+            raise refuse("SG402", message, hint="Use strings or numbers as keys.")
         return keys
     return None
 

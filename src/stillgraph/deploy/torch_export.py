@@ -13,6 +13,7 @@ from torch import fx
 from torch.export import Dim, ExportedProgram
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.locating import line_of
 
 _LOGGERS = (
     "torch.export",
@@ -40,7 +41,7 @@ def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list
         with _quiet(), torch.no_grad():
             return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
-        raise refuse("SG402", f"torch.export: {summary(error)}") from error
+        raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
 
 
 def summary(error: BaseException) -> str:

@@ -19,8 +19,8 @@ from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import CaughtPart
-from stillgraph.trace.entries import container_of, find, holds_unknown
-from stillgraph.trace.frames import here
+from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
+from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
@@ -137,7 +137,7 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
             for side in (left, right):
                 if container_of(side) is not None:
-                    raise refuse("SG211", "such a set is compared with another", location=here())
+                    raise refuse("SG211", f"{called(side)}, {some_keys(side)}, is compared", location=here())
         return compare(left, right)
 
     return ask
@@ -149,7 +149,8 @@ def _comparable(left: Any, right: Any) -> Any:
     if capture is None or left is right:
         return None
     if holds_unknown(left) or holds_unknown(right):
-        raise refuse("SG211", f"a {type(left).__name__} is compared that has such a dict or set", location=here())
+        unknown = next(side for side in (left, right) if holds_unknown(side))
+        raise refuse("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", location=here())
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
     if type(left) is not type(right):
@@ -207,7 +208,8 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, Entries):
         return entries.contains(container, item)
     if isinstance(container, (list, tuple)) and (holds_unknown(item) or holds_unknown(container)):
-        raise refuse("SG211", "a list or tuple is looked through that has such a dict or set", location=here())
+        message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
+        raise refuse("SG211", message, location=here())
     if isinstance(container, torch.Tensor):
         return truth_number(capture, (container == item).any())
     if isinstance(container, (list, tuple)) and (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -98,9 +99,14 @@ def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
     return select(capture, known, then, orelse)
 
 
+def _giving(value: Callable[[], Any]) -> Exit:
+    return Return(value())
+
+
 def select(capture: Session, predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     """The value of a staged choice."""
-    exit = branch(capture, predicate, lambda: Return(then()), lambda: Return(orelse()), (), ())
+    first, second = functools.partial(_giving, then), functools.partial(_giving, orelse)
+    exit = branch(capture, predicate, first, second, (), ())
     if exit is None or exit.returned is not True:
         raise refuse("SG203", "a conditional expression gives no value", location=here())
     return exit.value

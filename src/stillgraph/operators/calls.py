@@ -49,8 +49,8 @@ from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
-from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown
-from stillgraph.trace.frames import here, is_distributions, is_standard_library, is_torch, is_transform
+from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
+from stillgraph.trace.frames import called, here, is_distributions, is_standard_library, is_torch, is_transform
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.maybe_none import is_read_first
@@ -104,7 +104,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
     if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
-        raise refuse("SG210", "only the run knows how many arguments a call has", location=here())
+        message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
+        raise refuse("SG210", message, location=here())
     if capture.stale and not capture.settling.clears(function):
         for each in (getattr(function, "__self__", None), *args, *kwargs.values()):
             capture.settling.require_current(each)
@@ -150,7 +151,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 def keywords(given: Any) -> Any:
     """What stands behind ``**`` in a call."""
     if session() is not None and container_of(given) is not None:
-        raise refuse("SG211", "only the run knows which keywords a call has", location=here())
+        message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
+        raise refuse("SG211", message, location=here())
     return given
 
 
@@ -385,7 +387,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if is_array(receiver):
         refuse_numbers((args, kwargs))
     if isinstance(receiver, random.Random):
-        raise refuse("SG305", "a random.Random object is used, whose state the program cannot advance", location=here())
+        message = "a random.Random object is used, whose state the program cannot advance"
+        hint = "Draw with torch.rand, which the program draws anew in every call, or draw outside and pass the number."
+        raise refuse("SG305", message, location=here(), hint=hint)
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
     if method.__name__ == "__delattr__" and isinstance(method, MethodWrapperType):
@@ -418,7 +422,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         note_contents(receiver)
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
     if looked_through and any(map(holds_unknown, (receiver, *args))):
-        raise refuse("SG211", "a list is looked through that has such a dict or set", location=here())
+        message = "a list is looked through in which a dict or set has a key on some paths only"
+        raise refuse("SG211", message, location=here())
     if isinstance(receiver, dict) and method.__name__ == "get" and args and entries.is_staged_key(receiver, args[0]):
         return entries.get(capture, receiver, *args)
     note_method(receiver, method.__name__, args)
@@ -472,7 +477,7 @@ def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dic
     capture = session()
     assert capture is not None
     if name not in lists.METHODS:
-        raise refuse("SG210", f"the method {name} of a list of unknown length", location=here())
+        raise refuse("SG210", f"the method {name} of {called(receiver)}, a list of unknown length", location=here())
     return lists.METHODS[name](capture, receiver, *args, **kwargs)
 
 
@@ -480,9 +485,11 @@ def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
     """Refuse to hand a container of unknown length to code that cannot know what it is."""
     name = getattr(function, "__name__", str(function))
     if any(lists.is_spread(argument) for argument in args):
-        raise refuse("SG210", f"{name} is given a list of unknown length", location=here())
+        given = next(argument for argument in args if lists.is_spread(argument))
+        raise refuse("SG210", f"{name} is given {called(given)}, a list of unknown length", location=here())
     if any(container_of(argument) is not None for argument in args) and function not in (dict, set, frozenset):
-        raise refuse("SG211", f"{name} is given a dict or set with such a key", location=here())
+        given = next(argument for argument in args if container_of(argument) is not None)
+        raise refuse("SG211", f"{name} is given {called(given)}, {some_keys(given)}", location=here())
 
 
 def note_all(args: tuple[Any, ...]) -> None:
@@ -512,7 +519,8 @@ def _refuse_hidden_state(function: Any) -> None:
         raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
     owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
-        raise refuse("SG305", "numpy draws random numbers; use torch's, which the program draws", location=here())
+        hint = "Draw with torch.rand or torch.randn, which the program draws anew in every call."
+        raise refuse("SG305", "numpy draws random numbers, which the program cannot", location=here(), hint=hint)
 
 
 def _refuse_weak(function: FunctionType, args: tuple[Any, ...]) -> None:

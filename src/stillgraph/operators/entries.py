@@ -12,9 +12,9 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import select
 from stillgraph.operators.picking import pick
 from stillgraph.operators.sequences import Entries
-from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked
+from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked, some_keys
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import called, here
 from stillgraph.trace.journal import ContentsPlace, kind_of_container, replace_contents
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session
@@ -25,7 +25,7 @@ def contains(container: Any, item: Any) -> Any:
     """``item in container``."""
     container = container.container if isinstance(container, Entries) else container
     if isinstance(container, (ValuesView, ItemsView)):
-        raise refuse("SG211", "a value is looked for in such a dict", location=here())
+        raise refuse("SG211", "a value is looked for in a dict that has a key on some paths only", location=here())
     key = find(getattr(container, "mapping", container), item)
     return item in container if key is None else key.present
 
@@ -198,7 +198,7 @@ def _setdefault(capture: Session, container: dict[Any, Any], item: Any, make: Ca
 def _update(capture: Session, container: Any, *others: Any, **named: Any) -> None:
     for other in others:
         if container_of(other) is not None:
-            raise refuse("SG211", "such a dict or set is put into another", location=here())
+            raise refuse("SG211", f"{called(other)}, {some_keys(other)}, is put into another", location=here())
         if isinstance(container, set):
             for item in other:
                 _add(capture, container, item)
@@ -256,5 +256,5 @@ def call_method(capture: Session, container: Any, name: str, args: tuple[Any, ..
         CaptureError: it has no meaning for one.
     """
     if name not in METHODS or not hasattr(container, name) or (name == "pop" and isinstance(container, set)):
-        raise refuse("SG211", f"the method {name} of such a {type(container).__name__}", location=here())
+        raise refuse("SG211", f"the method {name} of {called(container)}, {some_keys(container)}", location=here())
     return METHODS[name](capture, container, *args, **kwargs)

@@ -26,7 +26,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 
@@ -174,7 +174,8 @@ def _next(iterator: Any, *default: Any) -> Any:
     assert capture is not None
     capture.before_advancing(iterator)
     if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
-        raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
+        message = "an iterator from outside the function is advanced"
+        raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
     return next(iterator, *default)
 
 

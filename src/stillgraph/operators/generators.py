@@ -63,7 +63,8 @@ class Produced:
             self._note()
             self._drawn = self._draw()
         if isinstance(self._drawn, Unjoined):
-            raise refuse("SG206", "a generator is used again that only some path has drawn from", location=here())
+            message = "a generator is used again that only some path has drawn from"
+            raise refuse("SG206", message, location=here(), hint=_AS_LIST)
         return next(self._drawn)
 
     def __getattr__(self, name: str) -> Any:
@@ -95,8 +96,12 @@ def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
     return Produced(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
+_AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."
+
+
 def _advanced() -> Iterator[Any]:
-    raise refuse("SG206", "a generator is used again after a loop that left it before its end", location=here())
+    message = "a generator is used again after a loop that left it before its end"
+    raise refuse("SG206", message, location=here(), hint=_AS_LIST)
     yield
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refusal, refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import Entries, as_sequence
@@ -23,9 +23,9 @@ from stillgraph.trace.journal import MISSING, Midway, Place, Variable, VariableP
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
 from stillgraph.trace.staging import any_flag, branch
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, refuse_loop
 
 NO_EXIT = Exit()
 
@@ -91,7 +91,8 @@ class Checkpoint:
             CaptureError: an iterator has been advanced.
         """
         if self.session.advances != self.advances:
-            raise refuse("SG305", "an iterator is advanced in a loop that only the run ends", location=here())
+            message = "an iterator is advanced in a loop that only the run ends"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         for sequence in self.session.begun[self.begun :]:
             sequence.rewind()
         del self.session.begun[self.begun :]
@@ -121,7 +122,7 @@ def _stage(context: Context, test: Callable[[], Any], body: Block) -> Exit | Non
         return loop(context.session, test, body, context.keeps, context.drops)
     except JoinFailure as failure:
         context.iterations = before
-        raise _Unstageable(refusal(failure.code, failure.explained, location=here())) from failure
+        raise _Unstageable(refuse_loop(failure)) from failure
     except Refusal as refused:
         context.iterations = before
         raise _Unstageable(refused.error) from refused
@@ -288,7 +289,8 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
         if isinstance(iterable, Iterator):
             context.session.before_advancing(iterable)
             if context.session.is_outer(iterable):
-                raise refuse("SG305", "an iterator from outside the function is advanced", location=here())
+                message = "an iterator from outside the function is advanced"
+                raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         return _unroll(context, _while_unchanged(iterable), body)
     if isinstance(sequence, Entries):
         return _run_over_entries(context, sequence, body)

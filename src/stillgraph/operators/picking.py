@@ -34,7 +34,10 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type =
     parts = [p for element in elements if isinstance(element, tuple) and (p := split(element)) is not None]
     alike = {(p.type, p.context) for p in parts}
     if len(parts) < len(elements) or len(alike) > 1:
-        raise refuse("SG203", "a list of unlike values is indexed by a number that only the run knows", location=here())
+        kinds = " and ".join(dict.fromkeys(type(element).__name__ for element in elements))
+        message = f"values that are no tensors of one kind ({kinds}) are picked by an index that only the run knows"
+        hint = "Choose among them with if and elif, or keep tensors of one shape and dtype."
+        raise refuse("SG203", message, location=here(), hint=hint)
     columns = zip(*(p.children for p in parts))
     return parts[0].rebuild([pick(capture, column, key, kind) for column in columns])
 

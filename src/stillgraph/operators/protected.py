@@ -8,17 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.loops import Context
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
+from stillgraph.trace.unjoined import refuse_join
 
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
@@ -136,7 +136,7 @@ def _staged(context: Context, body: Block, handlers: Handlers, orelse: Block | N
     try:
         exit = stage(capture, attempt, to_the_end, handle, [completed, *context.keeps], context.drops)
     except JoinFailure as failure:
-        raise refuse(failure.code, failure.explained, location=here()) from failure
+        raise refuse_join("the body of a try", failure) from failure
     if orelse is None:
         return exit
     return stage_rest(capture, exit, lambda: _if_completed(context, completed, orelse), context.keeps, context.drops)

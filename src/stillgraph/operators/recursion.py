@@ -13,6 +13,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, TailCalls, arguments_of, as_calls, as_loop
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.unjoined import quoted
 
 Identity = tuple[CodeType, tuple[int, ...]]
 
@@ -57,8 +58,7 @@ def call_recursive(
     except JoinFailure as failure:
         if code not in capture.knowledge.not_tail:
             raise Restart("not_tail", code) from None
-        message = f"'{original.__name__}' calls itself under a staged condition: {failure.explained}"
-        raise refuse("SG207", message, location=here()) from failure
+        raise _refused(original, failure) from failure
     except Refusal:
         if code in capture.knowledge.not_tail:
             raise
@@ -69,8 +69,17 @@ def _again(active: Recursion | TailCalls, original: FunctionType, given: Given) 
     try:
         return active.call(given)
     except JoinFailure as failure:
-        message = f"'{original.__name__}' calls itself under a staged condition: {failure.explained}"
-        raise refuse("SG207", message, location=here()) from failure
+        raise _refused(original, failure) from failure
+
+
+def _refused(original: FunctionType, failure: JoinFailure) -> BaseException:
+    name = original.__name__
+    what = ", and the calls differ" if failure.sides else ""
+    message = f"'{name}' calls itself where a tensor decides{what}: {failure.message.removesuffix('.')}"
+    if failure.place and quoted(failure.place) not in message:
+        message = f"{message} (in {quoted(failure.place)})"
+    hint = f"Let every call of '{name}' take and return the same kinds of values, or write a loop that fills a list."
+    return refuse("SG207", message, location=here(), hint=hint, sides=failure.sides)
 
 
 def _loop(capture: Session, mine: Identity, call: Call, given: Given) -> Any:

@@ -130,7 +130,8 @@ class Range(_Iterable):
         if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
             return len(range(self.start, self.stop, self.step))
         if isinstance(self.step, StagedNumber):
-            raise refuse("SG206", "the step of a range is only known at run time", location=here())
+            hint = "Write a while loop with a counter of its own: i = start; while i < stop: ...; i += step."
+            raise refuse("SG206", "the step of a range is only known at run time", location=here(), hint=hint)
         if self.step == 0:
             raise ValueError("range() arg 3 must not be zero")
         capture = session()
@@ -265,7 +266,8 @@ class Entries(_Iterable):
         raise refuse("SG211", "which element comes at which position, only the run knows", location=here())
 
     def _refuse(self, *args: Any) -> NoReturn:
-        raise refuse("SG211", "the keys or items of such a dict are used as a whole", location=here())
+        message = "the keys or items of a dict that has a key on some paths only are used as a whole"
+        raise refuse("SG211", message, location=here())
 
     __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse
     __hash__ = object.__hash__

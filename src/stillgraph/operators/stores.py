@@ -55,7 +55,8 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, torch.Tensor):
         if name not in ("data", "grad", "requires_grad"):
-            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here())
+            hint = "Keep it beside the tensor: in a tuple, a dict or an object of your own."
+            raise refuse("SG305", f"the attribute {name} of a tensor is set", location=here(), hint=hint)
         setattr(target, name, value)
         return
     if isinstance(target, ModuleType):
@@ -362,7 +363,8 @@ def _cut_by_staged(key: Any) -> bool:
 def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     elements = list(target)
     if not elements:
-        raise refuse("SG203", "an empty list is indexed by a number that only the run knows", location=here())
+        message = "an empty list is indexed by a number that only the run knows"
+        raise refuse("SG203", message, location=here(), hint="Put a value into the list before it is indexed.")
     return pick(capture, elements, key, list if isinstance(target, list) else tuple)
 
 
@@ -403,7 +405,8 @@ def matched(subject: Any, by_class: bool) -> Any:
     for value in (subject, *parts):
         harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
         if isinstance(value, (Staged, Unjoined)) and not harmless:
-            raise refuse("SG301", "a pattern is tried on a value that only the run knows", location=here())
+            message = "a pattern is tried on a value that only the run knows"
+            raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
     return subject
 
 

@@ -168,11 +168,16 @@ class _Region:
         elif node.target is WHILE:
             self._while(node, holder)
         elif node.target is operations.invoke:
-            name = getattr(arguments(node)[0], "__qualname__", str(arguments(node)[0]))
-            raise refuse("SG402", f"the program calls {name} anew at every run", location=node.meta.get("location"))
+            called = arguments(node)[0]
+            function = getattr(holder, str(called.target), None) if isinstance(called, fx.Node) else called
+            name = getattr(function, "__qualname__", None) or str(called)
+            hint = f"Call {name} outside, and pass what it gives as an argument."
+            message = f"the program calls {name} anew at every run, which only Python can do"
+            raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
         elif node.target is operations.act:
             what = f"the program does something outside itself: {value_of(arguments(node)[0])!r}"
-            raise refuse("SG402", what, location=node.meta.get("location"))
+            hint = "Do it outside, with what the function returns."
+            raise refuse("SG402", what, location=node.meta.get("location"), hint=hint)
         elif node.target is operations.outside:
             raise refuse("SG402", "torch.distributed takes part in the program", location=node.meta.get("location"))
         elif is_number(node.meta.get("val")):

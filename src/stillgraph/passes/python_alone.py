@@ -17,6 +17,16 @@ from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 
+_HINTS: dict[Any, str] = {
+    operations.recursion: "Write the recursion as a loop, or return the recursive call as it is: that becomes one.",
+    operations.try_: "Check before, with if, in place of catching the exception.",
+    torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
+    torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
+    operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
+    operations.sort_order: "Sort with torch.sort, which every format has.",
+    operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
+}
+_STACK = "Make a tensor of the list before it is used or returned, with torch.stack or torch.cat."
 _REASONS: dict[Any, str] = {
     operations.recursion: "the program has a recursion, which no graph format knows",
     operations.try_: "the program handles an exception, which no graph format knows",
@@ -53,7 +63,8 @@ def refuse_python_alone(program: Program) -> Program:
             if reason is None and isinstance(value_of(node), ListType):
                 reason = "the program keeps a list of which only the run knows the length"
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
-                raise refuse("SG402", reason, location=node.meta.get("location"))
+                hint = _STACK if isinstance(value_of(node), ListType) else _HINTS.get(node.target)
+                raise refuse("SG402", reason, location=node.meta.get("location"), hint=hint)
     return program
 
 

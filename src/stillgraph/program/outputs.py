@@ -7,9 +7,10 @@ gets back as they are; its nodes rebuild containers of the same Python type eage
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.guards import Source
 
 
@@ -101,11 +102,15 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """One of two results that no container or tensor type covers; ``flag`` is a truth value among the outputs."""
+    """One of two results that no container or tensor type covers; ``flag`` is a truth value among the outputs.
+
+    ``sides``: what the two are and which lines gave them, as messages show it.
+    """
 
     flag: Output
     left: Template
     right: Template
+    sides: tuple[Side, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"({self.left} if {self.flag} else {self.right})"

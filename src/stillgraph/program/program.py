@@ -18,6 +18,7 @@ from typing import Any
 
 from torch import fx
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, Source
@@ -49,11 +50,15 @@ class Split:
         place: the variable, attribute or item.
         why: what is wrong with the two values.
         location: the user's line that does it, a `core.location.Location`; None if there is none.
+        sides: the two values and the lines that gave them, as messages show them.
+        reason: a code of `core.reasons.REASONS`.
     """
 
     place: str
     why: str
     location: Any
+    sides: tuple[Side, ...] = ()
+    reason: str = "SG602"
 
     def __str__(self) -> str:
         where = "" if self.location is None else f" at {self.location.file.rsplit('/', 1)[-1]}:{self.location.line}"

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import Side
+
 
 class JoinFailure(Exception):
     """Two types have no join.
@@ -20,18 +22,17 @@ class JoinFailure(Exception):
         code: a reason of the catalogue.
         message: what is wrong with the two.
         sides: the two values as messages name them, each with where it was made; empty until somebody knows.
+        place: the variable, attribute or item that has the two, once somebody knows.
+        in_loop: whether the two are of one path: before a loop and after an iteration, or of two calls.
     """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.sides: tuple[str, ...] = ()
-
-    @property
-    def explained(self) -> str:
-        """The message, with a line for each side."""
-        return "\n".join((self.message, *(f"    {side}" for side in self.sides)))
+        self.sides: tuple[Side, ...] = ()
+        self.place: str | None = None
+        self.in_loop = False
 
 
 @dataclass(frozen=True)

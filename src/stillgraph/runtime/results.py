@@ -6,7 +6,7 @@ import array
 import copy
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -109,7 +109,7 @@ class Nodes:
             self.cyclic = self.cyclic or self.table[template.index] is None  # we are still inside that node
             return template
         if isinstance(template, Choice):
-            return Choice(template.flag, self._flatten(template.left), self._flatten(template.right))
+            return replace(template, left=self._flatten(template.left), right=self._flatten(template.right))
         if isinstance(template, Maybe):
             return Maybe(template.flag, self._flatten(template.child), template.rank)
         if not isinstance(template, (Container, Instance)):

@@ -116,7 +116,7 @@ def _converted(fn: types.FunctionType, turned: bool, operators: Mapping[str, obj
         callees = known_callees(analysis.scopes.callees, fn, plain_callee)
         rewritten = analysis.rewritten(way, callees)
     except RecursionError:
-        raise refuse("SG106", f"{fn.__qualname__} is nested too deeply", location=location(fn.__code__)) from None
+        raise refuse("SG106", f"'{fn.__name__}' is nested too deeply", location=location(fn.__code__)) from None
     supplied = {local: _operator(name, operators, fn) for name, local in rewritten.operators.items()}
     steps = analysis.steps(way, callees) if keep_steps else ()
     function = bind(rewritten.code, fn, supplied)
@@ -251,8 +251,8 @@ def _analysis(fn: types.FunctionType, turned: bool = False) -> _Analysis:
     if known is not None and known[0]() is code:
         return known[1]
     if code.co_flags & _ASYNCHRONOUS:
-        raise refuse("SG103", f"{fn.__qualname__} is asynchronous",
-                     location=location(code))
+        hint = "Await outside, and pass what comes of it to a plain function (def), which may be static."
+        raise refuse("SG103", f"'{fn.__name__}' is asynchronous", location=location(code), hint=hint)
     with _lock:
         known = _analyses.get(key)
         if known is not None and known[0]() is code:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.location import Location
+from stillgraph.core.location import Location, start_of
 from stillgraph.source.scopes import FunctionNode, parameters_of
 from stillgraph.source.tree import child_nodes, without_warnings
 
@@ -183,8 +183,8 @@ def _within(inner: object, outer: object) -> bool:
 
 def location(code: types.CodeType) -> Location:
     """Where a function starts."""
-    return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+    return start_of(code)
 
 
 def _no_source(code: types.CodeType, why: str) -> BaseException:
-    return refuse("SG101", f"the source of {code.co_qualname} cannot be read: {why}", location=location(code))
+    return refuse("SG101", f"the source of '{code.co_name}' cannot be read: {why}", location=location(code))

@@ -117,7 +117,8 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         with recorder.resume(arm.region), diverging(recorder, arm):
             arm.exit = block()
         if current_context() != context:
-            raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here())
+            hint = "Switch it for a block inside: with torch.no_grad(): ..., with torch.autocast(...): ..."
+            raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here(), hint=hint)
     finally:
         restore(context)
         recorder.memory.require_unchanged(held, here())
@@ -167,9 +168,16 @@ def _failure(error: Exception) -> BaseException:
     """The refusal of a path on which torch raises an error."""
     text = str(error).replace("'FakeTensor'", "'Tensor'")
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
-    refusal = refuse("SG209", message, location=location_of(last_user_frame(error)))
+    hint = _GUARD_NONE if "NoneType" in text else None
+    refusal = refuse("SG209", message, location=location_of(last_user_frame(error)), hint=hint)
     refusal.__cause__ = error.with_traceback(None)
     return refusal
+
+
+_GUARD_NONE = (
+    "All paths are captured. If this one is not for None, let Python decide that: put 'value is not None and' before "
+    "the tensor's condition."
+)
 
 
 def emit_raise(recorder: Recorder, error: BaseException) -> None:

@@ -138,7 +138,8 @@ def _require_same_kind(wanted: Any, result: Any) -> None:
     known = all(type(size) is int for size in shape)
     if wanted.dtype.name != mine or (known and wanted.shape != shape):
         message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
-        raise refuse("SG301", message, location=here())
+        hint = "Write this with torch's functions (torch.fft, torch.linalg ...), whose dtypes the program knows."
+        raise refuse("SG301", message, location=here(), hint=hint)
 
 
 def _handed_in(value: Any) -> Any:

@@ -14,10 +14,11 @@ from torch import fx
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, refuse
-from stillgraph.core.location import Location
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, Refusal, refuse
+from stillgraph.core.location import Location, start_of
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.context import current_context, restore
+from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Argument, Attribute, Guard, ModeGuard, Source
 from stillgraph.program.outputs import Constant, Template
@@ -25,6 +26,7 @@ from stillgraph.program.program import Program
 from stillgraph.program.writes import is_written, writes_in_place, written_arguments
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
+from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
@@ -112,13 +114,13 @@ def capture(
         except Restart as restart:
             _learn(knowledge, restart)
         except InitialisingCall as error:
-            raise error.located(_location(function)) from None
+            raise _at_start(error, function) from None
         except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
             if knowledge.keep_constant():
                 continue  # any error may come of what code that is not rewritten does with such numbers
             if not isinstance(error, CaptureError):
                 raise
-            raise error.located(_location(_called(function, args))) from error.__cause__
+            raise _at_start(error, _called(function, args)) from error.__cause__
     raise InternalError(f"the capture of {function.__qualname__} does not settle; please report this program")
 
 
@@ -251,17 +253,18 @@ class _Attempt:
                 self.session.hooked.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
-                    template: Template = results.template(value)
+                    template: Template = self._returned(results, value)
                     written = self.journal.outcome()
                     if self.knowledge.watch_modules:
                         self._note_unseen(written)
-                    effects = results.effects(written, self.session.outer_cells)
+                    effects = self._stored(results, written)
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
                     self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
                     if current_context() != context:
-                        raise refuse("SG305", "the function leaves a torch mode switched")
+                        hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
+                        raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
                     self._require_unchanged(tables)
                     self._require_aliases(graph)
                     with self.watch.phase(GUARDS):
@@ -283,6 +286,29 @@ class _Attempt:
         for code, namespace in self.session.witness.codes.items():
             if not self.front_end.is_converted(code):
                 self.watch.ran(code, namespace.get("__name__"), rewritten=False)
+
+    def _returned(self, results: Results, value: Any) -> Template:
+        """The template of what the function returns; what cannot be returned is told of at the line that does."""
+        try:
+            return results.template(value)
+        except Refusal as refusal:
+            line = returned_by(self._code())
+            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            raise
+
+    def _stored(self, results: Results, written: list[Write]) -> list[Effect]:
+        """The writes that outlive the call; what cannot be stored is told of at the line that stores it."""
+        try:
+            return results.effects(written, self.session.outer_cells)
+        except Refusal as refusal:
+            line = stored_by(self._code(), results.place)
+            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            raise
+
+    def _code(self) -> CodeType | None:
+        """The code of the captured function; of a module, of its ``forward``."""
+        code = getattr(_called(self.function, self.args), "__code__", None)
+        return code if isinstance(code, CodeType) else None
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
@@ -504,11 +530,17 @@ def _called(function: Any, args: tuple[Any, ...]) -> Any:
     return args[0].forward if function is torch.nn.Module.__call__ else function
 
 
+def _at_start(error: CaptureError, function: Any) -> CaptureError:
+    """An error that names no line, at the one where the function starts; that of torch's own helps nobody."""
+    location = _location(function)
+    return error if is_torch(location.file) else error.located(location)
+
+
 def _location(function: Any) -> Location:
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None:
         return Location("<unknown>", 1)
-    return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+    return start_of(code)
 
 
 def _parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:

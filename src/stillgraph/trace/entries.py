@@ -26,6 +26,19 @@ if TYPE_CHECKING:
 KINDS_OF_DICT = (collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
+def some_keys(value: Any) -> str:
+    """A container with keys that may be missing, as messages name it."""
+    found = container_of(value)
+    keys = [repr(key.key) for key in found or () if type(key) is MaybeKey and key.present is not True]
+    kind = type(value if found is None else found).__name__
+    if not 0 < len(keys) <= _MOST_SHOWN:
+        return f"a {kind} with keys that are there on some paths only"
+    return f"a {kind} with {', '.join(keys)} on some paths only"
+
+
+_MOST_SHOWN = 4
+
+
 class MaybeKey(Staged):
     """Stands for ``key`` in a dict or set that has it only where ``present`` is true.
 

@@ -12,6 +12,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context
 from stillgraph.program.guards import (
+    Argument,
     Guard,
     ModeGuard,
     SizeGuard,
@@ -47,7 +48,11 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
     for symbol, value in env.replacements.items():
         if value.is_number and str(symbol) in inputs.symbols:
             source, dim = inputs.symbols[str(symbol)]
-            raise refuse("SG303", f"dimension {dim} of {source} was declared symbolic, but only {value} is possible")
+            name = inputs.finder.names.get(source.key, str(source)) if isinstance(source, Argument) else str(source)
+            message = f"dimension {dim} of '{name}' was declared open, but the code takes only {value} for it"
+            hint = f"Write it for any size ({name}.shape[{dim}]; -1 in a reshape), or declare the dimension as {value}."
+            location = recorder.settled_sizes.get(str(symbol))
+            raise refuse("SG303", message, location=location, hint=hint)
     guards: list[Guard] = []
     for guard in env.guards:
         names = sorted(str(s) for s in guard.expr.free_symbols)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dis
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any
 
 import torch
 
-from stillgraph.core.location import Location
+from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
@@ -137,9 +140,9 @@ Step = tuple[FrameType, int]
 """A frame, and the offset of the instruction that it is at."""
 
 
-def _running() -> Iterator[Step]:
-    """The frames that are running, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
+def _running(start: FrameType | None = None) -> Iterator[Step]:
+    """The frames that are running, the innermost first, or from one of them on."""
+    frame: FrameType | None = start or sys._getframe(1)
     while frame is not None:
         yield frame, frame.f_lasti
         frame = frame.f_back
@@ -183,7 +186,7 @@ def _calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[tuple[S
     outside: FrameType | None = None  # the function's own, unless what calls it runs a block
     for step in steps:
         frame = step[0]
-        if outside is not None and inside is not None and not _runs_a_block(frame.f_code):
+        if outside is not None and inside is not None and not _runs_a_part(frame.f_code, outside.f_code):
             calls.append((inside, outside))
             inside = None
         outside = None
@@ -235,6 +238,10 @@ def function_frame(frame: FrameType) -> FrameType:
             return frame
         frame, back = back, back.f_back
     return frame
+def _runs_a_part(code: CodeType, called: CodeType) -> bool:
+    """Whether what a code object calls is a part of a function: a block, or the pattern of a ``case``."""
+    is_pattern = called.co_name.startswith("matches_") and any(constant is called for constant in code.co_consts)
+    return is_pattern or _runs_a_block(code)
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:
@@ -245,21 +252,18 @@ def attribute_read(frame: FrameType | None) -> set[str]:
     return {i.argval for i in reading if i.opname == "LOAD_ATTR" and isinstance(i.argval, str)}
 
 
-def location_of(frame: FrameType | None) -> Location | None:
-    """The line and columns a frame is at."""
-    return None if frame is None else _located(frame.f_code, frame.f_lasti, frame.f_code.co_name, ())
-
-
 def _located(code: CodeType, offset: int, function: str, callers: tuple[Location, ...]) -> Location:
     line, end_line, column, end_column = _positions(code)[offset // 2]
-    if line is None:
-        return Location(code.co_filename, code.co_firstlineno, None, None, function, callers)
+    if line is None or (line == code.co_firstlineno and function == code.co_name and _is_decorator(code, line)):
+        return replace(start_of(code), function=function, callers=callers)
     return Location(code.co_filename, line, column, end_column if end_line == line else None, function, callers)
 
 
 def line_of(code: CodeType, offset: int) -> int:
     """The line of an instruction."""
     return _positions(code)[offset // 2][0] or code.co_firstlineno
+def _is_decorator(code: CodeType, line: int) -> bool:
+    return linecache.getline(code.co_filename, line).lstrip().startswith("@")
 
 
 @weakly_cached
@@ -278,9 +282,9 @@ class Locator:
         self.beginning = beginning
         self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
 
-    def here(self) -> Location | None:
-        """The user's line and columns being run, with those that have called it."""
-        return self._located(_running())
+    def here(self, frame: FrameType | None = None) -> Location | None:
+        """The user's line and columns that a frame is at, or are being run, with those that have called it."""
+        return self._located(_running(frame))
 
     def raised_at(self, error: BaseException) -> Location | None:
         """The user's line that raised an error which has just been caught, with those that had called it."""
@@ -306,3 +310,32 @@ class Locator:
 def here() -> Location | None:
     """The user's line and columns being run, with those that have called it."""
     return Locator().here()
+
+
+def location_of(frame: FrameType | None) -> Location | None:
+    """The user's line and columns that a frame is at, with those that have called it."""
+    return None if frame is None else Locator().here(frame)
+
+
+def function_here() -> CodeType | None:
+    """The rewritten code of the user's function that is being run."""
+    return next((outside.f_code for _, outside in _calls(_running(), is_users)), None)
+
+
+def called(value: Any) -> str:
+    """An object by the variable that has it, as messages name it."""
+    name = name_of(value)
+    return "what is given" if name is None else f"'{name}'"
+
+
+def name_of(value: Any) -> str | None:
+    """The variable of the function that is being run which has an object, if one has."""
+    for (inside, _), outside in _calls(_running(), is_users)[:1]:
+        frame: FrameType | None = inside
+        while frame is not None:
+            if is_users(frame.f_code.co_filename):
+                found = next((name for name, held in frame.f_locals.items() if held is value), None)
+                if found is not None:
+                    return found
+            frame = None if frame is outside else frame.f_back
+    return None

@@ -20,15 +20,16 @@ from stillgraph.program.types import (
     optional,
 )
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.assigned import Line, nowhere
 from stillgraph.trace.containers import Parts, holds_staged, instance_parts, split
 from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.identities import Origin
-from stillgraph.trace.journal import MISSING
+from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
-from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf
+from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf, named
 
 
 class _Dead:
@@ -84,6 +85,8 @@ class Joiner:
     is_older: Callable[[Any], bool] = lambda value: False  # whether an object was there before the two paths
     when: tuple[str, str] = ("before the loop", "after an iteration")  # what messages call the two, if no arms
     views: tuple[View, View] = (split, split)  # how each path sees a container: with what it wrote into it
+    at: Place | None = None  # what is being joined: messages name it by the user's variables
+    lines: tuple[Line, Line] = (nowhere, nowhere)  # where each path, or the entry and an iteration, assigned a place
     absences: tuple[Absence, Absence] = (lambda value: None,) * 2  # what each path knows of values that may be None
     _flag: int | None = None
     _open: set[tuple[int, int]] = field(default_factory=set)  # containers whose children are being joined
@@ -108,7 +111,7 @@ class Joiner:
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
-            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
+            self._explain(failure, left, right, place)
             if not self.allow_unjoined:
                 raise
             return self._unjoined(left, right, place, failure)
@@ -120,8 +123,18 @@ class Joiner:
         try:
             return self._join_unlike(left, right, place)
         except JoinFailure as failure:
-            explain(self.recorder, failure, ("one path has", left), ("the other has", right))
+            self._explain(failure, left, right, place)
             raise
+
+    def _explain(self, failure: JoinFailure, left: Any, right: Any, place: str) -> None:
+        first, second = self.lines
+        sides = ("one path leaves", left, first), ("the other path leaves", right, second)
+        explain(self.recorder, failure, self.named(place), *sides)
+
+    def named(self, place: str) -> str:
+        """A place as the user's function names it."""
+        rough = str(self.at)
+        return named(self.at) + place.removeprefix(rough) if self.at is not None and place.startswith(rough) else place
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:

@@ -14,7 +14,7 @@ from stillgraph.trace.join import DEAD, Joiner, View, is_empty, same_constant, w
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
 from stillgraph.trace.lists import cover as cover_elements
-from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf
+from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf, quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,11 @@ def widen(joiner: Joiner, state: State, after: Any, place: str) -> State:
     try:
         return _widen(joiner, state, after, place)
     except JoinFailure as failure:
-        if not failure.sides and f"'{place}'" not in failure.message:
-            failure.message = f"{failure.message} (in '{place}')"
-        first, then = joiner.when
-        explain(joiner.recorder, failure, (f"{first} it is", entry_of(state)), (then, after))
+        (first, then), (entry, body) = joiner.when, joiner.lines
+        place = joiner.named(place)
+        name = quoted(place)
+        sides = (f"{first} {name} is", entry_of(state), entry), (f"{then} {name} is", after, body)
+        explain(joiner.recorder, failure, place, *sides, in_loop=True)
         raise
 
 
@@ -109,9 +110,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Fixed(after)
     mine = split(before)
     if mine is None or parts is None:
-        raise JoinFailure(
-            "SG203", f"'{place}' is {describe(before)} {joiner.when[0]} and {describe(after)} {joiner.when[1]}"
-        )
+        name, (first, then) = quoted(joiner.named(place)), joiner.when
+        raise JoinFailure("SG203", f"{name} is {describe(before)} {first} and {describe(after)} {then}")
     return _widen_children(joiner, tree_of(before, mine), after, place)
 
 
@@ -132,7 +132,8 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
         state = _covering(joiner, state, parts)
         parts = like(state, parts)
     if parts is None or parts.type is not state.parts.type or parts.context != state.parts.context:
-        raise JoinFailure("SG203", f"'{place}' has another structure {joiner.when[0]} than {joiner.when[1]}")
+        name, (first, then) = quoted(joiner.named(place)), joiner.when
+        raise JoinFailure("SG203", f"{name} has another structure {first} than {then}")
     values = [_never_read(parts, child) for child in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
     return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
@@ -230,7 +231,7 @@ def _listed(joiner: Joiner, state: Tree, after: Parts) -> Listed:
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
     if parts is None or parts.type is not state.kind:
-        raise JoinFailure("SG203", f"'{place}' is {describe(after)} {joiner.when[1]}")
+        raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     element = state.element
     if parts.children:
         wider = cover_elements(element, structure(parts.children, joiner.type_of))
@@ -250,7 +251,7 @@ def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
     if after is None or after is MISSING:
         return _optional(type_, after)
     if not is_leaf(after):
-        raise JoinFailure("SG203", f"'{place}' is {describe(after)} {joiner.when[1]}")
+        raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))
 
 

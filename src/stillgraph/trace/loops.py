@@ -12,6 +12,7 @@ import torch
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.aliases import mutable_containers, with_other_names
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
@@ -33,6 +34,7 @@ from stillgraph.trace.loop_state import (
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
+from stillgraph.trace.unjoined import named
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
@@ -47,6 +49,7 @@ class _Loop:
     places: dict[Hashable, Place]
     state: dict[Hashable, State]
     exit: State
+    unsettled: str | None = None  # a place that has changed its kind in the last round
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
 
     def all_states(self) -> list[State]:
@@ -78,6 +81,7 @@ def loop(
         JoinFailure: a place changes its kind from one iteration to the next.
     """
     noted = [*variables, *dropped]
+    lines = assigned_before(), assigned_by(test, body)
     if _test_writes(recorder, test, noted):
         test, body = (lambda: True), _rotated(recorder, test, body, variables, dropped)
     mark = recorder.symbolic.mark
@@ -98,11 +102,14 @@ def loop(
         with _trying(recorder) as failed:
             arm, inputs = _run_body(state, body)
         changed = len(recorder.stale) > stale  # an iteration finds changed what the one before has let be changed
-        if _settle(state, arm, inputs, mark, skip) and not changed:
+        if _settle(state, arm, inputs, mark, skip, lines) and not changed:
             if failed:
                 recorder.path_fails(failed[0])
             return _close(state, test, arm, inputs)
-    raise JoinFailure("SG205", "what the loop carries does not settle")
+    message = f"after {_MAX_ROUNDS} rounds, an iteration still changes what kind of value it finds"
+    failure = JoinFailure("SG205", message)
+    failure.place, failure.in_loop = state.unsettled, True
+    raise failure
 
 
 @contextlib.contextmanager
@@ -176,9 +183,17 @@ def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> No
             recorder.identities.copy_of(container, older.values())
 
 
-def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip: set[Hashable]) -> bool:
+def _settle(
+    loop_: _Loop,
+    arm: Arm,
+    inputs: dict[Hashable, Any],
+    mark: int,
+    skip: set[Hashable],
+    lines: tuple[Line, Line],
+) -> bool:
     """Widen the state by what an iteration left; whether it already covered that."""
-    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=(split, arm.view))
+    views = split, arm.view
+    joiner = Joiner(loop_.recorder, mark, allow_unjoined=False, is_older=arm.is_older, views=views, lines=lines)
     settled = True
     for key, (place, _) in arm.writes.items():
         if key not in loop_.places and key not in skip:
@@ -189,9 +204,13 @@ def _settle(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any], mark: int, skip
         after = arm.value(place, before)
         if after is before and isinstance(loop_.state[key], Fixed):
             continue
+        joiner.at = place
         state = widen(joiner, loop_.state[key], after, str(place))
-        settled = settled and state is loop_.state[key]
+        if state is not loop_.state[key]:
+            settled = False
+            loop_.unsettled = named(place)
         loop_.state[key] = state
+    joiner.at = None
     exit = widen(joiner, loop_.exit, DEAD if arm.diverged else _final(arm.exit), "return")
     settled = settled and exit is loop_.exit
     loop_.exit = exit
@@ -262,8 +281,11 @@ def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> N
             continue
         mine = {id(c): c for c in mutable_containers(arm.value(place, inputs.get(key, place.get())))}
         if mine.keys() & seen.keys():
-            raise JoinFailure("SG203", f"'{place}' and another place hold the same container after an iteration")
-        seen.update(mine)
+            other = next(seen[container] for container in mine if container in seen)
+            kind = type(next(held for container, held in mine.items() if container in seen)).__name__
+            names = f"'{named(place)}' and '{named(other)}'"
+            raise JoinFailure("SG203", f"{names} are one {kind} after an iteration, of which the loop would make two")
+        seen.update(dict.fromkeys(mine, place))
 
 
 def _run_test(loop_: _Loop, test: Test) -> Arm:

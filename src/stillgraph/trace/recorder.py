@@ -54,6 +54,7 @@ from stillgraph.trace.symbolic import (
 from stillgraph.trace.watch import Watch
 from stillgraph.trace.witness import Witness
 
+_WANTS_INTEGERS = "expected to contain only concrete integers"
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
 
@@ -87,6 +88,7 @@ class Recorder(TorchFunctionMode):
         self.emitted = 0  # operations, those of dropped regions included
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.locator = Locator()
+        self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
@@ -286,6 +288,7 @@ class Recorder(TorchFunctionMode):
         """Run a torch call on the fake counterparts of its arguments, without recording."""
         function = spelling.is_autograd_function(func)
         watching = self.witness.pause()
+        known = len(self.symbolic.shape_env.replacements)
         try:
             fake_args, fake_kwargs = self.to_fake(args), self.to_fake(kwargs)
             if function:
@@ -300,8 +303,22 @@ class Recorder(TorchFunctionMode):
             why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
             message = f"{name} needs a value that only the run knows ({why})"
             raise refuse("SG304", message, location=here()) from error
+        except RuntimeError as error:
+            if _WANTS_INTEGERS not in str(error):
+                raise
+            message = f"{spelling.name_of(func)} takes no number that only the run knows as a size"
+            hint = "Make a tensor of that size with new_zeros or new_full, and join the two with torch.cat."
+            raise refuse("SG304", message, location=here(), hint=hint) from error
         finally:
             self.witness.resume(watching)
+            if len(self.symbolic.shape_env.replacements) > known:
+                self._note_settled_sizes()
+
+    def _note_settled_sizes(self) -> None:
+        """Remember which line let a size that is declared open be one number."""
+        location = here()
+        for symbol in self.symbolic.shape_env.replacements:
+            self.settled_sizes.setdefault(str(symbol), location)
 
     def run_function(self, apply: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a ``torch.autograd.Function``, which may use other tensors than its arguments."""

@@ -262,7 +262,7 @@ def as_calls(
     mark = recorder.symbolic.mark
     parts = split(given)
     assert parts is not None
-    joiner = Joiner(recorder, mark, allow_unjoined=False, when=("in one call", "in another"))
+    joiner = Joiner(recorder, mark, allow_unjoined=False, when=("in one call", "in another call"))
     state = Recursion(recorder, identifier(name), joiner, tree_of(given, parts), Fixed(DEAD))
     for _ in range(_MAX_ROUNDS):
         state.settled = True

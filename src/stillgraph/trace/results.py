@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Stale, Unjoined, is_lost
+from stillgraph.trace.unjoined import Stale, Unjoined, describe, is_lost
 
 
 @dataclass
@@ -63,6 +64,8 @@ class Results:
     _alive: list[Any] = field(default_factory=list)
     _given: set[int] = field(default_factory=set)  # objects of the caller's
     _storing: bool = False  # whether what is built outlives the call, returned or not
+    place: Place | None = None  # what is being stored
+    _what: str = "returned"  # what becomes of it, as messages say it
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
@@ -72,15 +75,17 @@ class Results:
             value.refuse()
         if isinstance(value, Unjoined):
             flag = self._output(value.__dict__["flag"])
-            return Choice(flag, self.template(value.__dict__["left"]), self.template(value.__dict__["right"]))
+            left, right = self.template(value.__dict__["left"]), self.template(value.__dict__["right"])
+            return Choice(flag, left, right, value.__dict__["failure"].sides)
         if isinstance(value, MaybeKey):
             value._refuse()
         if value is MISSING:
-            raise refuse("SG204", "a variable that some path does not assign is returned or stored")
+            raise refuse("SG204", f"a variable that some path does not assign is {self._what}")
         if isinstance(value, Spread):
-            raise refuse("SG210", "the elements of a list are returned or stored as one value")
+            raise refuse("SG210", f"the elements of a list are {self._what} as one value")
         if isinstance(value, StagedText):
-            raise refuse("SG302", "a string with staged values is returned or stored")
+            hint = "Return or store the value, and make the text of it outside the static function."
+            raise refuse("SG302", f"a text with a value in it that only the run knows is {self._what}", hint=hint)
         if isinstance(value, torch.Generator) and self.session.root.holds(value):
             return self._output(value)
         source = self.finder.find(value)
@@ -138,15 +143,18 @@ class Results:
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
         if type(value).__module__.startswith("stillgraph."):  # what stands for a range, say
-            raise refuse("SG306", f"a {type(value).__name__.lower()} that only the run knows is returned or stored")
+            kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
+            raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
         parts = None if type(value) in (set, frozenset) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
-            raise refuse("SG306", f"a {type(value).__name__}, a container of a class of its own, is returned or stored")
+            kind = type(value).__name__
+            hint = f"Return a plain {_plain_kind(value)}, and make the {kind} of it outside."
+            raise refuse("SG306", f"a {kind}, a container of a class of its own, is {self._what}", hint=hint)
         if parts is None and type(value) not in (set, frozenset) and not self._is_own_instance(value):
             if isinstance(value, torch.nn.Module) and self._storing:
-                raise refuse("SG308", f"a {type(value).__name__} is made and stored")
+                raise refuse("SG308", f"a {type(value).__name__} is made and {self._what}")
             if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value):
-                raise refuse("SG306", f"a {type(value).__name__} is returned or stored that depends on staged values")
+                raise refuse("SG306", f"{_leaving(value)} is {self._what}", hint=_values_of(value))
             return Constant(value)
         if id(value) in self._shared:
             return Shared(self._shared[id(value)])
@@ -200,6 +208,7 @@ class Results:
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             if isinstance(after, Stale) or (unchanged and not settled and not gone):
                 continue
+            self.place, self._what = write.place, f"stored in '{write.place}'"
             effect = self._effect(write, after, outer_cells)
             if effect is not None:
                 result.append(effect)
@@ -260,3 +269,39 @@ class Results:
     def _goes_past(owner: Any, special: str) -> bool:
         """Whether a class has a ``__setattr__`` or ``__delattr__`` of its own, which ran during the capture."""
         return class_member(type(owner), special) is not past_class(owner, special)
+
+
+_KINDS = {"Produced": "generator", "Rows": "iterator", "ArrayRows": "iterator", "Entries": "view of a dict"}
+_VALUES = "Return the values themselves: a list of them, or a tensor (torch.stack, torch.arange)."
+
+
+def _plain_kind(value: Any) -> str:
+    return next(kind.__name__ for kind in (list, tuple, dict) if isinstance(value, kind))
+
+
+def _leaving(value: Any) -> str:
+    """What would have to run Python after the program has ended, as messages name it."""
+    if not isinstance(value, FunctionType):
+        if isinstance(value, torch.nn.Module):
+            return f"{describe(value)} that the function makes"
+        return f"{describe(value)} over values that only the run knows"
+    names = value.__code__.co_freevars
+    held = [name for name, cell in zip(names, value.__closure__ or ()) if _holds(cell)]
+    what = "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
+    return f"{what} that uses {' and '.join(map(repr, held)) or 'values'}, which only the run knows,"
+
+
+def _holds(cell: Any) -> bool:
+    try:
+        return isinstance(cell.cell_contents, (torch.Tensor, StagedNumber)) or holds_staged(cell.cell_contents)
+    except ValueError:  # an empty cell
+        return False
+
+
+def _values_of(value: Any) -> str:
+    if isinstance(value, torch.nn.Module):
+        return f"Make the {type(value).__name__} outside, or in __init__, and call it inside."
+    if not isinstance(value, FunctionType):
+        return _VALUES
+    held = [n for n, cell in zip(value.__code__.co_freevars, value.__closure__ or ()) if _holds(cell)]
+    return f"Return {' and '.join(map(repr, held)) or 'the values'}, and make the function of it outside."

@@ -192,8 +192,9 @@ class Session(Narrowing):
         """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
         for value in leaves:
             if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
-                message = "a number that is of another kind on each path meets a tensor of whole numbers"
-                raise refuse("SG202", message, location=here())
+                message = "a number that is an int on one path and a float on the other meets a tensor of whole numbers"
+                hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
+                raise refuse("SG202", message, location=here(), hint=hint)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
@@ -234,7 +235,8 @@ class Session(Narrowing):
             return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        self.splits.append(Split(value.__dict__["place"], value.__dict__["failure"].message, here()))
+        failure = value.__dict__["failure"]
+        self.splits.append(Split(failure.place or value.__dict__["place"], failure.message, here(), failure.sides))
         self._splitting += 1
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
@@ -307,11 +309,11 @@ class Session(Narrowing):
         if not self.knowledge.tries and (self.swallowing or self._is_watched(kind, certain)):
             raise Restart("tries", None)
         if self.swallowing:
-            message = "an exception is raised under a staged condition inside a with block that may end it"
-            raise refuse("SG208", message, location=here())
+            message = "an exception is raised where a tensor decides, inside a with block that may end it"
+            raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
         if self._is_watched(kind, certain):
-            message = "an exception is raised under a staged condition inside a with block whose manager would see it"
-            raise refuse("SG208", message, location=here())
+            message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
+            raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
         for attempt in reversed(self.attempts):
             if not attempt.staged and attempt.catches(kind) and (certain or not attempt.only_cleans_up):
                 raise StageTry(attempt)
@@ -320,7 +322,7 @@ class Session(Narrowing):
             return
         if not self.knowledge.tries:
             raise Restart("tries", None)
-        message = "an exception is raised under a staged condition inside a try block that stays Python"
+        message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
     def _is_watched(self, kind: type[BaseException] | None, certain: bool) -> bool:
@@ -360,9 +362,8 @@ class Session(Narrowing):
         self.advances += 1
         known = self._made.get(id(iterator))
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
-            hint = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
             message = "an iterator is advanced in a branch or loop that began after it"
-            raise refuse("SG305", message, location=here(), hint=hint)
+            raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
 
     def before_act(self) -> None:
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
@@ -496,7 +497,8 @@ class Session(Narrowing):
             hint = "Iterate it outside, and call the static function with each batch."
             raise refuse("SG301", "the order of a DataLoader's batches is drawn at random", location=here(), hint=hint)
         kind = "number" if isinstance(value, StagedNumber) else "tensor"
-        raise refuse("SG301", f"Python asks for the {what} of a staged {kind}", location=here())
+        message = f"Python asks for the {_DEMANDS.get(what, what)} of a {kind} that only the run knows"
+        raise refuse("SG301", message, location=here(), hint=_HINTS.get(what))
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""
@@ -541,6 +543,17 @@ class Session(Narrowing):
             frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
         if wanted - self.knowledge.convert:
             raise Restart("convert", (wanted, names))
+
+
+_ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
+ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
+_CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
+_DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
+_HINTS = {
+    "bool": "Write the condition in code that is converted (a function of your own, not one of a C library or marked "
+    "not_to_static), or use torch.where.",
+    "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
+}
 
 
 def session() -> Session | None:

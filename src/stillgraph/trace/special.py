@@ -264,7 +264,8 @@ def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 def number_kind(dtype: torch.dtype) -> type:
     """The Python type of the elements of a tensor."""
     if dtype.is_complex:
-        raise refuse("SG301", "a complex number cannot be staged", location=here())
+        hint = "Keep it a tensor: torch.view_as_real, .real and .imag are recorded."
+        raise refuse("SG301", "a complex number of Python's cannot be part of the program", location=here(), hint=hint)
     return bool if dtype == torch.bool else float if dtype.is_floating_point else int
 
 

@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace import lists
 from stillgraph.trace.arms import leaf_node
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import called, here
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
 
@@ -96,7 +96,10 @@ def torch_call(recorder: Recorder, function: Any, args: Any, kwargs: dict[str, A
             return _joined(recorder, function, args[0], dim, is_new=function is torch.stack)
     if function in (torch.tensor, torch.as_tensor) and len(args) == 1:
         return _tensor(recorder, function, args[0], kwargs)
-    raise refuse("SG210", f"torch's {function.__name__} takes a list of unknown length", location=here())
+    name = function.__name__
+    message = f"torch.{name} is given {called(args[0])}, a list of unknown length, for which it has no meaning"
+    hint = "Make a tensor of the list first, with torch.stack or torch.cat, and give it that; or loop over the list."
+    raise refuse("SG210", message, location=here(), hint=hint)
 
 
 _JOINING = (torch.stack, torch.cat, torch.concat, torch.concatenate)

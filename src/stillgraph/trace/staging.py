@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.types import JoinFailure, Type
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
+from stillgraph.trace.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
@@ -22,7 +24,7 @@ from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
-from stillgraph.trace.unjoined import Stale, refuse_join
+from stillgraph.trace.unjoined import Stale, named, quoted, refuse_join
 
 Block = Callable[[], Exit | None]
 NO_EXIT = Exit()
@@ -53,19 +55,22 @@ def branch(
     """
     mark = recorder.symbolic.mark
     noted = [*variables, *dropped]
+    ran: list[tuple[Block, ...]] = [(then,), (orelse,)]
     with recorder.assuming(predicate, True):
         left = run_arm(recorder, then, noted)
     with recorder.assuming(predicate, False):
         right = run_arm(recorder, orelse, noted)
     if rest is not None and (leaves(left) or leaves(right)):
-        for arm in (left, right):
+        for side, arm in enumerate((left, right)):
             if not arm.diverged and (arm.exit is None or not arm.exit.certain):
+                ran[side] = *ran[side], rest
                 with recorder.assuming(predicate, arm is left):
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
     emit = functools.partial(_emit_cond, recorder, predicate, left, right)
     absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
-    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences)
+    lines = assigned_by(*ran[0]), assigned_by(*ran[1])
+    exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
     if left.diverged or right.diverged:
         recorder.learn(predicate, right.diverged)
     return exit if rest is None else continue_(recorder, exit, rest, variables, dropped)
@@ -115,17 +120,21 @@ def close_arms(
     dropped: Sequence[Place],
     mark: int,
     absences: tuple[Any, ...] = (lambda value: None,) * 2,
+    lines: tuple[Line, Line] = (nowhere, nowhere),
 ) -> Exit | None:
     """Join what two arms left behind; ``emit`` makes the node of which they are the regions, and gives its values."""
-    joiner = Joiner(recorder, mark, is_older=left.is_older, views=(left.view, right.view), absences=absences)
+    views = left.view, right.view
+    joiner = Joiner(recorder, mark, is_older=left.is_older, views=views, absences=absences, lines=lines)
     builds = []
     for place, before in _places(recorder, [left, right], variables, dropped):
+        joiner.at = place
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
         try:
             build = join(left.value(place, before), right.value(place, before), str(place))
         except JoinFailure as failure:
             raise refuse_join(str(place), failure) from None
         builds.append((place, before, build))
+    joiner.at = None
     exits = [DEAD if arm.diverged else (arm.exit or NO_EXIT) for arm in (left, right)]
     try:
         exit_build = joiner.join(exits[0], exits[1], "return")
@@ -138,7 +147,7 @@ def close_arms(
         one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
         _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
-            _refuse_half_made(place, left.value(place, before), right.value(place, before))
+            _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
         if one_sided and isinstance(place, AttributePlace):
             recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
@@ -155,10 +164,17 @@ def _refuse_if_stale(place: Place, before: Any, sides: list[Any]) -> None:
         stale.refuse()
 
 
-def _refuse_half_made(place: AttributePlace, left: Any, right: Any) -> None:
+def _refuse_half_made(place: AttributePlace, left: Any, right: Any, lines: tuple[Line, Line]) -> None:
     """Refuse an attribute that an object has on one path only."""
     if (left is MISSING) != (right is MISSING):
-        raise refuse_join(str(place), JoinFailure("SG204", "an attribute is made or deleted on one path only"))
+        failure = JoinFailure("SG204", "an attribute is made or deleted on one path only")
+        failure.place = named(place)
+        does = ("does not have" if value is MISSING else "has" for value in (left, right))
+        failure.sides = tuple(
+            Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
+            for who, has, line in zip(("one path", "the other path"), does, lines)
+        )
+        raise refuse_join(failure.place, failure)
 
 
 def _places(

@@ -47,7 +47,13 @@ class StagedText(Staged):
         return recorder.emit("call_function", self._fill, (self._template, *values), names)
 
     def _refuse(self, *args: Any) -> NoReturn:
-        raise refuse("SG302", "the text of an f-string with staged values is used", location=here())
+        message = "a text with a value in it that only the run knows is needed before the run"
+        raise refuse("SG302", message, location=here(), hint=_HINT)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
 
     def __add__(self, other: Any) -> Any:
         return StagedText("{}{}", (self, other)) if isinstance(other, (str, StagedText)) else NotImplemented
@@ -57,6 +63,12 @@ class StagedText(Staged):
 
     __str__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
     __hash__ = _refuse
+
+
+_HINT = (
+    "Use the value in place of its text: compare the number, or index a list with it. Such a text can only be printed, "
+    "logged, written and raised."
+)
 
 
 def escaped(text: str) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import collections
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, NoReturn
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CaptureError, Side, refusal, refuse
 from stillgraph.program.types import JoinFailure, show_shape
-from stillgraph.trace.frames import here
-from stillgraph.trace.journal import MISSING
+from stillgraph.trace.assigned import Line
+from stillgraph.trace.frames import here, name_of
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder, current
@@ -157,21 +160,76 @@ _give_operators()
 
 def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     """The error for a place whose two values have no join."""
-    message = "\n".join((f"{failure.message} (in '{place}')", *(f"    {side}" for side in failure.sides)))
-    return refuse(failure.code, message, location=here())
+    place = failure.place or place
+    message = f"{failure.message.removesuffix('.')} (in {quoted(place)})"
+    return refuse(failure.code, message, location=here(), hint=_hint(place, failure), sides=failure.sides)
 
 
-def explain(recorder: Recorder, failure: JoinFailure, *sides: tuple[str, Any]) -> None:
+def named(place: Place) -> str:
+    """A place by the variables of the function that is being run, where they lead to it."""
+    if isinstance(place, (AttributePlace, ContentsPlace)):
+        name = name_of(place.target)
+        if name is not None:
+            return f"{name}.{place.name}" if isinstance(place, AttributePlace) else name
+    return str(place)
+
+
+def quoted(place: str) -> str:
+    """A place as messages name it."""
+    if place == "the result" or place.startswith("return"):
+        return f"the result{place.removeprefix('return').removeprefix('.value').removeprefix('the result')}"
+    argument = re.fullmatch(r"\['(\w+)'\](.*)", place)  # of a function that calls itself
+    return f"'{place}'" if argument is None else f"'{argument[1]}{argument[2]}'"
+
+
+_ON_PATHS = {
+    "SG201": "Give {place} the same number of dimensions on both paths (unsqueeze, reshape, keepdim=True), or return "
+    "from each path.",
+    "SG202": "Convert {place} on one of the paths with .to(...), so that both have the same dtype and device.",
+    "SG203": "Give {place} the same kind of value on both paths, or use a name of its own for each.",
+    "SG204": "Set {place} before the branch or loop, if only to None.",
+}
+_IN_LOOPS = {
+    "SG201": "Give {place} its final number of dimensions before the loop (with unsqueeze or reshape).",
+    "SG202": "Give {place} its final dtype and device before the loop, with .to(...).",
+    "SG205": "Give {place} a value of its final kind before the loop, or collect the values in a list with append.",
+    "SG203": "Give {place} a value of the same kind before the loop as after an iteration; collect what grows in a "
+    "list with append.",
+}
+
+
+_ONE_NAME = "Make a copy for one of the two names, or use one name for both."
+
+
+def _hint(place: str, failure: JoinFailure) -> str | None:
+    text = (_IN_LOOPS if failure.in_loop else _ON_PATHS).get(failure.code)
+    return None if text is None else text.format(place=quoted(place))
+
+
+def refuse_loop(failure: JoinFailure) -> CaptureError:
+    """The error for what a loop carries and one kind of value does not cover."""
+    place = failure.place or ""
+    message = failure.message.removesuffix(".")
+    if place and quoted(place) not in message:
+        message = f"{message} (in {quoted(place)})"
+    hint = _hint(place, failure) if place else _ONE_NAME if failure.code == "SG203" else None
+    return refusal(failure.code, message, location=here(), hint=hint, sides=failure.sides)
+
+
+def explain(
+    recorder: Recorder, failure: JoinFailure, place: str, *sides: tuple[str, Any, Line], in_loop: bool = False
+) -> None:
     """Let a failure say what the two sides have and where they got it, unless it knows that of something in them."""
     if failure.sides:
         return
-    texts = []
-    for who, value in sides:
-        location = recorder.made_at(value)
-        source = None if location is None else location.source_line()
-        where = "" if location is None else f"  (line {location.line}: {(source or '').strip()})"
-        texts.append(f"{who} {describe(value)}{where}")
-    failure.sides = tuple(texts)
+    inner = next((value.__dict__["failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
+    if inner is not None and inner.sides:
+        failure.message, failure.sides, failure.place = inner.message, inner.sides, inner.place
+        return
+    failure.place, failure.in_loop = place, in_loop
+    failure.sides = tuple(
+        Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value)) for who, value, line in sides
+    )
 
 
 def is_leaf(value: Any) -> bool:
@@ -180,22 +238,53 @@ def is_leaf(value: Any) -> bool:
 
 
 def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
 
 
-def describe(value: Any) -> str:
-    """A value as messages name it."""
+def describe(value: Any, fully: bool = False) -> str:
+    """A value as messages name it; ``fully`` with what is in a tuple or dict."""
     if isinstance(value, torch.Tensor):
         with torch._C.DisableTorchFunction():
-            return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {show_shape(tuple(value.shape))}"
+            dtype = str(value.dtype).removeprefix("torch.")
+            return f"{_article(dtype)} tensor of shape {show_shape(tuple(value.shape))}"
     if isinstance(value, StagedNumber):
-        return f"a staged {type(value).__name__.removeprefix('Staged').lower()}"
-    if isinstance(value, (list, tuple)) and has_spread(value):
-        return f"a {type(value).__name__} of unknown length"
+        return f"{_article(type(value).__name__.removeprefix('Staged').lower())} that only the run knows"
+    if isinstance(value, Unjoined):
+        if is_lost(value):
+            return "a value that is used too late"
+        return f"{describe(value.__dict__['left'])} or {describe(value.__dict__['right'])}"
     if isinstance(value, (list, tuple, dict, set)):
-        return f"{_article(type(value).__name__)} of {len(value)}"
+        return _describe_container(value, fully)
     if value is MISSING:
         return "nothing"
     if value is None or isinstance(value, (int, float, str)):
         return repr(value)
+    if isinstance(value, FunctionType):
+        return "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if type(value).__module__.startswith("stillgraph."):
+        return _OURS.get(type(value).__name__, "a value that only the run knows")
     return _article(type(value).__name__)
+
+
+_OURS = {
+    "_Dead": "nothing, for it raises",
+    "Exit": "a result",
+    "StagedText": "a string that only the run knows",
+    "StagedArray": "an ndarray that only the run knows",
+}
+_MOST_SHOWN = 4
+
+
+def _describe_container(value: Any, fully: bool) -> str:
+    kind = _article(type(value).__name__)
+    if isinstance(value, (list, tuple)) and has_spread(value):
+        return f"{kind} of unknown length"
+    if not fully:
+        return f"{kind} of {len(value)}"
+    if isinstance(value, dict) and 0 < len(value) <= _MOST_SHOWN and all(isinstance(key, str) for key in value):
+        return f"{kind} with {'the key' if len(value) == 1 else 'the keys'} {', '.join(map(repr, value))}"
+    inner = [describe(item) for item in value] if isinstance(value, tuple) and 0 < len(value) <= _MOST_SHOWN else []
+    nested = any(isinstance(item, (list, tuple, dict, set)) for item in value)
+    return f"{kind} of {len(value)}" + (f" ({', '.join(inner)})" if inner and not nested else "")

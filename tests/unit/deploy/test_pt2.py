@@ -272,7 +272,7 @@ def ranks(x: Tensor) -> Tensor:
     ("function", "phrase"),
     [
         (lengths, "outputs differ in structure"),
-        (keys, "a key on some paths only"),
+        (keys, "on some paths only"),
         (dtypes, "outputs differ in dtype"),
         (ranks, "Shape Join Failed"),
     ],

@@ -83,7 +83,7 @@ def test_values(left: Any, right: Any, value: Any, pairs: list[Any]) -> None:
         ([1], (1,), "SG203", "a list of 1 on one path, a tuple of 1 on the other"),
         ({"a": 1}, collections.OrderedDict(a=1), "SG203", "a dict of 1 on one path, an OrderedDict of 1 on the other"),
         ("a", MISSING, "SG204", "on one path only"),
-        (int, float, "SG203", "a type on one path"),
+        (int, float, "SG203", "the class int on one path"),
     ],
 )
 def test_unlike_values(left: Any, right: Any, code: str, phrase: str) -> None:

@@ -60,31 +60,37 @@ def made_on_one_path(x: Tensor) -> Any:
         (
             ranks,
             [
-                "Shape Join Failed: shape1 = (3,), shape2 = () (in 'y')".replace("= () (", "= (). ("),
-                "one path has a float32 tensor of shape (3,)  (line 16: y = x + 1)",
-                "the other has a float32 tensor of shape ()  (line 18: y = x.sum())",
-                "hint: Make both paths give the same number of dimensions",
+                "Shape Join Failed: shape1 = (3,), shape2 = () (in 'y')",
+                "one path leaves a float32 tensor of shape (3,):",
+                'line 16, in ranks\n    y = x + 1\n        ^^^^^\n',
+                "the other path leaves a float32 tensor of shape ():",
+                'line 18, in ranks\n    y = x.sum()\n        ^^^^^^^\n',
+                "hint: Give 'y' the same number of dimensions on both paths",
             ],
         ),
         (
             dtypes_in_a_container,
             [
                 "outputs differ in dtype: torch.float32 and torch.int64",
-                "one path has a float32 tensor of shape (3,)  (line 25: found[\"best\"] = x * 2)",
-                "the other has a int64 tensor of shape (3,)  (line 27: found[\"best\"] = torch.zeros(3, dtype=",
-                "hint: Convert one of them with .to(dtype)",
+                "one path leaves a float32 tensor of shape (3,):",
+                'line 25, in dtypes_in_a_container\n    found["best"] = x * 2\n',
+                "the other path leaves an int64 tensor of shape (3,):",
+                'line 27, in dtypes_in_a_container\n    found["best"] = torch.zeros(3, dtype=torch.long)\n',
+                "hint: Convert 'found['best']' on one of the paths with .to(...)",
             ],
         ),
         (
             in_a_loop,
             [
-                "Shape Join Failed: shape1 = (3,), shape2 = (1, 3). (in 'x')",
-                "before the loop it is a float32 tensor of shape (3,)",
-                "after an iteration a float32 tensor of shape (1, 3)  (line 33: x = x.unsqueeze(0))",
+                "Shape Join Failed: shape1 = (3,), shape2 = (1, 3) (in 'x')",
+                "before the loop 'x' is a float32 tensor of shape (3,):",
+                "line 31, in in_a_loop\n    def in_a_loop(x: Tensor) -> Any:\n",
+                "after an iteration 'x' is a float32 tensor of shape (1, 3):",
+                "line 33, in in_a_loop\n    x = x.unsqueeze(0)\n",
             ],
         ),
         (before_and_in_a_loop, ["'best' is 'none' before the loop and a dict of 1 after an iteration"]),
-        (made_on_one_path, ["an attribute is made or deleted on one path only (in 'Box.value')"]),
+        (made_on_one_path, ["an attribute is made or deleted on one path only (in 'box.value')"]),
     ],
 )
 def test_says(function: Any, texts: list[str]) -> None:

@@ -58,7 +58,7 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
     assert isinstance(node.func, ast.Name | ast.Attribute)
     name = ast.unparse(node.func)
     if to.frame.in_block:
-        raise refuse("SG104", f"{name}() in a branch, loop or operand would see the variables of a generated function",
+        raise refuse("SG104", f"{name}() in a branch, loop or operand would see the variables of that block alone",
                      location=to.location(node))
     if name.endswith(("locals", "vars")):
         return _own_variables(node, to)

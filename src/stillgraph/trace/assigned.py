@@ -1,0 +1,210 @@
+"""Where a block of the user's assigns a variable or returns: the lines that messages show for each of two paths."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import CodeType, FunctionType
+from typing import Any
+
+from stillgraph.core.location import Location
+from stillgraph.trace.frames import function_here, here
+from stillgraph.trace.journal import AttributePlace
+
+Line = Callable[[str], "Location | None"]  # of a place, what assigned it
+
+
+def nowhere(place: str) -> Location | None:
+    """No line at all."""
+    return None
+
+
+def assigned_by(*blocks: Any) -> Line:
+    """What finds the line of blocks, which run one after another, that assigned a place or returned.
+
+    Args:
+        blocks: rewritten functions; partial ones stand for their first argument.
+    """
+    return functools.partial(_in_blocks, tuple(code for block in blocks if (code := _code_of(block)) is not None))
+
+
+def _code_of(block: Any) -> CodeType | None:
+    while isinstance(block, functools.partial):
+        block = block.args[0] if block.args else None
+    return block.__code__ if isinstance(block, FunctionType) else None
+
+
+def assigned_before() -> Line:
+    """What finds the line that assigned a variable before the line that is being run, or the argument that it is."""
+    location, function = here(), function_here()
+    if location is None or function is None:
+        return nowhere
+    return functools.partial(_before, function, location)
+
+
+def _before(function: CodeType, now: Location, place: str) -> Location | None:
+    found = [each for each in _changes(function, place) if each.line < now.line]
+    found = found or [each for each in _stores(function, place) if each.line < now.line]
+    return _named(max(found, key=_order), now) if found else _argument(function, now, place)
+
+
+def _in_blocks(codes: tuple[CodeType, ...], place: str) -> Location | None:
+    now = here()
+    for code in reversed(codes):
+        if place.startswith("return"):
+            found = list(_returns(code))
+        else:
+            found = [*_changes(code, place), *_stores(code, place)]
+        if found and now is not None:
+            return _named(max(found, key=_order), now)
+    return None
+
+
+def _order(location: Location) -> tuple[int, int]:
+    return location.line, location.column or 0
+
+
+def _named(location: Location, now: Location) -> Location:
+    """A line as one of the function that is being run."""
+    return replace(location, function=now.function, callers=now.callers)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType) and constant.co_filename == code.co_filename:
+            yield from _codes(constant)
+
+
+def _stores(code: CodeType, name: str) -> Iterator[Location]:
+    """The values that a code object and those in it assign to a variable, or to the one that a place is in."""
+    name = re.split(r"\W", name, maxsplit=1)[0]
+    for each in _codes(code):
+        for instruction in dis.get_instructions(each):
+            at = instruction.positions
+            if instruction.opname.startswith("STORE_") and instruction.argval == name and at and at.lineno:
+                target = Location(each.co_filename, at.lineno, at.col_offset, _end(at))
+                yield _assigned(each.co_filename, at.lineno, name) or target
+
+
+def _changes(code: CodeType, place: str) -> Iterator[Location]:
+    """The lines of a code object, and of those in it, that change an item or attribute in a place, or delete it.
+
+    They are found by their text: rewritten code calls operators for them.
+    """
+    name, assigned = re.escape(place), r"\s*[-+*/@&|^%]*=(?!=).*"
+    ways = [rf"del\s+{name}\b.*", rf"{name}\.(?:{_CHANGING})\(.*", rf"{name}\[.*\]{assigned}"]
+    if not place.isidentifier():
+        ways.append(name + assigned)
+    changing = re.compile(rf"(?<![\w.])(?:{'|'.join(ways)})")
+    for line in sorted({number for each in _codes(code) for *_, number in each.co_lines() if number}):
+        text = _text(code.co_filename, line).partition("  #")[0].rstrip()
+        found = changing.search(text)
+        if found is not None:
+            start, end = (len(text[:index].encode()) for index in found.span())
+            yield Location(code.co_filename, line, start, end)
+
+
+_CHANGING = "add|append|appendleft|clear|discard|extend|extendleft|insert|pop|popitem|popleft|remove|setdefault|update"
+
+
+def _returns(code: CodeType) -> Iterator[Location]:
+    """The values that a block returns."""
+    made: dis.Instruction | None = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname != "RETURN_VALUE":
+            made = instruction
+            continue
+        at = None if made is None else made.positions
+        if at is None or not at.lineno or made is None:
+            continue
+        if code.co_name == "<lambda>":
+            yield Location(code.co_filename, at.lineno, at.col_offset, _end(at))
+        elif _text(code.co_filename, at.lineno).lstrip().startswith("return"):
+            yield _returned(code.co_filename, at.lineno) or Location(code.co_filename, at.lineno)
+
+
+def returned_by(code: CodeType | None) -> Location | None:
+    """The one ``return`` of a function that gives a value, if there is but one."""
+    found = [] if code is None else [replace(each, function=code.co_name) for each in _returns(code)]
+    return found[0] if len({each.line for each in found}) == 1 else None
+
+
+def stored_by(code: CodeType | None, place: Any) -> Location | None:
+    """The line of a function that sets an attribute, if there is one."""
+    if code is None or not isinstance(place, AttributePlace):
+        return None
+    for each in _codes(code):
+        for instruction in dis.get_instructions(each):
+            at = instruction.positions
+            if instruction.opname == "STORE_ATTR" and instruction.argval == place.name and at and at.lineno:
+                return Location(each.co_filename, at.lineno, at.col_offset, _end(at), code.co_name)
+    return None
+
+
+def _end(at: Any) -> int | None:
+    return at.end_col_offset if at.end_lineno == at.lineno else None
+
+
+def _text(file: str, line: int) -> str:
+    return linecache.getline(file, line)
+
+
+def _assigned(file: str, line: int, name: str) -> Location | None:
+    """The expression that a statement of one line assigns to a name."""
+    for node in _statements(file, line):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = getattr(node, "value", None)
+        plain = any(isinstance(target, ast.Name) and target.id == name for target in targets)
+        if plain and isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and value is not None:
+            return _span(file, line, value)
+        if plain and isinstance(node, ast.AugAssign):
+            return _span(file, line, node)
+    return None
+
+
+def _returned(file: str, line: int) -> Location | None:
+    for node in _statements(file, line):
+        if isinstance(node, ast.Return) and node.value is not None:
+            return _span(file, line, node.value)
+    return None
+
+
+def _statements(file: str, line: int) -> Iterator[ast.AST]:
+    text = _text(file, line).strip()
+    try:
+        tree = ast.parse(text + " pass" if text.endswith(":") else text)
+    except SyntaxError:  # a statement of several lines
+        return
+    yield from ast.walk(tree)
+
+
+def _span(file: str, line: int, node: ast.expr | ast.stmt) -> Location:
+    text = _text(file, line)
+    shift = len(text[: len(text) - len(text.lstrip())].encode())
+    end = node.end_col_offset
+    return Location(file, line, node.col_offset + shift, None if end is None else end + shift)
+
+
+def _argument(function: CodeType, now: Location, name: str) -> Location | None:
+    """The parameter of a function, in the line of its ``def`` that names it."""
+    name = re.split(r"\W", name, maxsplit=1)[0]
+    count = function.co_argcount + function.co_kwonlyargcount
+    count += bool(function.co_flags & inspect.CO_VARARGS) + bool(function.co_flags & inspect.CO_VARKEYWORDS)
+    if name not in function.co_varnames[:count]:
+        return None
+    begun = False
+    for line in range(function.co_firstlineno, now.line):
+        text = _text(function.co_filename, line)
+        begun = begun or text.lstrip().startswith(("def ", "async def "))
+        match = re.search(rf"\b{re.escape(name)}\b", text) if begun else None
+        if match is not None:
+            start, end = (len(text[:index].encode()) for index in match.span())
+            return _named(Location(function.co_filename, line, start, end), now)
+    return None

@@ -1,0 +1,68 @@
+"""What refusals say, word for word. `STILLGRAPH_UPDATE_GOLDEN=1` writes what they say now."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from torch import distributed
+
+from stillgraph.core.reasons import REASONS
+from tests.unit.messages import files, joins, loops, outside, run_time
+from tests.unit.messages.case import ROOT, Case, cases_of
+
+GOLDEN = ROOT / "tests" / "golden" / "messages"
+MODULES = [module.__name__.rpartition(".")[2] for module in (files, joins, loops, outside, run_time)]
+CASES = [case for module in MODULES for case in cases_of(module)]
+
+WITHOUT_A_MESSAGE = {
+    "SG102": "Python has to be started with -X no_debug_ranges",
+    "SG106": "wants a newer Python, or hundreds of nested statements",
+    "SG307": "a fault of stillgraph's",
+    "SG403": "a fault of stillgraph's or of an exporter's",
+    "SG601": "no error: explain tells it",
+    "SG602": "no error: explain tells it",
+    "SG603": "no error: explain tells it",
+}
+OURS = re.compile(
+    r"Unjoined|_Dead|Staged[A-Z]|FakeTensor|Spread|MaybeKey|\bEntry\b|Exit\(|<locals>|stillgraph\.(trace|operators)"
+)
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+    assert not list(tmp_path.glob("not_to_be_made*")), "what was refused has left a file"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="columns and Python's own texts differ between versions")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_says(case: Case) -> None:
+    message = case.message() + "\n"
+    path = GOLDEN / f"{case}.txt"
+    if os.environ.get("STILLGRAPH_UPDATE_GOLDEN"):
+        path.write_text(message)
+    assert message == path.read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_golden_messages_speak_of_the_users_code(case: Case) -> None:
+    text = (GOLDEN / f"{case}.txt").read_text()
+    assert not OURS.search(text), OURS.search(text)
+    assert "\n  hint: " in text
+    assert f"\n  reason {case.code} (stillgraph errors {case.code})" in text
+
+
+def test_every_code_has_a_message() -> None:
+    assert {case.code for case in CASES} | WITHOUT_A_MESSAGE.keys() == REASONS.keys()
+
+
+def test_every_golden_file_has_its_case() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(map(str, CASES))
