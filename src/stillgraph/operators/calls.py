@@ -313,7 +313,11 @@ def _call_in_arm(
 
 def note_outer_variables(capture: Session, function: FunctionType) -> None:
     """To be called before a function that assigns variables of those around it."""
-    for name in assigned_outer_variables(function.__code__):
+    if not function.__code__.co_freevars:
+        return
+    with capture.witness.paused():
+        names = assigned_outer_variables(function.__code__)
+    for name in names:
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
         capture.journal.note(CellPlace(cell, name))
 

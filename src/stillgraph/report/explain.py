@@ -265,7 +265,7 @@ def explain(
         specialised=special,
         guards=tuple(_guards(program)),
         effects=tuple(map(str, program.effects)),
-        splits=tuple(map(str, program.splits)) + (_PER_PATH,) * _choices(program.result),
+        splits=tuple(f"{split} ({split.reason})" for split in program.splits) + (_PER_PATH,) * _choices(program.result),
         phases=(*_phases(record, seconds), lowering),
         attempts=record.attempts,
         driver=driver,
@@ -274,7 +274,7 @@ def explain(
     )
 
 
-_PER_PATH = "the result is another one on each path"
+_PER_PATH = "the result is another one on each path (SG603)"
 
 
 def _phases(record: Record, seconds: float) -> Iterator[Phase]:

@@ -114,7 +114,7 @@ def mark_lines(
             of(place.file).add(place.line, "specialised", each.why)
     for split in splits:
         if split.location is not None:
-            of(split.location.file).add(split.location.line, "split", str(split))
+            of(split.location.file).add(split.location.line, "split", f"{split} ({split.reason})")
     if refused is not None:
         of(refused[0].file).add(refused[0].line, "refused", refused[1])
     count = _Visits(boxes)

@@ -93,7 +93,7 @@ def _told(spelling: str, reads: _Reads) -> Specialised:
     sources = tuple(dict.fromkeys(str(guard.source) for guard in guards))
     shown = ", ".join(values)
     plural = len(values) > 1
-    why = f"{spelling} {'are' if plural else 'is'} {shown} in this program; another value makes another program"
+    why = f"{spelling} {'are' if plural else 'is'} {shown} in this program; another value makes another program (SG601)"
     return Specialised(spelling, values, sources[:4], len(sources), tuple(reads.places), why)
 
 
@@ -112,7 +112,7 @@ def _sizes(program: Program) -> list[Specialised]:
             continue
         text = _spelling(read.location) or "a shape"
         shape = f"[{', '.join(map(str, read.shape))}]"
-        why = f"the shape {shape} is fixed in this program; an InputSpec can leave dimensions open"
+        why = f"the shape {shape} is fixed in this program; an InputSpec can leave dimensions open (SG601)"
         made.append(Specialised(text, (shape,), (), 1, (place,), why))
     return made
 
@@ -129,7 +129,7 @@ class _Facts:
     """The guards on values, by how code would spell what they are about."""
 
     def __init__(self, program: Program) -> None:
-        self._top = (program.location.file, program.location.line) if program.location is not None else None
+        self._top = program.location
         self._types = {guard.source: guard.type for guard in program.guards if isinstance(guard, TypeGuard)}
         self._arguments: dict[int | str, list[Any]] = {}
         self._globals: dict[tuple[str, str], list[Any]] = {}
@@ -194,7 +194,8 @@ class _Facts:
         every = [*function.args.posonlyargs, *function.args.args]
         for argument in (*every, *function.args.kwonlyargs):
             names.pop(argument.arg, None)
-        if (text.ran.file, text.ran.line) == self._top:
+        top = self._top  # behind its decorators
+        if top is not None and text.ran.file == top.file and text.ran.line <= top.line <= text.last:
             names.update(self._parameters(every, function.args.kwonlyargs))
         return names
 

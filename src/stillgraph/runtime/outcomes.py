@@ -311,13 +311,16 @@ def leaf_difference(one: Any, other: Any) -> str | None:
     return f"is {brief(one)}, in eager {brief(other)}"
 
 
-def tensor_difference(one: torch.Tensor, other: torch.Tensor, than: str = "eager's") -> str | None:
+_EAGERS = "eager's"
+
+
+def tensor_difference(one: torch.Tensor, other: torch.Tensor, than: str = _EAGERS) -> str | None:
     """In what a tensor differs from eager's: dtype, shape, device, gradient or, beyond the tolerances, its values.
 
     ``than`` is how the text names the other.
     """
     if brief(one) != brief(other):
-        return f"is {brief(one)}, in eager {brief(other)}"
+        return f"is {brief(one)}, {'in eager' if than == _EAGERS else than + ':'} {brief(other)}"
     if one.requires_grad != other.requires_grad:
         return f"{'requires' if one.requires_grad else 'does not require'} a gradient, unlike eager's"
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import CheckError, refuse
 from stillgraph.program.acts import Logging, StandardStream, Warning_
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import Held
@@ -61,6 +61,12 @@ class ShadowCheck:
         Raises:
             CheckError: the two differ (SG502), or cannot be compared (SG503).
         """
+        try:
+            self._compare(call, args, kwargs)
+        except CheckError as error:
+            raise error.located(call.program.location) from error.__cause__
+
+    def _compare(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         _refuse_what_acts(call.program)
         visits = None if call.visits is None else list(call.visits)
         world = World(self.function, args, kwargs)
@@ -78,7 +84,7 @@ class ShadowCheck:
         if again:
             raise refuse("SG503", f"eager PyTorch itself does not give the same twice: {again[0]}")
         divergence, fault = self._located(world, call)
-        lines = [f"the program of {self.name} does not give what eager PyTorch gives"]
+        lines = [f"the program of {self.name.rpartition('<locals>.')[2]} does not give what eager PyTorch gives"]
         lines += [f"    {each}" for each in found[:_TOLD]]
         lines += [f"    and {len(found) - _TOLD} more"] if len(found) > _TOLD else []
         lines.append(f"  {fault}: {divergence.text}")

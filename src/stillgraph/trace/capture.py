@@ -411,13 +411,13 @@ class _Attempt:
         return HIDDEN.union(self.knowledge.watch)
 
     def _convert(self, function: FunctionType) -> FunctionType:
-        with self.watch.phase(REWRITING):
+        with self.watch.phase(REWRITING), self.session.witness.paused():
             converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
         self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
-        with self.watch.phase(REWRITING):
+        with self.watch.phase(REWRITING), self.session.witness.paused():
             turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
         if turned is None:
             return None

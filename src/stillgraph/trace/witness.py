@@ -95,7 +95,7 @@ class Witness:
             return
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
-        elif caller is not None and _package(_module(caller)) not in _STANDARD_LIBRARY:
+        elif caller is not None and not _is_standard(_module(caller)):
             self._at_service.add(pair)  # to go down the stack at each of such calls takes long
 
 
@@ -108,7 +108,7 @@ def _is_for_user(frame: FrameType) -> bool:
     here = _module(frame)
     if here in _ABSTRACT or _is_of_debugger(frame):
         return False
-    caller = next((name for each in _stack(frame) if _package(name := _module(each)) not in _STANDARD_LIBRARY), "")
+    caller = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
     in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
     if not in_users_place and (_is_own(caller) or _package(caller) == "torch"):
         return False
@@ -139,6 +139,11 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
+
+
+def _is_standard(module: str) -> bool:
+    """Whether a module is the standard library's; the constructors of named tuples have one each, which it makes."""
+    return _package(module) in _STANDARD_LIBRARY or module.startswith("namedtuple_")
 
 
 def _package(module: str) -> str:

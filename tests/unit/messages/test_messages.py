@@ -12,11 +12,11 @@ import pytest
 from torch import distributed
 
 from stillgraph.core.reasons import REASONS
-from tests.unit.messages import files, joins, loops, outside, run_time
+from tests.unit.messages import checks, files, joins, loops, outside, run_time
 from tests.unit.messages.case import ROOT, Case, cases_of
 
 GOLDEN = ROOT / "tests" / "golden" / "messages"
-MODULES = [module.__name__.rpartition(".")[2] for module in (files, joins, loops, outside, run_time)]
+MODULES = [module.__name__.rpartition(".")[2] for module in (checks, files, joins, loops, outside, run_time)]
 CASES = [case for module in MODULES for case in cases_of(module)]
 
 WITHOUT_A_MESSAGE = {

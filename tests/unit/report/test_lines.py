@@ -106,13 +106,13 @@ def test_a_refused_call_is_explained() -> None:
     assert str(explanation).startswith("reads_a_file: refused\n")
 
 
-def test_a_refusal_without_a_line_is_marked_where_the_function_begins() -> None:
+def test_a_refusal_of_what_is_returned_is_marked_at_its_line() -> None:
     def shown(x: Any) -> Any:
         return str(x.sum())
 
     explanation = explained(shown, torch.ones(3))
     assert explanation.refused.code == "SG302"
-    assert [line.mark for line in explanation.functions[0].lines] == ["refused", ""]
+    assert [line.mark for line in explanation.functions[0].lines] == ["", "refused"]
 
 
 def test_what_the_function_raises_is_no_refusal() -> None:

@@ -327,11 +327,10 @@ def test_switched_off() -> None:
     [
         lambda x: sg.to_static(refused, backend="eager")(x),
         lambda x: sg.to_static(refused, backend="eager").get_program(x),
-        lambda x: sg.to_static(refused, backend="eager").explain(x),
         lambda x: sg.export(refused, (x,)),
         lambda x: sg.save(refused, "never.pt2", args=(x,)),
     ],
-    ids=["call", "get_program", "explain", "export", "save"],
+    ids=["call", "get_program", "export", "save"],
 )
 def test_a_refusal_shows_nothing_but_its_text(call: Callable[[Tensor], Any]) -> None:
     error = raised(call, torch.ones(2))

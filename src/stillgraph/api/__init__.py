@@ -4,287 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import os
-import sys
-import time
 import zipfile
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import MethodType, ModuleType
 from typing import Any, overload
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, StillgraphError, refuse
-from stillgraph.core.location import Location
+from stillgraph.api.captures import Specs, capture_call
+from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
-from stillgraph.operators.calls import call, has_meaning
-from stillgraph.operators.table import OPERATORS
-from stillgraph.program.guards import Argument, ConstantGuard, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
-from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
 from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.traced import TracedFunction
-from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped
-from stillgraph.source.convert import convert, convert_generator, is_converted
-from stillgraph.trace.capture import FrontEnd, capture
-from stillgraph.trace.frames import is_torch, show_as_written
 from stillgraph.trace.knowledge import Options
-from stillgraph.trace.recorder import current
 from stillgraph.trace.tracer import trace as trace_call
-from stillgraph.trace.watch import Watch
-
-Specs = Sequence[InputSpec | None]
-
-
-# ---- the source front end
-def _plain_callee(value: Any) -> bool:
-    """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
-    if isinstance(value, FunctionType):
-        return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
-    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
-
-
-def _is_torch_builtin(value: Any) -> bool:
-    module = value.__module__ or getattr(type(value.__self__), "__module__", "")
-    return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
-
-
-def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> tuple[FunctionType, tuple[str, ...]]:
-    converted = convert(
-        function,
-        OPERATORS,
-        watched=watched,
-        plain_callee=_plain_callee,
-        keep_steps=SETTINGS.logbook.code_level > 0,
-        tries=tries,
-    )
-    SETTINGS.logbook.rewritten(function, converted)
-    return converted.function, converted.written_cells
-
-
-def _turn_inside_out(
-    function: FunctionType, watched: frozenset[str], tries: bool
-) -> tuple[FunctionType, tuple[str, ...], str] | None:
-    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
-    if turned is None or turned.emit is None:
-        return None
-    SETTINGS.logbook.rewritten(function, turned)
-    return turned.function, turned.written_cells, turned.emit
-
-
-FRONT_END = FrontEnd(_rewrite, _turn_inside_out, is_converted, SETTINGS.skips)
 
 
 # ---- static functions
-class Static(StaticFunction[Any, Any]):
-    """A static function: call it like the original."""
-
-    def __init__(
-        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
-    ) -> None:
-        self._spec = input_spec
-        self._options = options
-        self._changing: set[Source] = set()  # where numbers are that differ from call to call
-        self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
-        self._made_with = (original, input_spec, backend, options, cache_size, check)
-        SETTINGS.static_functions.add(self)
-        super().__init__(
-            original,
-            self._capture_call,
-            compile_program=functools.partial(compile_program, backend=backend),
-            backend=backend,
-            cache_size=cache_size,
-            is_capturing=lambda: current() is not None,
-            is_enabled=lambda: SETTINGS.enabled,
-            check=check,
-            originals=functools.partial(enable_to_static, False),
-        )
-
-    def __stillgraph_behind__(self) -> Any:
-        """What a capture that meets this function follows into."""
-        return self.original
-
-    def __reduce__(self) -> Any:
-        """By name where the name leads here, as functions are; otherwise made anew, without its programs."""
-        if _found_by_name(self.original) is self:
-            return super().__reduce__()
-        return Static, self._made_with
-
-    def _capture_call(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None
-    ) -> Program:
-        """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
-        self._changing |= self._cache.changed_numbers(args, kwargs)
-        changing = self._changing - self._constant
-        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing, watch=watch)
-        self._changing |= {item.source for item in program.inputs if item.kind == "state"}
-        self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
-        return program
-
-    @presenting
-    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
-        """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
-
-        The call is captured anew for this, and not run; the cache stays as it is.
-
-        Returns:
-            The explanation. Of a call that cannot become a program it has no program, and ``refused`` says why.
-
-        Raises:
-            Exception: what the function itself raises whatever its tensors hold.
-        """
-        watch = Watch(lines=True)
-        begin = time.perf_counter()
-        try:
-            program = self._capture_call(args, kwargs, watch)
-        except CaptureError as error:
-            code = getattr(_function_of(self.original, args)[0], "__code__", None)
-            where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
-            return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
-        seconds = time.perf_counter() - begin
-        why = self._cache.explain_miss(args, kwargs)
-        cache = cache_state(self._cache.info(), self._cache.reasons, why)
-        return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
-
-    def _visits(self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[int] | None:
-        """How often the calls so far have entered each region of the cached program that is like one made anew."""
-        fitting = self._cache.peek(args, kwargs)
-        counted = None if fitting is None else fitting.visits
-        return counted if counted is not None and len(counted) == len(program.regions) else None
-
-    def coverage(self, *, reset: bool = False) -> Coverage:
-        """Which arms and loops of the cached programs the calls so far have gone through.
-
-        Args:
-            reset: whether to count from zero again, after this.
-        """
-        result = summed_up(self._name, zip(self.programs, self.visits, strict=True))
-        if reset:
-            self.forget_visits()
-        return result
-
-    @property
-    def code(self) -> str:
-        """The rewritten source."""
-        function = self.original
-        if not isinstance(function, FunctionType):
-            function = inspect.getattr_static(type(function), "__call__", function)
-        return convert(function, OPERATORS, plain_callee=_plain_callee).code
-
-
-def _found_by_name(function: Any) -> Any:
-    """What stands at a function's module and qualified name."""
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
-    for name in getattr(function, "__qualname__", "").split("."):
-        found = inspect.getattr_static(found, name, None)
-    return found
-
-
-def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
-    """A function of a program's inputs: natively, and under Inductor without gradients as one graph."""
-    native = lower(program, None if backend == "eager" else compile).run
-    return compile_whole(program, compile, native) if backend == "inductor" else native
-
-
-def capture_call(
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    spec: Specs | None,
-    options: Options,
-    name: str | None = None,
-    changing: AbstractSet[Source] = frozenset(),
-    watch: Watch | None = None,
-) -> Program:
-    """Capture a call of any callable."""
-    function, args = _function_of(target, args)
-    try:
-        with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
-            dims = _symbolic_dims(spec, function, args)
-            program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
-            captured.append(program)
-    except Exception as error:
-        if not isinstance(error, StillgraphError):  # the function's own
-            show_as_written(error)
-        raise
-    return program
-
-
-def _function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """The plain function behind a callable, and its arguments with the receiver first."""
-    while isinstance(target, (Static, BoundStaticFunction)):
-        if isinstance(target, BoundStaticFunction):
-            target, args = target.__func__, (target.__self__, *args)
-        else:
-            target = target.original
-    if isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
-        return target.__func__, (target.__self__, *args)
-    if isinstance(target, torch.nn.Module):
-        return torch.nn.Module.__call__, (target, *args)
-    return target, args
-
-
-def _symbolic_dims(
-    spec: Specs | None, function: Any, args: tuple[Any, ...]
-) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
-    """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
-    shift = 1 if args and _has_receiver(function) else 0
-    names = _parameters(function)
-
-    def dims(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
-        index = source.key if isinstance(source, Argument) else None
-        if isinstance(index, str):
-            index = names.index(index) if index in names else None
-        if spec is None or index is None or not 0 <= index - shift < len(spec):
-            return (False,) * tensor.dim()
-        declared = spec[index - shift]
-        if declared is None:
-            return (False,) * tensor.dim()
-        _check_fits(declared, source, tensor, names)
-        return tuple(d is None for d in declared.shape)
-
-    return dims
-
-
-def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
-    """Refuse an argument that is not what its `InputSpec` says."""
-    sizes = zip(declared.shape, tensor.shape, strict=False)
-    fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
-    if fits and declared.dtype == tensor.dtype:
-        return
-    given = InputSpec.from_tensor(tensor)
-    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
-    hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
-    if declared.dtype != tensor.dtype:
-        hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
-    raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
-
-
-def _parameters(function: Any) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
-def _has_receiver(function: Any) -> bool:
-    """Whether a plain function stands in a class body: its first argument is then the receiver."""
-    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
-    return bool(owner) and not owner.endswith("<locals>")
-
-
 @overload
 def to_static(
     target: None = None,

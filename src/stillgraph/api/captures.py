@@ -1,0 +1,159 @@
+"""How a call is captured: the front end, the operators and the trace that it goes through."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.operators.calls import call, has_meaning
+from stillgraph.operators.table import OPERATORS
+from stillgraph.program.guards import Argument, Source
+from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.program import Program
+from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.settings import SETTINGS
+from stillgraph.source.convert import convert, convert_generator, is_converted
+from stillgraph.trace.capture import FrontEnd, capture
+from stillgraph.trace.frames import is_torch, show_as_written
+from stillgraph.trace.knowledge import Options
+from stillgraph.trace.watch import Watch
+
+Specs = Sequence[InputSpec | None]
+
+
+# ---- the source front end
+def _plain_callee(value: Any) -> bool:
+    """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
+    if isinstance(value, FunctionType):
+        return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
+    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
+
+
+def _is_torch_builtin(value: Any) -> bool:
+    module = value.__module__ or getattr(type(value.__self__), "__module__", "")
+    return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
+
+
+def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> tuple[FunctionType, tuple[str, ...]]:
+    converted = convert(
+        function,
+        OPERATORS,
+        watched=watched,
+        plain_callee=_plain_callee,
+        keep_steps=SETTINGS.logbook.code_level > 0,
+        tries=tries,
+    )
+    SETTINGS.logbook.rewritten(function, converted)
+    return converted.function, converted.written_cells
+
+
+def rewritten(function: FunctionType) -> str:
+    """The source of a function, rewritten."""
+    return convert(function, OPERATORS, plain_callee=_plain_callee).code
+
+
+def _turn_inside_out(
+    function: FunctionType, watched: frozenset[str], tries: bool
+) -> tuple[FunctionType, tuple[str, ...], str] | None:
+    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
+    if turned is None or turned.emit is None:
+        return None
+    SETTINGS.logbook.rewritten(function, turned)
+    return turned.function, turned.written_cells, turned.emit
+
+
+FRONT_END = FrontEnd(_rewrite, _turn_inside_out, is_converted, SETTINGS.skips)
+
+
+# ---- a call
+def capture_call(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    spec: Specs | None,
+    options: Options,
+    name: str | None = None,
+    changing: AbstractSet[Source] = frozenset(),
+    watch: Watch | None = None,
+) -> Program:
+    """Capture a call of any callable."""
+    function, args = function_of(target, args)
+    try:
+        with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
+            dims = _symbolic_dims(spec, function, args)
+            program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
+            captured.append(program)
+    except Exception as error:
+        if not isinstance(error, StillgraphError):  # the function's own
+            show_as_written(error)
+        raise
+    return program
+
+
+def function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The plain function behind a callable, and its arguments with the receiver first."""
+    while isinstance(target, (StaticFunction, BoundStaticFunction)):
+        if isinstance(target, BoundStaticFunction):
+            target, args = target.__func__, (target.__self__, *args)
+        else:
+            target = target.original
+    if isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
+        return target.__func__, (target.__self__, *args)
+    if isinstance(target, torch.nn.Module):
+        return torch.nn.Module.__call__, (target, *args)
+    return target, args
+
+
+def _symbolic_dims(
+    spec: Specs | None, function: Any, args: tuple[Any, ...]
+) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
+    """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
+    shift = 1 if args and _has_receiver(function) else 0
+    names = _parameters(function)
+
+    def dims(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+        index = source.key if isinstance(source, Argument) else None
+        if isinstance(index, str):
+            index = names.index(index) if index in names else None
+        if spec is None or index is None or not 0 <= index - shift < len(spec):
+            return (False,) * tensor.dim()
+        declared = spec[index - shift]
+        if declared is None:
+            return (False,) * tensor.dim()
+        _check_fits(declared, source, tensor, names)
+        return tuple(d is None for d in declared.shape)
+
+    return dims
+
+
+def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
+    """Refuse an argument that is not what its `InputSpec` says."""
+    sizes = zip(declared.shape, tensor.shape, strict=False)
+    fits = len(declared.shape) == tensor.dim() and all(d is None or d == size for d, size in sizes)
+    if fits and declared.dtype == tensor.dtype:
+        return
+    given = InputSpec.from_tensor(tensor)
+    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    hint = f"Pass a tensor of these sizes, or declare those that vary as None: {given}."
+    if declared.dtype != tensor.dtype:
+        hint = f"Pass {name}.to({declared.dtype}), or declare {given}."
+    raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _has_receiver(function: Any) -> bool:
+    """Whether a plain function stands in a class body: its first argument is then the receiver."""
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    return bool(owner) and not owner.endswith("<locals>")

@@ -1,0 +1,138 @@
+"""Static functions: captured by `captures`, run by the runtime, told of by the reports."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from stillgraph.api.captures import Specs, capture_call, function_of, rewritten
+from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.location import Location
+from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.program.program import Program
+from stillgraph.report.coverage import Coverage
+from stillgraph.report.coverage import coverage as summed_up
+from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
+from stillgraph.runtime.native import lower
+from stillgraph.runtime.static_function import StaticFunction
+from stillgraph.runtime.tracebacks import presenting
+from stillgraph.runtime.whole import compile_whole
+from stillgraph.settings import SETTINGS, enable_to_static
+from stillgraph.trace.knowledge import Options
+from stillgraph.trace.recorder import current
+from stillgraph.trace.watch import Watch
+
+
+class Static(StaticFunction[Any, Any]):
+    """A static function: call it like the original."""
+
+    def __init__(
+        self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
+    ) -> None:
+        self._spec = input_spec
+        self._options = options
+        self._changing: set[Source] = set()  # where numbers are that differ from call to call
+        self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
+        self._made_with = (original, input_spec, backend, options, cache_size, check)
+        SETTINGS.static_functions.add(self)
+        super().__init__(
+            original,
+            self._capture_call,
+            compile_program=functools.partial(compile_program, backend=backend),
+            backend=backend,
+            cache_size=cache_size,
+            is_capturing=lambda: current() is not None,
+            is_enabled=lambda: SETTINGS.enabled,
+            check=check,
+            originals=functools.partial(enable_to_static, False),
+        )
+
+    def __stillgraph_behind__(self) -> Any:
+        """What a capture that meets this function follows into."""
+        return self.original
+
+    def __reduce__(self) -> Any:
+        """By name where the name leads here, as functions are; otherwise made anew, without its programs."""
+        if _found_by_name(self.original) is self:
+            return super().__reduce__()
+        return Static, self._made_with
+
+    def _capture_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None
+    ) -> Program:
+        """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
+        self._changing |= self._cache.changed_numbers(args, kwargs)
+        changing = self._changing - self._constant
+        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing, watch=watch)
+        self._changing |= {item.source for item in program.inputs if item.kind == "state"}
+        self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
+        return program
+
+    @presenting
+    def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
+        """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
+
+        The call is captured anew for this, and not run; the cache stays as it is.
+
+        Returns:
+            The explanation. Of a call that cannot become a program it has no program, and ``refused`` says why.
+
+        Raises:
+            Exception: what the function itself raises whatever its tensors hold.
+        """
+        watch = Watch(lines=True)
+        begin = time.perf_counter()
+        try:
+            program = self._capture_call(args, kwargs, watch)
+        except CaptureError as error:
+            code = getattr(function_of(self.original, args)[0], "__code__", None)
+            where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+            return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        why = self._cache.explain_miss(args, kwargs)
+        cache = cache_state(self._cache.info(), self._cache.reasons, why)
+        return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
+
+    def _visits(self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[int] | None:
+        """How often the calls so far have entered each region of the cached program that is like one made anew."""
+        fitting = self._cache.peek(args, kwargs)
+        counted = None if fitting is None else fitting.visits
+        return counted if counted is not None and len(counted) == len(program.regions) else None
+
+    def coverage(self, *, reset: bool = False) -> Coverage:
+        """Which arms and loops of the cached programs the calls so far have gone through.
+
+        Args:
+            reset: whether to count from zero again, after this.
+        """
+        result = summed_up(self._name, zip(self.programs, self.visits, strict=True))
+        if reset:
+            self.forget_visits()
+        return result
+
+    @property
+    def code(self) -> str:
+        """The rewritten source."""
+        function = self.original
+        if not isinstance(function, FunctionType):
+            function = inspect.getattr_static(type(function), "__call__", function)
+        return rewritten(function)
+
+
+def _found_by_name(function: Any) -> Any:
+    """What stands at a function's module and qualified name."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for name in getattr(function, "__qualname__", "").split("."):
+        found = inspect.getattr_static(found, name, None)
+    return found
+
+
+def compile_program(program: Program, compile: Any, backend: Any) -> Callable[..., Sequence[Any]]:
+    """A function of a program's inputs: natively, and under Inductor without gradients as one graph."""
+    native = lower(program, None if backend == "eager" else compile).run
+    return compile_whole(program, compile, native) if backend == "inductor" else native
