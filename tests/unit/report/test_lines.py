@@ -56,7 +56,7 @@ def test_what_the_marks_say(halving: Any) -> None:
     said = {line.text.strip(): {mark.kind: mark.why for mark in line.marks} for line in function.lines}
     assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations"}
     assert said['if mode == "mean":'] == {
-        "specialised": "mode is 'mean' in this program; another value makes another program",
+        "specialised": "mode is 'mean' in this program; another value makes another program (SG601)",
         "evaluated": "'if' the condition was true",
     }
     assert said["while x.norm() > limit:"] == {"staged": "'while' is a region of the program, 2 operations"}
