@@ -104,7 +104,7 @@ class Checkpoint:
             held.put_back()
         self.session.region.rollback(self.region)
         del self.session.splits[self.splits :]
-        del self.session.watch.decisions[self.decisions :]
+        self.session.watch.forget(self.decisions)
         del self.session.learned[self.learned :]
 
 

@@ -95,7 +95,9 @@ def loop(
         tree_of(NO_EXIT, parts),
     )
     skip = {place.key for place in dropped}
+    decided = len(recorder.watch.decisions)
     for _ in range(_MAX_ROUNDS):
+        recorder.watch.forget(decided)
         rebuilt = [state.places[key] for key, each in state.state.items() if isinstance(each, (Tree, Listed))]
         state.shared = {place.key for place in with_other_names(recorder, rebuilt)} if rebuilt else set()
         stale = len(recorder.stale)

@@ -155,7 +155,9 @@ def stage(
     for place in (*variables, *dropped):
         attempt.places[place.key] = place
         attempt.states[place.key] = Fixed(place.get())
+    decided = len(recorder.watch.decisions)
     for _ in range(_MAX_ROUNDS):
+        recorder.watch.forget(decided)
         attempt.settled = True
         left = _record_body(recorder, attempt, body)
         if attempt.settled:

@@ -264,7 +264,9 @@ def as_calls(
     assert parts is not None
     joiner = Joiner(recorder, mark, allow_unjoined=False, when=("in one call", "in another call"))
     state = Recursion(recorder, identifier(name), joiner, tree_of(given, parts), Fixed(DEAD))
+    decided = len(recorder.watch.decisions)
     for _ in range(_MAX_ROUNDS):
+        recorder.watch.forget(decided)
         state.settled = True
         belongs_to(state)
         try:

@@ -79,6 +79,10 @@ class Watch:
         """
         self.decisions.append((kind, frame.f_code, frame.f_lasti, outcome))
 
+    def forget(self, decided: int) -> None:
+        """Drop all decisions but the first ones: what followed is going to be recorded anew."""
+        del self.decisions[decided:]
+
     def size_read(self, location: Location | None, shape: Iterable[Any]) -> None:
         """A line read a shape; where a dimension is only known in the run, nothing is fixed by that."""
         if location is None:

@@ -149,3 +149,18 @@ def test_visits_are_shown_on_lines_and_boxes(halving: Any) -> None:
     assert taken["x = x * 0.5"] == by_role["if", "else"]
     assert taken["steps = 0"] is None
     assert taken["while x.norm() > limit:"] == 1  # the loop as a whole
+
+
+def test_what_an_earlier_round_of_a_loop_decided_is_not_told() -> None:
+    def counted(x: Any) -> Any:
+        n = 0
+        while x.sum() > 1:
+            x = x / 2
+            n += 1
+            if n > 50:
+                break
+        return x, n
+
+    explanation = explained(counted, torch.ones(3))
+    assert explanation.decisions == ()
+    assert marks(explanation, explanation.functions[0].name)["if n > 50:"] == "staged"
