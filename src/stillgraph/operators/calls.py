@@ -244,17 +244,11 @@ def has_meaning(function: Any) -> bool:
 
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
-    original = _unwrapped_seed(function)
+    original = randomness.unwrapped_seed(function)
     try:
         return MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
     except TypeError:  # not hashable
         return None
-
-
-def _unwrapped_seed(function: Any) -> Any:
-    """``torch.manual_seed``, which Dynamo wraps once it is imported."""
-    inner = getattr(function, "__wrapped__", None) if getattr(function, "__name__", "") == "manual_seed" else None
-    return function if inner is None else getattr(inner, "__wrapped__", inner)
 
 
 def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -87,6 +87,7 @@ class _Converted:
         self._capture = capture
 
     def __enter__(self) -> Any:
+        self._capture.watched = True
         self._capture.watching += 1
         return call(type(self._manager).__enter__, self._manager)
 
@@ -112,6 +113,7 @@ class _Noted:
         setattr(self._capture, self._counter, getattr(self._capture, self._counter) + by)
 
     def __enter__(self) -> Any:
+        self._capture.watched = True
         self._count(1)
         return self._manager.__enter__()
 
@@ -196,6 +198,7 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
 def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[Any], None]) -> Exit | None:
     """The manager is told of an exception in a handler, and of a block that came to its end behind it."""
     kind = type(manager)
+    run.session.watched = True
     store(call(kind.__enter__, manager))
     ended = Variable("whether a with block came to its end", False)
 

@@ -105,8 +105,14 @@ def call_method(capture: Session, generator: torch.Generator, name: str, args: t
     raise refuse("SG305", f"the method {name} of a random generator is called", location=here())
 
 
+def unwrapped_seed(function: Any) -> Any:
+    """``torch.manual_seed`` itself, which Dynamo wraps once it is imported, be that before this package or after."""
+    inner = getattr(function, "__wrapped__", None) if getattr(function, "__name__", "") == "manual_seed" else None
+    return function if inner is None else getattr(inner, "__wrapped__", inner)
+
+
 RANDOMNESS: dict[Any, Callable[..., Any]] = {
-    torch.manual_seed: _effect(torch.manual_seed, torch.default_generator),
+    unwrapped_seed(torch.manual_seed): _effect(torch.manual_seed, torch.default_generator),
     torch.cuda.manual_seed: _effect(torch.cuda.manual_seed),
     torch.cuda.manual_seed_all: _effect(torch.cuda.manual_seed_all),
     torch.get_rng_state: _get_state,

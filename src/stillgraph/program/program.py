@@ -78,6 +78,7 @@ class Program:
     guards: tuple[Guard, ...]
     midway: tuple[tuple[Effect, ...], ...] = ()  # the effects before a ``raise``, or before `operations.settle`
     splits: tuple[Split, ...] = ()
+    watched: bool = False  # whether a context manager of the user's sees how a block of it ends
     record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
 
     @property

@@ -59,12 +59,18 @@ class CapturedCall:
         """How often each region of the program began, by `Block.number`; None where that is not counted."""
         return getattr(self.run, "visits", None)
 
-    def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Carry out what the program did to Python's state before it raised ``error``."""
+    def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Carry out what the program did to Python's state before it raised ``error``.
+
+        Returns:
+            Whether that is known: it is where the program itself raises, not where one of torch's operations does.
+        """
         left = take_left(error)
-        if left is not None:
-            site, values = left
-            compile_result(Constant(None), self.program.midway[site])(values, args, kwargs)
+        if left is None:
+            return False
+        site, values = left
+        compile_result(Constant(None), self.program.midway[site])(values, args, kwargs)
+        return True
 
 
 class ProgramCache:

@@ -28,7 +28,7 @@ from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.worlds import Copied, World
 
-CarryOut = Callable[[CapturedCall, tuple[Any, ...], tuple[Any, ...], dict[str, Any]], Any]
+CarryOut = Callable[[CapturedCall, tuple[Any, ...], tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
 
 _TOLD = 4  # differences that a message lists
 
@@ -41,7 +41,7 @@ class ShadowCheck:
         name: the function's.
         function: the original.
         backend: what compiles regions.
-        carry_out: runs a captured call: ``carry_out(call, inputs, args, kwargs)``.
+        carry_out: runs a captured call: ``carry_out(call, inputs, args, kwargs, function)``.
         originals: a block in which static functions run as the functions they were made from.
     """
 
@@ -106,7 +106,7 @@ class ShadowCheck:
 
             def run() -> Any:
                 inputs = tuple(read_source(i.source, copied.args, copied.kwargs) for i in moved.program.inputs)
-                return self.carry_out(moved, inputs, copied.args, copied.kwargs)
+                return self.carry_out(moved, inputs, copied.args, copied.kwargs, copied.function)
 
             return observe(copied, run)
 

@@ -27,6 +27,7 @@ from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
+from stillgraph.runtime.repeating import is_repeatable
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.shadow import ShadowCheck
@@ -163,19 +164,32 @@ class StaticFunction(Generic[P, R]):
         told = f"{refusal('SG307', message, location=_line_of(failure))}\n  The call was made in plain PyTorch."
         warnings.warn(told, RuntimeWarning, stacklevel=4)
 
-    def _run(self, call: CapturedCall, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(
+        self,
+        call: CapturedCall,
+        inputs: tuple[Any, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        original: Callable[..., R] | None = None,
+    ) -> Any:
+        """Run a program and carry out its effects; what fails half way is called in plain PyTorch where it may be."""
         if call.settled is not None:
             return call.settled(inputs, args, kwargs)
         try:
             outputs = call.run(*inputs)
         except Exception as error:  # of any kind: an operation's, or the user's own
             with self.captures.exclusive():
-                call.fail(error, args, kwargs)
-            raise
-        if not call.program.effects:
-            return call.finish(outputs, args, kwargs)
-        with self.captures.exclusive():
-            return call.finish(outputs, args, kwargs)
+                is_known = call.fail(error, args, kwargs)
+            if is_known or not is_repeatable(call.program, error):
+                raise
+            why = str(error)
+        else:
+            if not call.program.effects:
+                return call.finish(outputs, args, kwargs)
+            with self.captures.exclusive():
+                return call.finish(outputs, args, kwargs)
+        log("runtime", "repeated", f"{self._name} is called in plain PyTorch, for it fails: {why}", function=self._name)
+        return (original or self._function)(*args, **kwargs)
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]]:
         """Capture a call that no program fits, unless another thread just did."""
@@ -340,7 +354,9 @@ def _line_of(error: Exception) -> Location | None:
     return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
 
 
-_CALLING = frozenset({StaticFunction.__call__.__code__, StaticFunction._first_call.__code__})
+_CALLING = frozenset(
+    each.__code__ for each in (StaticFunction.__call__, StaticFunction._first_call, StaticFunction._run)
+)
 _NOT_THE_USERS = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), str(Path(os.__file__).parent))
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 

@@ -492,6 +492,7 @@ class _Attempt:
             tuple(guards),
             tuple(self.session.midway),
             tuple(self.session.splits),
+            self.session.watched,
         )
 
     def _told(self, kept: list[Any]) -> Told:

@@ -101,6 +101,7 @@ class Recorder(TorchFunctionMode):
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
+        self.watched = False  # whether any of these two has been entered
         self.watching = 0  # ... that the user has written, and that see an exception go by
         self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -150,6 +152,25 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_inside_a_function(function: Any) -> None:
     agree_in(lambda: function, *VECTORS, UP)  # which compares the next random number too
+
+
+SEEDED = """
+import torch
+{first}
+{second}
+def seeded(x):
+    torch.manual_seed(3)
+    return x * torch.rand(3) if x.sum() > 0 else x
+x = torch.ones(3)
+expected, static = seeded(x), stillgraph.to_static(seeded, backend="eager")
+assert static(x).equal(expected) and static(x).equal(expected)
+"""
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["dynamo-first", "dynamo-later"])
+def test_a_seed_that_dynamo_wraps(order: int) -> None:
+    first, second = ["import torch._dynamo", "import stillgraph"][::order]
+    subprocess.run([sys.executable, "-c", SEEDED.format(first=first, second=second)[1:]], check=True)
 
 
 def test_a_generator_from_outside() -> None:

@@ -1,0 +1,159 @@
+"""Where one of torch's operations fails in the run, everything else is as eager PyTorch leaves it."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+
+
+class Notes:
+    """State that functions change before they fail."""
+
+    def __init__(self) -> None:
+        self.n, self.log, self.buffer = 0, [], torch.zeros(3)
+
+    def state(self) -> Any:
+        return self.n, list(self.log), self.buffer.tolist()
+
+
+class Noting:
+    """A context manager that notes how its block ends."""
+
+    def __init__(self, notes: Notes, swallows: bool) -> None:
+        self.notes, self.swallows = notes, swallows
+
+    def __enter__(self) -> None:
+        self.notes.log.append("in")
+
+    def __exit__(self, kind: type[BaseException] | None, *more: object) -> bool:
+        self.notes.log.append("out" if kind is None else kind.__name__)
+        return self.swallows
+
+
+class Silent:
+    """A context manager that lets no error pass, and leaves no trace."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def counting(notes: Notes) -> Iterator[None]:
+    notes.n += 5
+    try:
+        yield
+    finally:
+        notes.n += 100
+
+
+def before_and_behind(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    notes.n += 1
+    notes.log.append("before")
+    y = x[int(i)]
+    notes.log.append("behind")
+    return y
+
+
+def in_a_block(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Noting(notes, False):
+        return x[int(i)]
+
+
+def swallowed(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    y = x
+    with Noting(notes, True):
+        y = x[int(i)]
+    return y
+
+
+def swallowed_silently(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    y = x
+    with Silent():
+        y = x[int(i)]
+    return y
+
+
+def at_last(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    notes.n += 1
+    try:
+        return x[int(i)]
+    finally:
+        notes.n += 10
+
+
+def in_a_loop(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    for k in range(3):
+        notes.n += 1
+        if x.sum() > k:
+            notes.buffer = notes.buffer + x[int(i)]
+    return notes.buffer * 2
+
+
+def in_a_generator(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with counting(notes):
+        return x[int(i)]
+
+
+FUNCTIONS = [before_and_behind, in_a_block, swallowed, swallowed_silently, at_last, in_a_loop, in_a_generator]
+
+
+def outcome(function: Callable[..., Any], index: int) -> Any:
+    notes = Notes()
+    try:
+        result = function(notes, torch.arange(3.0) + 1, torch.tensor(index)).tolist()
+    except IndexError as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        result = type(error), str(error), [(frame.filename, frame.lineno) for frame in frames]
+    return result, notes.state()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_as_in_eager(function: Callable[..., Any]) -> None:
+    static = sg.to_static(function, backend="eager")
+    for index in (1, 7, 2, -9):
+        assert outcome(static, index) == outcome(function, index)
+    assert static.cache_info().programs == 1
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_check_finds_no_difference(function: Callable[..., Any]) -> None:
+    static = sg.to_static(function, backend="eager", check=9)
+    for index in (1, 7, 2):
+        assert outcome(static, index) == outcome(function, index)
+
+
+def test_what_has_done_something_is_not_done_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        print("once")
+        notes.n += 1
+        return x[int(i)]
+
+    static = sg.to_static(prints, backend="eager")
+    outcome(static, 1)
+    capsys.readouterr()
+    with pytest.raises(IndexError):
+        static(Notes(), torch.ones(3), torch.tensor(9))
+    assert capsys.readouterr().out == "once\n"
+
+
+def test_what_writes_in_place_is_not_written_twice() -> None:
+    def adds(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        x.add_(1)
+        notes.n += 1
+        return x[int(i)]
+
+    static, x = sg.to_static(adds, backend="eager"), torch.zeros(3)
+    with pytest.raises(IndexError):
+        static(Notes(), x, torch.tensor(9))
+    assert x.tolist() == [1, 1, 1]
