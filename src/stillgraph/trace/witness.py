@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
-        self._own: set[CodeType] = set()  # of this package
+        self._own: set[CodeType] = set()  # of this package, or called by the garbage collector
         self._at_service: set[tuple[CodeType, CodeType | None]] = set()  # what is called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
         self._watching = False
@@ -90,13 +91,18 @@ class Witness:
         pair = (code, None if caller is None else caller.f_code)
         if pair in self._at_service:
             return
-        if _is_own(_module(frame)):
+        if _is_own(_module(frame)) or _is_of_collector(code):
             self._own.add(code)
             return
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
         elif caller is not None and not _is_standard(_module(caller)):
             self._at_service.add(pair)  # to go down the stack at each of such calls takes long
+
+
+def _is_of_collector(code: CodeType) -> bool:
+    """Whether the garbage collector calls a function, whatever happens to run."""
+    return any(getattr(each, "__code__", None) is code for each in gc.callbacks)
 
 
 def _is_for_user(frame: FrameType) -> bool:

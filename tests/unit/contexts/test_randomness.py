@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,9 +169,11 @@ assert static(x).equal(expected) and static(x).equal(expected)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["dynamo-first", "dynamo-later"])
-def test_a_seed_that_dynamo_wraps(order: int) -> None:
+def test_a_seed_that_dynamo_wraps(order: int, tmp_path: Path) -> None:
     first, second = ["import torch._dynamo", "import stillgraph"][::order]
-    subprocess.run([sys.executable, "-c", SEEDED.format(first=first, second=second)[1:]], check=True)
+    script = tmp_path / "seeded.py"
+    script.write_text(SEEDED.format(first=first, second=second))
+    subprocess.run([sys.executable, str(script)], check=True)
 
 
 def test_a_generator_from_outside() -> None:

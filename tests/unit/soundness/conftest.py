@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -18,10 +17,7 @@ def _the_world_is_put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     grad, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
     deterministic, precision = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
     benchmark, limit, shown = torch.backends.cudnn.benchmark, sys.getrecursionlimit(), np.get_printoptions()
-    callbacks = gc.callbacks[:]  # hypothesis's: see test_not_followed.test_what_the_garbage_collector_calls
-    gc.callbacks.clear()
     yield
-    gc.callbacks[:] = callbacks
     monkeypatch.undo()
     os.environ.clear()
     os.environ.update(environment)
