@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import difflib
 import functools
+import logging
 import math
 import threading
 import warnings
@@ -22,6 +23,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
+from stillgraph.core.logs import log
+from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import TensorGuard
@@ -135,9 +138,9 @@ def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
     if backend == "eager":
         return _eager
     if backend == "inductor":
-        return functools.partial(_Region, _inductor)
+        return functools.partial(_Region, _or_as_it_stands(_inductor))
     if isinstance(backend, str):
-        return functools.partial(_Region, _named(backend))
+        return functools.partial(_Region, _or_as_it_stands(_named(backend)))
     if callable(backend):
         return functools.partial(_Region, backend)
     raise TypeError(f"a backend is a name or a callable, not {type(backend).__qualname__}")
@@ -146,6 +149,29 @@ def resolve_backend(backend: str | Callable[..., Any]) -> Backend:
 def _eager(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Region:
     forward: Region = graph_module.forward
     return forward if _returns_sequence(graph_module) else lambda *inputs: (forward(*inputs),)
+
+
+def _or_as_it_stands(compiler: Callable[..., Any]) -> Backend:
+    """A compiler of torch's which leaves as it is what it fails at: its errors tell users nothing they could mend.
+
+    A graph with control flow in it is no region; what runs such a graph has a better way out.
+    """
+
+    def compile(graph_module: fx.GraphModule, example_inputs: list[Any]) -> Region:
+        untouched = _copied(graph_module)
+        try:
+            return cast(Region, compiler(graph_module, example_inputs))
+        except Exception as error:  # of any kind: a compiler's
+            if any(node.target in CONSTRUCTS for node in untouched.graph.nodes):
+                raise
+            lines = (node.meta.get("location") for node in untouched.graph.nodes)
+            where = next((f" at {line}" for line in lines if line is not None), "")
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            text = f"the operations{where} run in plain PyTorch, for the backend fails to compile them: {why}"
+            log("runtime", "not compiled", text, logging.WARNING, why=why)
+            return _eager(untouched, example_inputs)
+
+    return compile
 
 
 # torch's compilers are not safe to run on two threads at once; the regions of one program also share their symbols.

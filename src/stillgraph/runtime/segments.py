@@ -116,9 +116,21 @@ def _compilable(node: fx.Node) -> bool:
         return False
     if _uses_autograd(node):
         return False
-    if node.target is operator.getitem and _from_control(node):
+    if node.target is operator.getitem and (_from_control(node) or _takes_at(node)):
         return False
     return _all_tensors(node.meta.get("val")) and all(_all_tensors(n.meta.get("val")) for n in node.all_input_nodes)
+
+
+def _takes_at(node: fx.Node) -> bool:
+    """Whether a tensor is indexed by an integer that is a tensor: Python reads such an index, and compilers do not."""
+    index: Any = node.args[1]
+    values = [each.meta.get("val") for each in (index if isinstance(index, tuple) else (index,)) if _is_node(each)]
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    return any(value.dim() == 0 and not value.is_floating_point() for value in tensors)
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, fx.Node)
 
 
 def _uses_autograd(node: fx.Node) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
 from torch._inductor.compile_fx import compile_fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
@@ -298,3 +298,36 @@ def test_a_region_keeps_no_example_alive() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         region(torch.ones(2))
+
+
+def test_what_a_compiler_of_torchs_cannot_compile_runs_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(module: Any, inputs: Any) -> Any:
+        raise NotImplementedError("no lowering for this\nand much more")
+
+    monkeypatch.setattr(backends, "_named", lambda name: broken)
+
+    def f(x: Tensor) -> Tensor:
+        while x.sum() < 10:
+            x = (x * 2 + 1).relu() - 0.5
+        return x
+
+    static = sg.to_static(f, backend="broken")
+    assert static(torch.ones(2)).equal(f(torch.ones(2)))
+    (record,) = [each for each in caplog.records if getattr(each, "event", "") == "not compiled"]
+    line = f.__code__.co_firstlineno + 2
+    assert f"{__file__}:{line} run in plain PyTorch" in record.getMessage()
+    assert record.getMessage().endswith("fails to compile them: no lowering for this")
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_an_index_that_is_a_tensor(grad: bool) -> None:
+    def f(table: Tensor, i: Tensor) -> Tensor:
+        while table.norm() < 100:
+            table = table * 2 + table[i] + table[i, None]
+        return table
+
+    with torch.set_grad_enabled(grad):
+        static = sg.to_static(f, backend="aot_eager")
+        assert static(torch.ones(4), torch.tensor(2)).equal(f(torch.ones(4), torch.tensor(2)))
