@@ -317,7 +317,8 @@ def test_what_a_compiler_of_torchs_cannot_compile_runs_as_it_stands(
     assert static(torch.ones(2)).equal(f(torch.ones(2)))
     told = [each.getMessage() for each in caplog.records if getattr(each, "event", "") == "not compiled"]
     first = f.__code__.co_firstlineno
-    assert [text.split(" run in plain PyTorch")[0].rpartition(":")[2] for text in told] == [str(first + 1), str(first + 2)]
+    lines = [text.split(" run in plain PyTorch")[0].rpartition(":")[2] for text in told]
+    assert lines == [str(first + 1), str(first + 2)]
     assert all(text.endswith("fails to compile them: no lowering for this") for text in told)
 
 
