@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.facts import FACTS, fact
+from stillgraph.trace import layouts
 from stillgraph.trace.frames import here
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def _refused(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
-    **{getattr(_T, n): _method for n in ("_is_view", "storage_offset", "is_inference", "is_shared", "is_pinned")},
+    **{getattr(_T, n): _method for n in ("_is_view", "is_inference", "is_shared", "is_pinned")},
+    _T.contiguous: layouts.contiguous,
+    _T.storage_offset: layouts.asked(_method),
+    **{getattr(_T, name): layouts.asked() for name in ("stride", "is_contiguous")},
     torch.is_inference: _method,
     **{getattr(_T, n): _refused for n in ("data_ptr", "storage", "untyped_storage", "_typed_storage")},
 }

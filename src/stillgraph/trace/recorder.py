@@ -24,7 +24,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import special, spelling
+from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
@@ -280,6 +280,7 @@ class Recorder(TorchFunctionMode):
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
         result = self.run(func, args, kwargs)
+        layouts.hand_on((*args, *kwargs.values()), result)
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
         special.refuse_relayout(self, func, args)
@@ -575,6 +576,7 @@ class Recorder(TorchFunctionMode):
                 )
         if isinstance(type_, TensorType):
             value.stillgraph_joined = True
+            layouts.let_vary(value)
             value.stillgraph_grad_differs = type_.grad_differs
             value.stillgraph_may_be_number = type_.may_be_number
         if type_.may_be_none or type_.may_be_unbound:
