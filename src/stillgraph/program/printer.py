@@ -96,7 +96,9 @@ def guard_texts(program: Program) -> list[str]:
         if isinstance(guard, ConstantGuard) and isinstance(guard.source, Slot) and guard.source.name == "training":
             training.add(guard.value)
         elif isinstance(guard, (ModeGuard, SizeGuard)) or (
-            isinstance(guard, (TensorGuard, ConstantGuard)) and not isinstance(guard.source, Slot)
+            isinstance(guard, (TensorGuard, ConstantGuard))
+            and not isinstance(guard.source, Slot)
+            and not getattr(guard.source, "name", "").startswith("__")  # what Python itself keeps there
         ):
             text = str(guard)
             for source, name in names.items():
