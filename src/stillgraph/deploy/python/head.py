@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.deploy.python.calls import Call, is_given, size_condition
+from stillgraph.deploy.python.calls import Call, is_given
+from stillgraph.deploy.python.checks import size_condition
 from stillgraph.deploy.python.lines import place_text
 from stillgraph.deploy.python.places import Places
 from stillgraph.deploy.python.style import Style
