@@ -187,7 +187,7 @@ def test_a_list_that_is_appended_to(tmp_path: Path) -> None:
     items, others = [X], [X]
     torch.testing.assert_close(got(X * 3, items), appends(X * 3, others))
     torch.testing.assert_close(items, others)
-    with pytest.raises(ValueError, match="type of items|tuple"):
+    with pytest.raises(ValueError, match=r"type\(items\)"):
         got(X, (X,))
 
 
@@ -211,7 +211,7 @@ def test_missing_arguments_are_told(tmp_path: Path) -> None:
 
 
 class TwoSelves(nn.Module):
-    def forward(module, x: Tensor, self: Tensor) -> Tensor:  # noqa: N805  # that is what is tested
+    def forward(module, x: Tensor, self: Tensor) -> Tensor:  # that is what is tested
         return x + self
 
 
@@ -258,20 +258,3 @@ def test_parameters_whose_names_are_no_identifiers(make: Any, tmp_path: Path) ->
         torch.testing.assert_close(got(each), original(each))
     torch.testing.assert_close(dict(got.named_buffers()), dict(original.named_buffers()))
     got.load_state_dict(original.state_dict())
-
-
-# ---- torch's operators
-def returns_early(x: Tensor, y: Tensor) -> Tensor:
-    for i in range(3):
-        if x.sum() > i:
-            x = x + 1
-            if y.sum() > 0:
-                return x
-        y = y - 1
-    return x * 2
-
-
-def test_what_torchs_operators_do_not_run(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="SG402") as caught:
-        sg.save(returns_early, tmp_path / "early.py", args=(X, X), control_flow="torch")
-    assert "cannot express this" in str(caught.value)

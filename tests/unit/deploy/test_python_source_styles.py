@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.core.diagnostics import ExportError
+from stillgraph.deploy.python import style, write
+from stillgraph.deploy.python.trial import Wrong
 from tests.cases.harness import python_module
 
 T = torch.tensor
@@ -106,3 +109,39 @@ def test_the_paths_not_taken_at_the_save_are_eagers(function: Any, example: int,
         torch.testing.assert_close(got, want, rtol=0, atol=0)
         kinds = [[type(each) for each in (value if isinstance(value, tuple) else (value,))] for value in (got, want)]
         assert kinds[0] == kinds[1]
+
+
+# ---- the trial
+def test_paths_that_the_example_does_not_take_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "mixes_kinds", lambda graph: False)
+    sg.save(int_or_float, tmp_path / "written.py", args=(-X,))
+    text = " ".join((tmp_path / "written.py").read_text().split())
+    assert "torch's operators give something else (the outcome[0][1] is a float, not a int" in text
+    with pytest.raises(ExportError, match="arguments are negated"):
+        sg.save(int_or_float, tmp_path / "other.py", args=(-X,), control_flow="torch")
+
+
+def doubled(x: Tensor) -> Tensor:
+    while x.sum() > -1:
+        x = x * 2
+    return x
+
+
+def joined(x: Tensor) -> Tensor:
+    while x.sum() > -1:
+        x = torch.cat([x, x])
+    return x
+
+
+@pytest.mark.parametrize("function", [doubled, joined])
+def test_values_on_which_a_loop_does_not_end_are_left_out(function: Any, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "written.py", args=(-X,))
+    torch.testing.assert_close(getattr(python_module(tmp_path / "written.py"), function.__name__)(-X * 3), -X * 3)
+
+
+def test_what_torchs_operators_do_not_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "try_out", lambda *args: Wrong("it raises RuntimeError: no", raised=True))
+    with pytest.raises(ExportError, match="cannot express this: it raises RuntimeError: no") as caught:
+        sg.save(doubled, tmp_path / "written.py", args=(-X,), control_flow="torch")
+    assert caught.value.reason.code == "SG402"
+    assert list(tmp_path.iterdir()) == []

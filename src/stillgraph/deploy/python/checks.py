@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from stillgraph.program.guards import (
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
+    FunctionGuard,
     Guard,
     IdentityGuard,
     Item,
@@ -68,7 +70,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         if isinstance(guard, SizeGuard) and all(is_given(source, receiver) for _, source, _ in guard.sizes):
             lines += _size_check(guard, places.text)
     lines += [line for guard in program.guards for line in _identity_checks(guard, places, spelling)]
-    lines += _grad_mode_check(program, spelling)
+    lines += _grad_mode_check(program, places, spelling)
     return list(dict.fromkeys(lines))
 
 
@@ -172,7 +174,7 @@ def _identity_checks(guard: Guard, places: Places, spelling: Spelling) -> list[s
 
 
 # ---- grad mode
-def _grad_mode_check(program: Program, spelling: Spelling) -> list[str]:
+def _grad_mode_check(program: Program, places: Places, spelling: Spelling) -> list[str]:
     """Grad mode must be the save's where the code asked for it, or sets it for a part.
 
     What only turns it off for a part, and was saved with it on, is the same in both modes.
@@ -181,7 +183,7 @@ def _grad_mode_check(program: Program, spelling: Spelling) -> list[str]:
     if mode is None:
         return []
     asking = _ASKS_GRAD_MODE if mode.grad else (*_ASKS_GRAD_MODE, torch.no_grad)
-    asked = any(any(value is each for each in asking) for value in _objects(program.guards))
+    asked = any(any(value is each for each in asking) for value in _objects(program.guards, places))
     contexts = {node.meta.get("context") for module in all_regions(program.graph) for node in module.graph.nodes}
     known = {(context.grad, context.inference) for context in contexts if context is not None}
     if not asked and known <= {(mode.grad, mode.inference), (False, mode.inference)}:
@@ -190,13 +192,17 @@ def _grad_mode_check(program: Program, spelling: Spelling) -> list[str]:
     return [f'{check}("grad mode", torch.is_grad_enabled(), {mode.grad})']
 
 
-def _objects(guards: Iterable[Guard]) -> Iterator[Any]:
-    """The objects that a program was specialised on by their identity."""
+def _objects(guards: Iterable[Guard], places: Places) -> Iterator[Any]:
+    """The objects that a program was specialised on by their identity, and the classes of torch's decorators."""
     for guard in guards:
-        if isinstance(guard, MembersGuard):
-            yield from (value for _, value in guard.members)
-        elif isinstance(guard, IdentityGuard):
-            yield guard.expected
+        match guard:
+            case MembersGuard(members=members):
+                yield from (value for _, value in members)
+            case IdentityGuard(expected=expected):
+                yield expected
+            case FunctionGuard(source=Attribute(base=method, name="__func__")):
+                with contextlib.suppress(Exception):  # of what is not there in every call
+                    yield type(getattr(places.read(method), "__self__", None))
 
 
 # ---- single checks
