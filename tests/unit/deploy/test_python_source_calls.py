@@ -258,3 +258,40 @@ def test_parameters_whose_names_are_no_identifiers(make: Any, tmp_path: Path) ->
         torch.testing.assert_close(got(each), original(each))
     torch.testing.assert_close(dict(got.named_buffers()), dict(original.named_buffers()))
     got.load_state_dict(original.state_dict())
+
+
+# ---- open sizes
+def added(x: Tensor) -> Tensor:
+    return x * 2 + torch.ones(16)
+
+
+def reduced(x: Tensor) -> Tensor:
+    return (x - x.mean(0)) / (x.sum(0, keepdim=True).abs() + 1)
+
+
+def halved(x: Tensor) -> Tensor:
+    while x.abs().sum() > 1:
+        x = x / 2
+    return x.softmax(0)
+
+
+def chosen(x: Tensor) -> Tensor:
+    return torch.where(x > 0, x, x.sum(1, keepdim=True)) @ x.t()
+
+
+def asks(x: Tensor) -> Tensor:
+    return (x * 2 if x.shape[0] != 1 else x * 3) + torch.ones(16)
+
+
+@pytest.mark.parametrize("function", [added, reduced, halved, chosen])
+def test_open_sizes_take_one(function: Any, tmp_path: Path) -> None:
+    got = written(function, tmp_path, torch.randn(3, 16), input_spec=[sg.InputSpec([None, 16])])
+    for size in (1, 2, 5):
+        x = torch.randn(size, 16)
+        torch.testing.assert_close(got(x), function(x))
+
+
+def test_a_size_that_the_code_asks_for_is_checked(tmp_path: Path) -> None:
+    got = written(asks, tmp_path, torch.randn(3, 16), input_spec=[sg.InputSpec([None, 16])])
+    with pytest.raises(ValueError, match=r"made for x.shape\[0\] != 1"):
+        got(torch.randn(1, 16))

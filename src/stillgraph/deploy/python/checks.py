@@ -6,9 +6,11 @@ import ast
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
+from types import CodeType
 from typing import Any
 
 import torch
+from torch.nn.modules import module as modules
 
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.deploy.python.calls import is_given
@@ -67,7 +69,9 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
             lines += _check(guard, places.text(source), spelling)
     lines += _state_checks(program, places, spelling)
     for guard in program.guards:
-        if isinstance(guard, SizeGuard) and all(is_given(source, receiver) for _, source, _ in guard.sizes):
+        if not isinstance(guard, SizeGuard) or is_needless(guard, program):
+            continue
+        if all(is_given(source, receiver) for _, source, _ in guard.sizes):
             lines += _size_check(guard, places.text)
     lines += [line for guard in program.guards for line in _identity_checks(guard, places, spelling)]
     lines += _grad_mode_check(program, places, spelling)
@@ -228,6 +232,33 @@ def size_condition(guard: SizeGuard, text: Any) -> str | None:
     except SyntaxError:
         return None
     return None if calls else condition
+
+
+def is_needless(guard: SizeGuard, program: Program) -> bool:
+    """Whether a condition on an open size is torch's alone: that it is not 1, in code that asks for no size or rank.
+
+    Broadcasting is decided with it. The operations of the file decide for themselves what they do at size 1.
+    """
+    if re.fullmatch(r"\w+ (!= [01]|>= [12]|> [01])|[12] <= \w+|[01] < \w+", guard.expression) is None:
+        return False
+    codes = [guard.code for guard in program.guards if isinstance(guard, FunctionGuard)]
+    return bool(codes) and not any(_asks_sizes(code) for code in codes if code.co_filename != modules.__file__)
+
+
+_SIZES = frozenset(
+    (
+        *("shape", "size", "dim", "ndim", "numel", "nelement", "len", "stride", "squeeze", "is_contiguous"),
+        *("unbind", "tolist", "numpy", "getattr", "data_ptr", "storage", "untyped_storage", "element_size"),
+        *("nbytes", "is_same_size", "broadcast_shapes", "__len__", "__getattr__"),
+    )
+)
+"""Names that tell the size, rank or layout of a tensor."""
+
+
+def _asks_sizes(code: CodeType) -> bool:
+    """Whether code names anything that tells sizes, ranks or layouts."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return not _SIZES.isdisjoint(code.co_names) or any(map(_asks_sizes, inner))
 
 
 def _size_check(guard: SizeGuard, text: Any) -> list[str]:
