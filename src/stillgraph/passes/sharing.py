@@ -13,6 +13,7 @@ from stillgraph.passes.regions import (
     Branch,
     Control,
     Loop,
+    all_regions,
     control_of,
     controls,
     copied,
@@ -24,6 +25,7 @@ from stillgraph.passes.regions import (
 from stillgraph.passes.values import Fakes, storage_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.program import Program
+from stillgraph.program.writes import written_arguments
 
 Roots = frozenset[Any]  # what memory may be from: placeholders, and for memory made on the way whatever stands for it
 _NONE: Roots = frozenset()
@@ -41,6 +43,36 @@ def results_may_share(graph: fx.GraphModule, entered: Collection[fx.Node] = ()) 
     returned = {n: roots[n] for n in outputs(graph) if isinstance(n, fx.Node) and n in roots and n not in given}
     pairs = itertools.chain(itertools.product(returned, given), itertools.combinations(returned, 2))
     return any(not roots[left].isdisjoint(roots[right]) for left, right in pairs)
+
+
+def writes_what_may_be_shared(graph: fx.GraphModule) -> bool:
+    """Whether a program writes in place to memory that a branch or loop may hand on: lowered, those give copies."""
+    return any(_writes_shared(region) for region in all_regions(graph))
+
+
+def _writes_shared(region: fx.GraphModule) -> bool:
+    roots = _roots(region)
+    shared: set[Any] = set()
+    for control in controls(region):
+        handed = [roots.get(value, _NONE) if isinstance(value, fx.Node) else _NONE for value in _handed(control)]
+        shared.update(*handed[: len(control.entries)] if isinstance(control, Loop) else [])
+        shared.update(*_through(control, handed, False))
+    carried = [node for node in region.graph.nodes if is_result(node) and node in roots]
+    shared.update(*(roots[node] for node in carried))
+    return any(not shared.isdisjoint(roots.get(node, _NONE)) for node in _written(region))
+
+
+def _written(region: fx.GraphModule) -> set[fx.Node]:
+    """The values of a region that it, or a region in it, writes to in place."""
+    found = {target for node in region.graph.nodes for target in written_arguments(node)}
+    for control in controls(region):
+        for inner in control.regions:
+            roots = _roots(inner)
+            touched = frozenset().union(*(roots.get(node, _NONE) for node in _written(inner)))
+            handed = control.operands if isinstance(control, Branch) else _handed(control)
+            pairs = zip(placeholders(inner), handed, strict=True)
+            found |= {value for given, value in pairs if given in touched and isinstance(value, fx.Node)}
+    return found
 
 
 def loops_to_enter(graph: fx.GraphModule) -> list[fx.Node] | None:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 from stillgraph.deploy.python.spelling import Spelling, is_literal
 from stillgraph.program.guards import (
     Argument,
     Attribute,
-    ConstantGuard,
-    ContentsGuard,
-    IdentityGuard,
     Item,
-    KeysGuard,
-    LengthGuard,
-    SizeGuard,
     Slot,
     Source,
-    TensorGuard,
 )
 from stillgraph.program.program import Program
 
@@ -123,78 +112,3 @@ def is_given(source: Source, receiver: int) -> bool:
     while isinstance(source, (Item, Attribute, Slot)):
         source = source.base
     return isinstance(source, Argument) and not (receiver and source.key == 0)
-
-
-def checks_of(program: Program, call: Call, text: Any, spelling: Spelling) -> list[str]:
-    """Statements that refuse arguments which the program was not made for."""
-    lines: list[str] = []
-    for guard in program.guards:
-        source = getattr(guard, "source", None)
-        if source is None or not is_given(source, call.receiver) or not _is_plain(source):
-            continue
-        place = text(source)
-        match guard:
-            case TensorGuard(dtype=dtype, shape=shape):
-                known = spelling.literal(tuple(shape))
-                lines.append(f"{spelling.helper('_expect')}({spelling.literal(place)}, {place}, {dtype}, {known})")
-            case ConstantGuard(value=value) | ContentsGuard(value=value):
-                lines += _same_object(place, value, spelling)
-            case IdentityGuard(expected=expected):
-                lines += _same_object(place, expected, spelling)
-            case LengthGuard(length=length):
-                lines.append(_same(f"len({place})", length, spelling))
-            case KeysGuard(keys=keys) if is_literal(list(keys)):
-                lines.append(_same(f"list({place})", list(keys), spelling))
-    for guard in program.guards:
-        if isinstance(guard, SizeGuard) and all(is_given(source, call.receiver) for _, source, _ in guard.sizes):
-            lines += _size_check(guard, text)
-    lines += [_same(place, value, spelling) for place, value in call.fixed]
-    return list(dict.fromkeys(lines))
-
-
-def _same_object(place: str, value: Any, spelling: Spelling) -> list[str]:
-    """A check of what is plain data; of other things by what they are called: a file cannot name all there is."""
-    if is_literal(value):
-        return [_same(place, value, spelling)]
-    if isinstance(value, (torch.nn.Module, type(None))):
-        return [_same(f"type({place}).__name__", type(value).__name__, spelling)]
-    name = getattr(value, "__qualname__", None)
-    if isinstance(name, str):
-        return [_same(f'getattr({place}, "__qualname__", None)', name, spelling)]
-    return [] if "0x" in repr(value) else [_same(f"repr({place})", repr(value), spelling)]
-
-
-def size_condition(guard: SizeGuard, text: Any) -> str | None:
-    """A condition on sizes as Python, None where it is more than arithmetic."""
-    condition = guard.expression
-    for name, source, dim in guard.sizes:
-        condition = re.sub(rf"\b{re.escape(name)}\b", f"{text(source)}.shape[{dim}]", condition)
-    try:
-        calls = any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(condition, mode="eval")))
-    except SyntaxError:
-        return None
-    return None if calls else condition
-
-
-def _size_check(guard: SizeGuard, text: Any) -> list[str]:
-    condition = size_condition(guard, text)
-    if condition is None:
-        return []
-    said = condition.replace('"', "'")
-    return [f"if not ({condition}):", f'    raise ValueError("the program was made for {said}")']
-
-
-def _is_plain(source: Source) -> bool:
-    """Whether a source is read without looking behind the scenes: what is asked of classes is not checked."""
-    while isinstance(source, (Item, Attribute, Slot)):
-        if isinstance(source, Attribute) and source.name.startswith("__"):
-            return False
-        if isinstance(source, Slot) and source.table == "__dict__" and source.name.startswith("_"):
-            return False
-        source = source.base
-    return isinstance(source, Argument)
-
-
-def _same(place: str, value: Any, spelling: Spelling) -> str:
-    name = place if place.isidentifier() else place.replace('"', "'")
-    return f"{spelling.helper('_expect_value')}({spelling.literal(name)}, {place}, {spelling.literal(value)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,13 +36,22 @@ def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | 
         own, other = getattr(expected, "__dict__", None), getattr(actual, "__dict__", None)
         if own is not None and other is not None and not callable(expected):
             return difference(own, other, where)
-    same = expected is actual or bool(expected == actual)
+    same = expected is actual or _are_equal(expected, actual)
     return None if same else f"{where} is {actual!r}, not {expected!r}"
 
 
 def _compares(kind: type) -> bool:
-    """Whether a class says what is equal to one of its instances."""
+    """Whether a class says what is equal to one of its instances; a dataclass compares what it holds, as done here."""
+    if dataclasses.is_dataclass(kind):
+        return False
     return any("__eq__" in vars(base) for base in kind.__mro__ if base is not object)
+
+
+def _are_equal(expected: Any, actual: Any) -> bool:
+    try:
+        return bool(expected == actual)
+    except Exception:  # a comparison of the user's, which need not give a truth value
+        return False
 
 
 def _first(found: Any) -> str | None:

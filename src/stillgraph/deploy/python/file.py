@@ -14,7 +14,8 @@ import torch
 from torch import fx, nn
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.python.calls import Call, call_of, checks_of, is_given
+from stillgraph.deploy.python.calls import Call, call_of, is_given
+from stillgraph.deploy.python.checks import checks_of
 from stillgraph.deploy.python.head import head_of
 from stillgraph.deploy.python.helpers import HELPERS
 from stillgraph.deploy.python.lines import Lines, wrapped
@@ -90,6 +91,9 @@ def file_of(
     call = call_of(program, function, args, kwargs, receiver, spelling)
     places = Places(call, args, kwargs, spelling, not style.torch, program.location)
     places.build(program)
+    if places.is_class and "self" in call.names:
+        message = "Python source: a parameter called 'self' beside the module's own; give it another name"
+        raise refuse("SG402", message, location=program.location)
     name = _class_name(program, args, receiver) if places.is_class else _identifier(program.name)
     body = _Function(program, style, call, places, spelling, name).written()
     parts = [head_of(program, style, call, places, name, weights_name)]
@@ -123,7 +127,7 @@ class _Function:
         lines, scope = Lines(depth=1), self._scope()
         program = self.style.program
         inputs = placeholders(program.graph)
-        for line in checks_of(self.program, self.call, self.places.text, self.spelling):
+        for line in checks_of(self.program, self.places, self.spelling):
             lines.add(line)
         self._mode_checks(lines)
         self._inputs(lines, scope, inputs)

@@ -42,7 +42,7 @@ class Places:
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
     base: str = "nn.Module"
     begin: str = ""
-    _own: dict[Any, str] = field(default_factory=dict)  # by `place_key`: an attribute of the file's module
+    _own: dict[Any, str] = field(default_factory=dict)  # by `place_key`: where the file's module has it
     _paths: set[str] = field(default_factory=set)  # of what is there
     _known: dict[int, str] = field(default_factory=dict)  # tensors and modules by identity: where they are
 
@@ -60,7 +60,7 @@ class Places:
         """
         own = self._own.get(place_key(source))
         if own is not None:
-            return own if own.startswith("self[") else f"self.{own}"
+            return own
         match source:
             case Argument(key=key):
                 return "self" if self.call.receiver and key == 0 else self.call.texts[key]
@@ -122,14 +122,14 @@ class Places:
             self.lines.append(f"{owner}.{name} = {value}")
         else:
             self.lines.append(f"{owner}.add_module({self.spelling.literal(name)}, {value})")
-        self._paths.add(f"{owner}.{name}")
+        self._paths.add(self._attribute(owner, name))
 
     def _tensor(self, owner: str, name: str, tensor: torch.Tensor, persistent: bool, small: bool = False) -> None:
         """A parameter or buffer."""
         if type(tensor) not in (torch.Tensor, nn.Parameter, nn.Buffer) or tensor.layout is not torch.strided:
             kind = type(tensor).__name__ if tensor.layout is torch.strided else str(tensor.layout)
             raise refuse("SG402", f"Python source cannot hold '{name}', a {kind}", location=self.location)
-        path = f"{owner}.{name}"
+        path = self._attribute(owner, name)
         known = self._known.get(id(tensor))
         value = known or self._made(path, tensor, small)
         self._known.setdefault(id(tensor), path)
@@ -137,7 +137,10 @@ class Places:
         if isinstance(tensor, nn.Parameter) or tensor.requires_grad:
             grad = "" if self.trainable and tensor.requires_grad else ", requires_grad=False"
             value = value if known else f"nn.Parameter({value}{grad})"
-            self.lines.append(f"{path} = {value}")
+            if name.isidentifier():
+                self.lines.append(f"{path} = {value}")
+            else:
+                self.lines.append(f"{owner}.register_parameter({self.spelling.literal(name)}, {value})")
         else:
             extra = "" if persistent else ", persistent=False"
             self.lines.append(f"{owner}.register_buffer({self.spelling.literal(name)}, {value}{extra})")
@@ -158,14 +161,14 @@ class Places:
         value = self.read(source)
         if isinstance(source, (Attribute, Slot)) and self._is_path(source.base):
             owner, name = self._owner(source.base), source.name
-            if f"{owner}.{name}" in self._paths:
+            if self._attribute(owner, name) in self._paths:
                 first = self._known.get(id(value))
                 if isinstance(value, nn.Parameter) and first is not None:  # tied: it is known by its first name
-                    self._own[place_key(source)] = first.removeprefix("self.")
+                    self._own[place_key(source)] = first
                 return
         elif isinstance(source, (Cell, Global, Held, Item, Attribute, Slot)):
             owner, name = "self", self._fresh(name)
-            self._own[place_key(source)] = name
+            self._own[place_key(source)] = f"self.{name}"
         else:
             raise refuse("SG402", f"Python source has nothing in the place of '{source}'", location=self.location)
         if isinstance(value, torch.Tensor):
@@ -226,6 +229,11 @@ def _name_of(place: Source) -> str:
         case Cell(name=name) | Held(name=name) | Global(name=name) | Attribute(name=name) | Slot(name=name):
             return name.rpartition(".")[2] if name.rpartition(".")[2].isidentifier() else "state"
     return "state"
+
+
+def is_own(path: str) -> bool:
+    """Whether an expression reads something of the file's own module."""
+    return re.match(r"(getattr\()*self[.\[,]", path) is not None
 
 
 def key_of(path: str) -> str:

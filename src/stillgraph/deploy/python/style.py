@@ -9,9 +9,11 @@ import torch
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
+from stillgraph.passes.kinds import mixes_kinds
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
 from stillgraph.passes.regions import all_regions
+from stillgraph.passes.sharing import writes_what_may_be_shared
 from stillgraph.passes.values import is_number, is_optional, value_of
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.guards import ModeGuard
@@ -77,6 +79,10 @@ def _obstacle(program: Program) -> str | None:
         return "it raises exceptions"
     if any(is_number(item.value) for item in program.inputs):
         return "it reads or writes Python numbers"
+    if mixes_kinds(program.graph):
+        return "paths differ in the kind of a number, or one has a number where another has a tensor"
+    if writes_what_may_be_shared(program.graph):
+        return "it writes in place to what may share memory with what a branch or loop gives"
     values = [program.result, *(effect.value for effect in program.effects if hasattr(effect, "value"))]
     if any(_differs_between_paths(value) for value in values):
         return "paths differ in the structure of what they return or write, or only the run knows it"

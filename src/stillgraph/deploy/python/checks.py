@@ -1,0 +1,285 @@
+"""What a written file checks of a call: that the program was made for it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.nn.modules import module as modules
+
+from stillgraph.core.diagnostics import ExportError, refuse
+from stillgraph.deploy.python.calls import is_given
+from stillgraph.deploy.python.places import Places
+from stillgraph.deploy.python.spelling import Spelling, is_literal
+from stillgraph.deploy.signature import place_key, written_place
+from stillgraph.passes.regions import all_regions
+from stillgraph.program.effects import DeleteAttribute, Effect
+from stillgraph.program.guards import (
+    AliasGuard,
+    ApartGuard,
+    Argument,
+    Attribute,
+    ConstantGuard,
+    ContentsGuard,
+    ElementsGuard,
+    FunctionGuard,
+    Guard,
+    IdentityGuard,
+    Item,
+    KeysGuard,
+    LengthGuard,
+    MembersGuard,
+    MissingGuard,
+    ModeGuard,
+    NoAttributeGuard,
+    SizeGuard,
+    Slot,
+    Source,
+    TensorGuard,
+    TypeGuard,
+)
+from stillgraph.program.program import Program
+
+_PLAIN = (bool, int, float, str, list, tuple, dict, set)
+_ASKS_GRAD_MODE = (
+    torch.is_grad_enabled,
+    torch.is_inference_mode_enabled,
+    torch.enable_grad,
+    torch.set_grad_enabled,
+    torch.inference_mode,
+)
+
+
+def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """Statements that refuse calls which the program was not made for.
+
+    Raises:
+        ExportError: the program depends on state that it changes, and the file cannot ask for it.
+    """
+    receiver = places.call.receiver
+    lines = [_same(place, value, spelling) for place, value in places.call.fixed]
+    for guard in program.guards:
+        source = getattr(guard, "source", None)
+        if source is not None and is_given(source, receiver) and _is_plain(source):
+            lines += _check(guard, places.text(source), spelling)
+    lines += _state_checks(program, places, spelling)
+    for guard in program.guards:
+        if not isinstance(guard, SizeGuard) or is_needless(guard, program):
+            continue
+        if all(is_given(source, receiver) for _, source, _ in guard.sizes):
+            lines += _size_check(guard, places.text)
+    lines += [line for guard in program.guards for line in _identity_checks(guard, places, spelling)]
+    lines += _grad_mode_check(program, places, spelling)
+    return list(dict.fromkeys(lines))
+
+
+def _check(guard: Guard, place: str, spelling: Spelling) -> list[str]:
+    """The statements for one guard on what is found at a place."""
+    match guard:
+        case TensorGuard(dtype=dtype, shape=shape):
+            known = spelling.literal(tuple(shape))
+            return [f"{spelling.helper('_expect')}({spelling.literal(place)}, {place}, {dtype}, {known})"]
+        case ConstantGuard(value=value) | ContentsGuard(value=value):
+            return _same_object(place, value, spelling)
+        case IdentityGuard(expected=expected):
+            return _same_object(place, expected, spelling)
+        case LengthGuard(length=length):
+            return [_same(f"len({place})", length, spelling)]
+        case KeysGuard(keys=keys) if is_literal(list(keys)):
+            return [_same(f"list({place})", list(keys), spelling)]
+        case TypeGuard(type=kind) if kind in _PLAIN:
+            return [_same(f"type({place}).__name__", kind.__name__, spelling)]
+    return []
+
+
+# ---- state that the program was specialised on, and changes
+def _state_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """What one call leaves, the next one finds: it must be what the program was made for."""
+    effects = [*program.effects, *(each for group in program.midway for each in group)]
+    written = {place_key(place) for place in map(_changed, effects) if not is_given(place, places.call.receiver)}
+    lines: list[str] = []
+    for guard in program.guards:
+        source = getattr(guard, "source", None)
+        if isinstance(guard, (MissingGuard, NoAttributeGuard)):
+            for place in _lacking(guard):
+                if place_key(place) in written:
+                    lines.append(_same(places.text(place), None, spelling))
+        elif source is not None and not written.isdisjoint(map(place_key, _path_to(source))):
+            lines += _state_check(guard, source, program, places, spelling)
+    return lines
+
+
+def _state_check(guard: Guard, source: Source, program: Program, places: Places, spelling: Spelling) -> list[str]:
+    if isinstance(guard, TypeGuard) and guard.type not in _PLAIN:
+        return []  # of tensors, which have guards of their own, and of objects, which the others speak about
+    try:
+        lines = _check(guard, places.text(source), spelling)
+    except ExportError:
+        lines = []
+    if lines or isinstance(guard, ElementsGuard):
+        return lines
+    message = f"Python source cannot ask at a call whether {guard}, which the program changes and was made for"
+    raise refuse("SG402", message, location=program.location)
+
+
+def _changed(effect: Effect) -> Source:
+    place = written_place(effect)
+    if place is not None:
+        return place
+    target: Source = effect.target  # type: ignore[union-attr]  # those without one have a written place
+    return Attribute(target, effect.name) if isinstance(effect, DeleteAttribute) else target
+
+
+def _path_to(source: Source) -> Iterator[Source]:
+    """A source and those that lead to it."""
+    yield source
+    while isinstance(source, (Attribute, Item, Slot)):
+        source = source.base
+        yield source
+
+
+def _lacking(guard: MissingGuard | NoAttributeGuard) -> list[Source]:
+    """The attributes that an object is to lack."""
+    if isinstance(guard, NoAttributeGuard):
+        return [Attribute(guard.source, guard.name)]
+    if isinstance(guard.source, Attribute) and guard.source.name == "__dict__":
+        return [Attribute(guard.source.base, name) for name in guard.names]
+    return []
+
+
+# ---- what is one object, and what is not
+def _identity_checks(guard: Guard, places: Places, spelling: Spelling) -> list[str]:
+    if isinstance(guard, AliasGuard):
+        pairs = [(guard.left, guard.right)]
+        same = guard.same
+    elif isinstance(guard, ApartGuard):
+        pairs = [(left, right) for i, left in enumerate(guard.sources) for right in guard.sources[i + 1 :]]
+        same = False
+    else:
+        return []
+    lines: list[str] = []
+    for pair in pairs:
+        if not any(is_given(source, places.call.receiver) for source in pair) or not all(map(_is_plain, pair)):
+            continue
+        try:
+            left, right = map(places.text, pair)
+        except ExportError:  # the file has no such object: nobody can pass it
+            continue
+        if left != right:
+            said = f"the program was made for {left} being {'' if same else 'another object than '}{right}"
+            lines += [f"if {left} is {'not ' if same else ''}{right}:"]
+            lines += [f"    raise ValueError({spelling.literal(said)})"]
+    return lines
+
+
+# ---- grad mode
+def _grad_mode_check(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """Grad mode must be the save's where the code asked for it, or sets it for a part.
+
+    What only turns it off for a part, and was saved with it on, is the same in both modes.
+    """
+    mode = next((guard.context for guard in program.guards if isinstance(guard, ModeGuard)), None)
+    if mode is None:
+        return []
+    asking = _ASKS_GRAD_MODE if mode.grad else (*_ASKS_GRAD_MODE, torch.no_grad)
+    asked = any(any(value is each for each in asking) for value in _objects(program.guards, places))
+    contexts = {node.meta.get("context") for module in all_regions(program.graph) for node in module.graph.nodes}
+    known = {(context.grad, context.inference) for context in contexts if context is not None}
+    if not asked and known <= {(mode.grad, mode.inference), (False, mode.inference)}:
+        return []
+    check = spelling.helper("_expect_value")
+    return [f'{check}("grad mode", torch.is_grad_enabled(), {mode.grad})']
+
+
+def _objects(guards: Iterable[Guard], places: Places) -> Iterator[Any]:
+    """The objects that a program was specialised on by their identity, and the classes of torch's decorators."""
+    for guard in guards:
+        match guard:
+            case MembersGuard(members=members):
+                yield from (value for _, value in members)
+            case IdentityGuard(expected=expected):
+                yield expected
+            case FunctionGuard(source=Attribute(base=method, name="__func__")):
+                with contextlib.suppress(Exception):  # of what is not there in every call
+                    yield type(getattr(places.read(method), "__self__", None))
+
+
+# ---- single checks
+def _same_object(place: str, value: Any, spelling: Spelling) -> list[str]:
+    """A check of what is plain data; of other things by what they are called: a file cannot name all there is."""
+    if is_literal(value):
+        return [_same(place, value, spelling)]
+    if isinstance(value, (torch.nn.Module, type(None))):
+        return [_same(f"type({place}).__name__", type(value).__name__, spelling)]
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return [_same(f'getattr({place}, "__qualname__", None)', name, spelling)]
+    return [] if "0x" in repr(value) else [_same(f"repr({place})", repr(value), spelling)]
+
+
+def size_condition(guard: SizeGuard, text: Any) -> str | None:
+    """A condition on sizes as Python, None where it is more than arithmetic."""
+    condition = guard.expression
+    for name, source, dim in guard.sizes:
+        condition = re.sub(rf"\b{re.escape(name)}\b", f"{text(source)}.shape[{dim}]", condition)
+    try:
+        calls = any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(condition, mode="eval")))
+    except SyntaxError:
+        return None
+    return None if calls else condition
+
+
+def is_needless(guard: SizeGuard, program: Program) -> bool:
+    """Whether a condition on an open size is torch's alone: that it is not 1, in code that asks for no size or rank.
+
+    Broadcasting is decided with it. The operations of the file decide for themselves what they do at size 1.
+    """
+    if re.fullmatch(r"\w+ (!= [01]|>= [12]|> [01])|[12] <= \w+|[01] < \w+", guard.expression) is None:
+        return False
+    codes = [guard.code for guard in program.guards if isinstance(guard, FunctionGuard)]
+    return bool(codes) and not any(_asks_sizes(code) for code in codes if code.co_filename != modules.__file__)
+
+
+_SIZES = frozenset(
+    (
+        *("shape", "size", "dim", "ndim", "numel", "nelement", "len", "stride", "squeeze", "is_contiguous"),
+        *("unbind", "tolist", "numpy", "getattr", "data_ptr", "storage", "untyped_storage", "element_size"),
+        *("nbytes", "is_same_size", "broadcast_shapes", "__len__", "__getattr__"),
+    )
+)
+"""Names that tell the size, rank or layout of a tensor."""
+
+
+def _asks_sizes(code: CodeType) -> bool:
+    """Whether code names anything that tells sizes, ranks or layouts."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return not _SIZES.isdisjoint(code.co_names) or any(map(_asks_sizes, inner))
+
+
+def _size_check(guard: SizeGuard, text: Any) -> list[str]:
+    condition = size_condition(guard, text)
+    if condition is None:
+        return []
+    said = condition.replace('"', "'")
+    return [f"if not ({condition}):", f'    raise ValueError("the program was made for {said}")']
+
+
+def _is_plain(source: Source) -> bool:
+    """Whether a source is read without looking behind the scenes: what is asked of classes is not checked."""
+    while isinstance(source, (Item, Attribute, Slot)):
+        if isinstance(source, Attribute) and source.name.startswith("__"):
+            return False
+        if isinstance(source, Slot) and source.table == "__dict__" and source.name.startswith("_"):
+            return False
+        source = source.base
+    return isinstance(source, Argument)
+
+
+def _same(place: str, value: Any, spelling: Spelling) -> str:
+    name = place if place.isidentifier() else place.replace('"', "'")
+    return f"{spelling.helper('_expect_value')}({spelling.literal(name)}, {place}, {spelling.literal(value)})"
