@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
-import logging
 import math
 import random
 import types
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +17,8 @@ import torch
 
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
-from stillgraph.runtime.worlds import Copied, is_library
+from stillgraph.runtime.hearing import heard
+from stillgraph.runtime.worlds import Copied
 
 try:
     import numpy as np
@@ -58,7 +56,7 @@ def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
     given |= copied.kwargs
     leaves = _leaves({**given, **copied.found()}, copied.traced)
     result, error = None, None
-    with _put_back(), _heard() as texts:
+    with _put_back(), heard() as texts:
         try:
             result = call()
         except Exception as raised:  # whatever it raises, the other must raise, too
@@ -95,42 +93,6 @@ def _random_states() -> dict[str, Any]:
     if np is not None:
         states["numpy's random generator"] = np.random.get_state()
     return states
-
-
-@contextlib.contextmanager
-def _heard() -> Iterator[dict[str, str]]:
-    """A block whose texts go into a dict, which is complete when the block ends, and to nobody else."""
-    texts: dict[str, str] = {}
-    out, err, logged = io.StringIO(), io.StringIO(), io.StringIO()
-    handle = logging.Logger.handle
-
-    def keep(self: logging.Logger, record: logging.LogRecord) -> None:
-        if record.name.partition(".")[0] not in _COMPILERS:
-            logged.write(f"{record.levelname} {record.name}: {record.getMessage()}\n")
-
-    logging.Logger.handle = keep  # type: ignore[method-assign]  # for this block
-    try:
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            warnings.catch_warnings(record=True) as warned,
-        ):
-            warnings.simplefilter("always")
-            yield texts
-    finally:
-        logging.Logger.handle = handle  # type: ignore[method-assign]
-    told = "".join(f"{each.category.__name__}: {each.message}\n" for each in warned or () if _is_the_users(each))
-    texts |= {"what is printed": out.getvalue(), "what goes to stderr": err.getvalue()}
-    texts |= {"the warnings": told, "what is logged": logged.getvalue()}
-
-
-_COMPILERS = ("torch", "stillgraph")  # what they log of is how a program is run
-
-
-def _is_the_users(warned: warnings.WarningMessage) -> bool:
-    """Whether a warning is of the function's: neither of a compiler's, nor one that torch's kernels give once."""
-    inside = is_library(warned.filename) and not warned.filename.startswith("<stillgraph")
-    return not inside and "Triggered internally" not in str(warned.message)
 
 
 # ---- gradients
