@@ -14,6 +14,7 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Held
 from stillgraph.program.program import Program
 from stillgraph.runtime.cache import CapturedCall
+from stillgraph.runtime.limits import limited
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.worlds import Copied
@@ -31,7 +32,7 @@ def held_objects(program: Program) -> list[Any]:
     return [value for region in regions(program.graph) for _, value in _held(region)]
 
 
-def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool = False) -> CapturedCall:
+def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool, limit: int) -> CapturedCall:
     """A captured call, what its program holds of the user's objects being copies.
 
     Args:
@@ -39,6 +40,7 @@ def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool =
         copied: the copies.
         compile: makes a function of a program, where the graph holds copied objects.
         anew: whether to compile it in any case.
+        limit: how many regions of it may begin, see `limits`.
 
     Raises:
         CheckError: something cannot be copied (SG503).
@@ -47,10 +49,8 @@ def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool =
     fields = {name: _moved(getattr(program, name), copied) for name in ("inputs", "result", "effects", "midway")}
     graph = _region_on_copies(program.graph, copied, {})
     as_it_is = graph is program.graph and not anew
-    if as_it_is and all(_is_same(getattr(program, name), value) for name, value in fields.items()):
-        return call
     program = dataclasses.replace(program, graph=graph, **fields)
-    run = call.run if as_it_is else compile(program)
+    run = limited(call.run if as_it_is else compile(program), limit)
     settled = compile_settled(program, run, contextlib.nullcontext) if settles(program) else None
     finish = compile_result(program.result, program.effects)
     return dataclasses.replace(call, program=program, run=run, finish=finish, settled=settled)

@@ -36,6 +36,7 @@ class Outcome:
         texts: what it printed, and what it warned and logged of.
         random: the states of the random generators.
         gradients: the derivatives of all that it gave by the leaves it was given; an exception where there are none.
+        endless: of a program that was stopped, where it does not end.
     """
 
     places: dict[str, Any]
@@ -43,6 +44,7 @@ class Outcome:
     texts: dict[str, str]
     random: dict[str, Any]
     gradients: dict[str, Any] | Exception = field(default_factory=dict)
+    endless: str = ""
 
 
 def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
@@ -156,6 +158,8 @@ def parts(places: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 # ---- comparing
 def differences(program: Outcome, eager: Outcome) -> list[str]:
     """In what the outcome of a program differs from eager's, in sentences; empty where they are the same."""
+    if program.endless or eager.endless:
+        return [] if eager.endless else [f"the program does not end: {program.endless}"]
     if program.error is not None or eager.error is not None:
         told = _of_errors(program.error, eager.error)
         if told:
@@ -177,8 +181,18 @@ def differences(program: Outcome, eager: Outcome) -> list[str]:
 def _of_errors(program: Exception | None, eager: Exception | None) -> list[str]:
     if type(program) is type(eager) and str(program) == str(eager):
         return []
-    raised = "returns" if program is None else f"raises {type(program).__name__}: {program}"
-    return [f"the program {raised}, eager {'returns' if eager is None else f'raises {type(eager).__name__}: {eager}'}"]
+    raised, others = ("returns" if each is None else f"raises {brief_error(each)}" for each in (program, eager))
+    return [f"the program {raised}, eager {others}"]
+
+
+def brief_error(error: BaseException) -> str:
+    """An exception's kind and what it says, in one line."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+_LONGEST = 160  # characters of what an exception says: backends put whole graphs into theirs
 
 
 def _same_state(one: Any, other: Any) -> bool:

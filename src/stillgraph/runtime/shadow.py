@@ -15,14 +15,22 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import CheckError, refuse
+from stillgraph.program.blocks import blocks
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.interpreter import interpret
 from stillgraph.program.operations import act, outside
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend
 from stillgraph.runtime.cache import CapturedCall
-from stillgraph.runtime.divergence import Divergence, EagerTrace, ProgramTrace, RegionCheck, first_difference
+from stillgraph.runtime.divergence import (
+    Divergence,
+    EagerTrace,
+    ProgramTrace,
+    RegionCheck,
+    first_difference,
+    interpreting,
+)
 from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.limits import AT_FIRST, EndlessProgram, LimitFor
 from stillgraph.runtime.moving import TOLD, Compile, held_objects, on_copies
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.outcomes import Outcome, differences, observe
@@ -102,22 +110,32 @@ class ShadowCheck:
 
             return observe(copied, call)
 
-    def _program(self, world: World, call: CapturedCall, compile: Compile | None = None) -> Outcome:
+    def _program(
+        self, world: World, call: CapturedCall, compile: Compile | None = None, limit: int = AT_FIRST
+    ) -> Outcome:
         """What the program gives as it is, or as it is compiled in another way."""
         with world.copied() as copied, self.originals():
-            moved = on_copies(call, copied, compile or self.compile, anew=compile is not None)
+            moved = on_copies(call, copied, compile or self.compile, anew=compile is not None, limit=limit)
 
             def run() -> Any:
                 inputs = tuple(read_source(i.source, copied.args, copied.kwargs) for i in moved.program.inputs)
                 return self.carry_out(moved, inputs, copied.args, copied.kwargs, copied.function)
 
-            return observe(copied, run)
+            try:
+                return observe(copied, run)
+            except EndlessProgram as endless:
+                block, begun = blocks(call.program.graph)[endless.number], endless.begun
+        if limit == AT_FIRST:  # it may be much that the function does
+            lines = LimitFor()
+            self._eager(world, lines)
+            return self._program(world, call, compile, lines.limit)
+        return Outcome({}, None, {}, {}, endless=f"{block} has begun {begun} times")
 
     # ---- where they part
     def _located(self, world: World, call: CapturedCall) -> tuple[Divergence, str]:
         """The earliest difference, and whose fault it is."""
         meant = ProgramTrace()
-        interpreted = self._program(world, call, lambda program: lambda *inputs: interpret(program, inputs, meant))
+        interpreted = self._program(world, call, lambda program: interpreting(program, meant))
         if differences(self._program(world, call), interpreted):
             check = RegionCheck(call.program, self.backend)
             self._program(world, call, lambda program: lower(program, check).run)
