@@ -18,6 +18,7 @@ import torch
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
 from stillgraph.runtime.hearing import heard
+from stillgraph.runtime.layouts import sharing_difference, stride_difference
 from stillgraph.runtime.worlds import Copied
 
 try:
@@ -155,6 +156,25 @@ def parts(places: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         waiting += [(name + text, each) for text, each in reversed(children(value) or [])]
 
 
+def _named(places: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Every tensor by every name that leads to it; of containers, the first time."""
+    found, seen = list[tuple[str, Any]](), dict[int, Any]()
+    waiting = list(reversed(places.items()))
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            found.append((name, value))
+        elif id(value) not in seen:
+            seen[id(value)] = value
+            waiting += [(name + text, each) for text, each in reversed(children(value) or [])]
+    return found
+
+
+def _is_gradient(name: str) -> bool:
+    """Whether autograd has made it, which may lay it out as it likes."""
+    return name.endswith(".grad") or name.startswith("the gradient of ")
+
+
 # ---- comparing
 def differences(program: Outcome, eager: Outcome) -> list[str]:
     """In what the outcome of a program differs from eager's, in sentences; empty where they are the same."""
@@ -167,6 +187,9 @@ def differences(program: Outcome, eager: Outcome) -> list[str]:
     comparison = _Comparison()
     for name in dict.fromkeys((*program.places, *eager.places)):
         comparison.compare(name, program.places.get(name), eager.places.get(name))
+    shared = None if comparison.found else sharing_difference(_named(program.places), _named(eager.places))
+    if shared is not None:
+        comparison.found.append(shared)
     for name, text in program.texts.items():
         if text != eager.texts[name]:
             comparison.found.append(f"{name} is {text!r}, eager's {eager.texts[name]!r}")
@@ -236,6 +259,8 @@ class _Comparison:
         listed, others = children(one), children(other)
         if listed is None or others is None:
             problem = leaf_difference(one, other)
+            if not problem and isinstance(one, torch.Tensor) and not _is_gradient(where):
+                problem = stride_difference(one, other)
             if problem:
                 self.found.append(f"{where} {problem}")
             grads = getattr(one, "is_leaf", False) and isinstance(one, torch.Tensor)
