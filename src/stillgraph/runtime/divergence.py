@@ -12,7 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from torch.overrides import TorchFunctionMode
 from stillgraph.core.location import Location
 from stillgraph.program.blocks import Block, blocks
 from stillgraph.program.graphs import arguments
-from stillgraph.program.interpreter import CONTROL
+from stillgraph.program.interpreter import CONTROL, interpret
 from stillgraph.program.program import Program
-from stillgraph.runtime.outcomes import tensor_difference
+from stillgraph.runtime.outcomes import brief_error, tensor_difference
 
 Key = tuple[tuple[str, int], ...]
 """A line and those that called it, the captured function's own first."""
@@ -72,9 +72,11 @@ class ProgramTrace:
     """An observer of the interpreter that keeps what each of the user's lines got from torch."""
 
     computed_values: list[Computed] = field(default_factory=list)
+    visits: list[int] = field(default_factory=list)
 
     def entered(self, block: Block, inputs: tuple[Any, ...]) -> None:
-        """Nothing is kept of it."""
+        """Count it."""
+        self.visits[block.number] += 1
 
     def left(self, block: Block, outputs: tuple[Any, ...]) -> None:
         """Nothing is kept of it."""
@@ -89,6 +91,36 @@ class ProgramTrace:
         if tensors:
             key = (*((each.file, each.line) for each in location.callers), (location.file, location.line))
             self.computed_values.append(Computed(key, _name(node.target), tensors, location, block))
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """A program as the reference interpreter runs it.
+
+    Attributes:
+        program: what to run.
+        trace: is told of what it computes, in the last run only.
+        visits: how often each region began.
+    """
+
+    program: Program
+    trace: ProgramTrace
+    visits: list[int]
+
+    def with_visits(self, visits: list[int]) -> Interpreted:
+        """The same, counting in a list that may end it by raising."""
+        return replace(self, visits=visits)
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run it."""
+        self.trace.computed_values.clear()
+        self.trace.visits = self.visits
+        return interpret(self.program, inputs, self.trace)
+
+
+def interpreting(program: Program, trace: ProgramTrace) -> Interpreted:
+    """A program to be interpreted; the trace is told of it."""
+    return Interpreted(program, trace, [0] * len(blocks(program.graph)))
 
 
 def _is_bookkeeping(node: fx.Node) -> bool:
@@ -214,13 +246,22 @@ class RegionCheck:
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compile a region; what it gives is what its operations give one by one."""
-        compiled = self.backend(module, inputs)
+        try:
+            compiled = self.backend(module, inputs)
+        except Exception as error:  # of any kind: a backend's
+            self._keep(self._failed(error, module))
+            compiled = module.forward
 
         def run(*given: Any) -> Any:
             copies = [each.detach().clone() if isinstance(each, torch.Tensor) else each for each in given]
-            with _random_as_before():
-                values = compiled(*copies)
-            expected = module.forward(*given)
+            failed: Divergence | None = None
+            try:
+                with _random_as_before():
+                    values = compiled(*copies)
+            except Exception as error:  # of any kind: a backend's, or that of an operation
+                values, failed = (), self._failed(error, module)
+            expected = module.forward(*given)  # where an operation fails, so does this
+            self._keep(failed)
             if self.found is None:
                 (outputs,) = arguments(module.graph.output_node())
                 if self._compared(outputs, values, expected) is not None:
@@ -228,6 +269,20 @@ class RegionCheck:
             return expected
 
         return run
+
+    def _keep(self, found: Divergence | None) -> None:
+        self.found = self.found or found
+
+    def _failed(self, error: Exception, module: fx.GraphModule) -> Divergence:
+        """A region that the backend does not compile, or that does not run when compiled: where it begins."""
+        nodes = [n for n in module.graph.nodes if n.op in ("call_function", "call_method") and n.meta.get("location")]
+        if not nodes:
+            return Divergence(f"the backend fails on a region: {brief_error(error)}")
+        location: Location = nodes[0].meta["location"]
+        block = self._block_of(nodes[0])
+        inside = "" if block is None or block.node is None else f", in {block}"
+        place = f"'{_name(nodes[0].target)}' at {os.path.basename(location.file)}:{location.line}{inside}"
+        return Divergence(f"the backend fails on the region that begins with {place}: {brief_error(error)}", location)
 
     def _first_wrong(self, module: fx.GraphModule, given: Sequence[Any]) -> Divergence | None:
         """The first operation of a region that goes wrong when the region is compiled to give all that it computes."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
-import logging
 import math
 import random
 import types
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +17,9 @@ import torch
 
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
-from stillgraph.runtime.worlds import Copied, is_library
+from stillgraph.runtime.hearing import heard
+from stillgraph.runtime.layouts import sharing_difference, stride_difference
+from stillgraph.runtime.worlds import Copied
 
 try:
     import numpy as np
@@ -38,6 +37,7 @@ class Outcome:
         texts: what it printed, and what it warned and logged of.
         random: the states of the random generators.
         gradients: the derivatives of all that it gave by the leaves it was given; an exception where there are none.
+        endless: of a program that was stopped, where it does not end.
     """
 
     places: dict[str, Any]
@@ -45,6 +45,7 @@ class Outcome:
     texts: dict[str, str]
     random: dict[str, Any]
     gradients: dict[str, Any] | Exception = field(default_factory=dict)
+    endless: str = ""
 
 
 def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
@@ -58,7 +59,7 @@ def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
     given |= copied.kwargs
     leaves = _leaves({**given, **copied.found()}, copied.traced)
     result, error = None, None
-    with _put_back(), _heard() as texts:
+    with _put_back(), heard() as texts:
         try:
             result = call()
         except Exception as raised:  # whatever it raises, the other must raise, too
@@ -95,42 +96,6 @@ def _random_states() -> dict[str, Any]:
     if np is not None:
         states["numpy's random generator"] = np.random.get_state()
     return states
-
-
-@contextlib.contextmanager
-def _heard() -> Iterator[dict[str, str]]:
-    """A block whose texts go into a dict, which is complete when the block ends, and to nobody else."""
-    texts: dict[str, str] = {}
-    out, err, logged = io.StringIO(), io.StringIO(), io.StringIO()
-    handle = logging.Logger.handle
-
-    def keep(self: logging.Logger, record: logging.LogRecord) -> None:
-        if record.name.partition(".")[0] not in _COMPILERS:
-            logged.write(f"{record.levelname} {record.name}: {record.getMessage()}\n")
-
-    logging.Logger.handle = keep  # type: ignore[method-assign]  # for this block
-    try:
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            warnings.catch_warnings(record=True) as warned,
-        ):
-            warnings.simplefilter("always")
-            yield texts
-    finally:
-        logging.Logger.handle = handle  # type: ignore[method-assign]
-    told = "".join(f"{each.category.__name__}: {each.message}\n" for each in warned or () if _is_the_users(each))
-    texts |= {"what is printed": out.getvalue(), "what goes to stderr": err.getvalue()}
-    texts |= {"the warnings": told, "what is logged": logged.getvalue()}
-
-
-_COMPILERS = ("torch", "stillgraph")  # what they log of is how a program is run
-
-
-def _is_the_users(warned: warnings.WarningMessage) -> bool:
-    """Whether a warning is of the function's: neither of a compiler's, nor one that torch's kernels give once."""
-    inside = is_library(warned.filename) and not warned.filename.startswith("<stillgraph")
-    return not inside and "Triggered internally" not in str(warned.message)
 
 
 # ---- gradients
@@ -191,9 +156,30 @@ def parts(places: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         waiting += [(name + text, each) for text, each in reversed(children(value) or [])]
 
 
+def _named(places: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Every tensor by every name that leads to it; of containers, the first time."""
+    found, seen = list[tuple[str, Any]](), dict[int, Any]()
+    waiting = list(reversed(places.items()))
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            found.append((name, value))
+        elif id(value) not in seen:
+            seen[id(value)] = value
+            waiting += [(name + text, each) for text, each in reversed(children(value) or [])]
+    return found
+
+
+def _is_gradient(name: str) -> bool:
+    """Whether autograd has made it, which may lay it out as it likes."""
+    return name.endswith(".grad") or name.startswith("the gradient of ")
+
+
 # ---- comparing
 def differences(program: Outcome, eager: Outcome) -> list[str]:
     """In what the outcome of a program differs from eager's, in sentences; empty where they are the same."""
+    if program.endless or eager.endless:
+        return [] if eager.endless else [f"the program does not end: {program.endless}"]
     if program.error is not None or eager.error is not None:
         told = _of_errors(program.error, eager.error)
         if told:
@@ -201,6 +187,9 @@ def differences(program: Outcome, eager: Outcome) -> list[str]:
     comparison = _Comparison()
     for name in dict.fromkeys((*program.places, *eager.places)):
         comparison.compare(name, program.places.get(name), eager.places.get(name))
+    shared = None if comparison.found else sharing_difference(_named(program.places), _named(eager.places))
+    if shared is not None:
+        comparison.found.append(shared)
     for name, text in program.texts.items():
         if text != eager.texts[name]:
             comparison.found.append(f"{name} is {text!r}, eager's {eager.texts[name]!r}")
@@ -215,8 +204,18 @@ def differences(program: Outcome, eager: Outcome) -> list[str]:
 def _of_errors(program: Exception | None, eager: Exception | None) -> list[str]:
     if type(program) is type(eager) and str(program) == str(eager):
         return []
-    raised = "returns" if program is None else f"raises {type(program).__name__}: {program}"
-    return [f"the program {raised}, eager {'returns' if eager is None else f'raises {type(eager).__name__}: {eager}'}"]
+    raised, others = ("returns" if each is None else f"raises {brief_error(each)}" for each in (program, eager))
+    return [f"the program {raised}, eager {others}"]
+
+
+def brief_error(error: BaseException) -> str:
+    """An exception's kind and what it says, in one line."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+_LONGEST = 160  # characters of what an exception says: backends put whole graphs into theirs
 
 
 def _same_state(one: Any, other: Any) -> bool:
@@ -260,6 +259,8 @@ class _Comparison:
         listed, others = children(one), children(other)
         if listed is None or others is None:
             problem = leaf_difference(one, other)
+            if not problem and isinstance(one, torch.Tensor) and not _is_gradient(where):
+                problem = stride_difference(one, other)
             if problem:
                 self.found.append(f"{where} {problem}")
             grads = getattr(one, "is_leaf", False) and isinstance(one, torch.Tensor)

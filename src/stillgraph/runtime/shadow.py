@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from torch import fx
+
 from stillgraph.core.diagnostics import CheckError, refuse
-from stillgraph.program.acts import Logging, StandardStream, Warning_
+from stillgraph.program.blocks import blocks
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.guards import Held
-from stillgraph.program.interpreter import interpret
 from stillgraph.program.operations import act, outside
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend
 from stillgraph.runtime.cache import CapturedCall
-from stillgraph.runtime.divergence import Divergence, EagerTrace, ProgramTrace, RegionCheck, first_difference
+from stillgraph.runtime.divergence import (
+    Divergence,
+    EagerTrace,
+    ProgramTrace,
+    RegionCheck,
+    first_difference,
+    interpreting,
+)
 from stillgraph.runtime.function_writer import read_source
+from stillgraph.runtime.limits import AT_FIRST, EndlessProgram, LimitFor
+from stillgraph.runtime.moving import TOLD, Compile, held_objects, on_copies
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.outcomes import Outcome, differences, observe
-from stillgraph.runtime.results import compile_result
-from stillgraph.runtime.settling import compile_settled, settles
-from stillgraph.runtime.worlds import Copied, World
+from stillgraph.runtime.worlds import World
 
 CarryOut = Callable[[CapturedCall, tuple[Any, ...], tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
 
@@ -41,6 +49,7 @@ class ShadowCheck:
         name: the function's.
         function: the original.
         backend: what compiles regions.
+        compile: makes a function of a program, as it was made of the one that is checked.
         carry_out: runs a captured call: ``carry_out(call, inputs, args, kwargs, function)``.
         originals: a block in which static functions run as the functions they were made from.
     """
@@ -48,6 +57,7 @@ class ShadowCheck:
     name: str
     function: Any
     backend: Backend
+    compile: Compile
     carry_out: CarryOut
     originals: Callable[[], AbstractContextManager[None]]
 
@@ -69,7 +79,7 @@ class ShadowCheck:
     def _compare(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         _refuse_what_acts(call.program)
         visits = None if call.visits is None else list(call.visits)
-        world = World(self.function, args, kwargs)
+        world = World(self.function, args, kwargs, held_objects(call.program))
         try:
             eager = self._eager(world)
             found = differences(self._program(world, call), eager)
@@ -100,24 +110,35 @@ class ShadowCheck:
 
             return observe(copied, call)
 
-    def _program(self, world: World, call: CapturedCall) -> Outcome:
+    def _program(
+        self, world: World, call: CapturedCall, compile: Compile | None = None, limit: int = AT_FIRST
+    ) -> Outcome:
+        """What the program gives as it is, or as it is compiled in another way."""
         with world.copied() as copied, self.originals():
-            moved = _on_copies(call, copied)
+            moved = on_copies(call, copied, compile or self.compile, anew=compile is not None, limit=limit)
 
             def run() -> Any:
                 inputs = tuple(read_source(i.source, copied.args, copied.kwargs) for i in moved.program.inputs)
                 return self.carry_out(moved, inputs, copied.args, copied.kwargs, copied.function)
 
-            return observe(copied, run)
+            try:
+                return observe(copied, run)
+            except EndlessProgram as endless:
+                block, begun = blocks(call.program.graph)[endless.number], endless.begun
+        if limit == AT_FIRST:  # it may be much that the function does
+            lines = LimitFor()
+            self._eager(world, lines)
+            return self._program(world, call, compile, lines.limit)
+        return Outcome({}, None, {}, {}, endless=f"{block} has begun {begun} times")
 
     # ---- where they part
     def _located(self, world: World, call: CapturedCall) -> tuple[Divergence, str]:
         """The earliest difference, and whose fault it is."""
         meant = ProgramTrace()
-        interpreted = self._program(world, _run_by(call, lambda *inputs: interpret(call.program, inputs, meant)))
+        interpreted = self._program(world, call, lambda program: interpreting(program, meant))
         if differences(self._program(world, call), interpreted):
             check = RegionCheck(call.program, self.backend)
-            self._program(world, _run_by(call, lower(call.program, check).run))
+            self._program(world, call, lambda program: lower(program, check).run)
             whole = Divergence("no compiled region by itself differs from its operations")
             return check.found or whole, "the program as it is run differs from what it means"
         trace = EagerTrace()
@@ -130,62 +151,18 @@ class ShadowCheck:
 def _refuse_what_acts(program: Program) -> None:
     for region in regions(program.graph):
         for node in region.graph.nodes:
-            step: Any = arguments(node)[0] if node.target in (act, outside) else None
-            if step is None or isinstance(step, (Logging, StandardStream, Warning_)):
+            if node.target not in (act, outside):
+                continue
+            step = _step(region, arguments(node)[0])
+            if isinstance(step, TOLD):
                 continue
             what = "other processes" if node.target is outside else "the world outside"
             why = f"{step!r} has an effect on {what}, which a copy would have as well"
             raise refuse("SG503", why, location=node.meta.get("location"))
 
 
-def _run_by(call: CapturedCall, run: Callable[..., Any]) -> CapturedCall:
-    """A captured call whose program is run in another way."""
-    settled = compile_settled(call.program, run, contextlib.nullcontext) if settles(call.program) else None
-    return dataclasses.replace(call, run=run, settled=settled)
-
-
-def _on_copies(call: CapturedCall, copied: Copied) -> CapturedCall:
-    """A captured call, what its program itself holds of the user's objects being copies, too."""
-    program = call.program
-    moved = {
-        name: _moved(getattr(program, name), copied) for name in ("inputs", "result", "effects", "midway")
-    }
-    if all(_is_same(getattr(program, name), value) for name, value in moved.items()):
-        return call
-    program = dataclasses.replace(program, **moved)
-    finish = compile_result(program.result, program.effects)
-    settled = compile_settled(program, call.run, contextlib.nullcontext) if call.settled is not None else None
-    return dataclasses.replace(call, program=program, finish=finish, settled=settled)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other
-
-
-_BY_NAME = (type, dict)  # classes, and the globals of modules: copies stand in them, see `worlds`
-
-
-def _moved(value: Any, copied: Copied) -> Any:
-    """A part of a program, or the same object where it holds nothing."""
-    if isinstance(value, Held):
-        held = value.value
-        if isinstance(held, _BY_NAME) or hasattr(held, "__code__"):
-            return value
-        return Held(value.name, copied.copy_of(held))
-    if isinstance(value, tuple) and type(value) is tuple:
-        parts = tuple(_moved(each, copied) for each in value)
-        return value if all(map(_is_same, parts, value)) else parts
-    if dataclasses.is_dataclass(value) and type(value).__module__.startswith("stillgraph.program"):
-        changed = dict(_changed_fields(value, copied))
-        return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]  # an instance
-    return value
-
-
-def _changed_fields(value: Any, copied: Copied) -> Iterator[tuple[str, Any]]:
-    for field in dataclasses.fields(value):
-        if field.name in ("value", "context") and type(value).__name__ in ("Constant", "Container", "Input"):
-            continue
-        before = getattr(value, field.name)
-        after = _moved(before, copied)
-        if after is not before:
-            yield field.name, after
+def _step(region: fx.GraphModule, given: Any) -> Any:
+    """What is done: the program holds it as an attribute."""
+    if isinstance(given, fx.Node) and given.op == "get_attr":
+        return operator.attrgetter(str(given.target))(region)
+    return given

@@ -104,7 +104,9 @@ class StaticFunction(Generic[P, R]):
         self._is_enabled = is_enabled
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size)
-        self._shadow = ShadowCheck(self._name, function, self._backend, self._run, originals)
+        self._shadow = ShadowCheck(
+            self._name, function, self._backend, self._compiled, self._run, originals
+        )
         self._check = check
         self._checked = 0
         self._rolled_back = False
@@ -207,10 +209,13 @@ class StaticFunction(Generic[P, R]):
             self._cache.add(call, args, kwargs)
         return call, inputs
 
+    def _compiled(self, program: Program) -> Callable[..., Sequence[Any]]:
+        return self._compile_program(program, self._backend)
+
     def _new_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall:
         program = self._capture(args, kwargs)
         program = replace(program, guards=tuple(weakened(guard) for guard in program.guards))
-        run = self._compile_program(program, self._backend)
+        run = self._compiled(program)
         return CapturedCall(
             program,
             call_structure(args, kwargs),

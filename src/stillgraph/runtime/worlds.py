@@ -12,7 +12,8 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class Copied:
 
 @dataclass
 class World:
-    """What a call can reach.
+    """What a call can reach, and a program by objects of its own.
 
     State of installed packages, the standard library and torch is not copied; of torch and Python, `outcomes.observe`
     puts back the random generators.
@@ -77,13 +78,16 @@ class World:
     function: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    held: Sequence[Any] = ()  # what a program holds besides
     _places: list[_Place] = field(default_factory=list)
     _spaces: list[tuple[str, Any]] = field(default_factory=list)  # modules' globals and classes
     _traced: list[torch.Tensor] = field(default_factory=list)
     _modules: list[types.ModuleType] = field(default_factory=list)
+    _optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
+    _references: list[weakref.ref[Any]] = field(default_factory=list)  # to what is copied
 
     def __post_init__(self) -> None:
-        _Search(self).reach(self.function, self.args, self.kwargs)
+        _Search(self).reach(self.function, self.args, self.kwargs, *self.held)
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[Copied]:
@@ -94,6 +98,9 @@ class World:
         """
         memo: dict[int, Any] = {id(module): module for module in self._modules}
         leaves = self._traced_copies(memo)
+        self._copy_optimizers(memo)
+        for reference in self._references:
+            memo[id(reference)] = weakref.ref(_copy("an object that is referred to weakly", reference(), memo))
         function = _copy("the function", self.function, memo)
         args = tuple(_copy(f"args[{i}]", each, memo) for i, each in enumerate(self.args))
         kwargs = {name: _copy(f"kwargs[{name!r}]", each, memo) for name, each in self.kwargs.items()}
@@ -119,6 +126,13 @@ class World:
                 memo[id(tensor)] = leaf.clone()
             leaves[id(memo[id(tensor)])] = leaf
         return leaves
+
+    def _copy_optimizers(self, memo: dict[int, Any]) -> None:
+        """Copy optimizers with all they have: torch leaves out hooks, and a ``step`` that a scheduler put there."""
+        copies = [(optimizer, object.__new__(type(optimizer))) for optimizer in self._optimizers]
+        memo |= {id(optimizer): made for optimizer, made in copies}
+        for optimizer, made in copies:
+            vars(made).update({name: _copy(f"its {name}", each, memo) for name, each in vars(optimizer).items()})
 
     def _found(self, before: dict[int, dict[str, Any]]) -> dict[str, Any]:
         """What the places hold, and whatever names have been bound since."""
@@ -205,6 +219,9 @@ class _Search:
                 continue
             self._seen[id(value)] = value
             waiting += self._led_to(value)
+        self._world._references += [
+            each for each in self._seen.values() if isinstance(each, weakref.ref) and id(each()) in self._seen
+        ]
 
     def _led_to(self, value: Any) -> list[Any]:
         if isinstance(value, torch.Tensor):
@@ -218,6 +235,8 @@ class _Search:
             return []
         if isinstance(value, type):
             return self._of_class(value)
+        if isinstance(value, torch.optim.Optimizer):
+            self._world._optimizers.append(value)
         if isinstance(value, Mapping) and type(value).__module__ in ("builtins", "collections"):
             return [*value.keys(), *value.values()]
         if isinstance(value, (list, tuple, set, frozenset)):
@@ -231,7 +250,7 @@ class _Search:
 
     def _of_function(self, function: types.FunctionType) -> list[Any]:
         if is_library(function.__code__.co_filename):
-            return [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+            return self._of_library_function(function)
         space, found = function.__globals__, []
         self._add_space(str(space.get("__name__", "globals")), space)
         names = _names(function.__code__)
@@ -247,6 +266,15 @@ class _Search:
             found.append(getattr(function, name))
             self._add(f"{function.__qualname__}.{name}", found[-1], *_attribute(function, name))
         return [*found, *vars(function).values()]
+
+    def _of_library_function(self, function: types.FunctionType) -> list[Any]:
+        """Its closure; a scheduler's ``step`` of an optimizer finds the optimizer there by a weak reference."""
+        cells = [cell for cell in function.__closure__ or () if _is_filled(cell)]
+        for cell in cells:
+            if isinstance(cell.cell_contents, weakref.ref):
+                name = f"a reference of {function.__qualname__}"
+                self._world._places.append(_Place(name, *_attribute(cell, "cell_contents")))
+        return [cell.cell_contents for cell in cells]
 
     def _of_global(self, module: str, space: dict[str, Any], name: str, names: set[str]) -> list[Any]:
         value = space[name]
