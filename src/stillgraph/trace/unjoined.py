@@ -239,6 +239,34 @@ def _hint(place: str, failure: JoinFailure) -> str | None:
     return None if text is None else text.format(place=quoted(place))
 
 
+def _hint_for(failure: JoinFailure, first: Any, second: Any) -> str | None:
+    """What to write instead, as far as the two values tell it: nothing is to be lost by it."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        dtypes, ranks, shape = (first.dtype, second.dtype), (first.dim(), second.dim()), show_shape(tuple(first.shape))
+    if failure.code == "SG201" and failure.in_loop and ranks[0] > ranks[1]:
+        return _KEPT
+    if failure.code != "SG202" or dtypes[0] == dtypes[1]:
+        return None
+    wide = torch.promote_types(*dtypes)
+    if not failure.in_loop:
+        narrow = [str(dtype) for dtype in dtypes if dtype != wide]
+        return f"Convert {{place}} with .to({wide}) where it is {' or '.join(narrow)}, so that nothing is lost."
+    if wide == dtypes[0]:
+        given = f"Give what {{place}} is after an iteration dtype {wide}, before the loop or with .to({wide})"
+        return f"{given}, so that nothing is lost."
+    made = f"torch.zeros({shape}, dtype={wide}) or " if "?" not in shape else ""
+    both = "" if wide == dtypes[1] else " and in it"
+    return f"Give {{place}} dtype {wide} before the loop{both} ({made}.to({wide})), so that nothing is lost."
+
+
+_KEPT = (
+    "Keep the dimension of {place} that an iteration gives up (keepdim=True, or an index i:i+1), or return from each "
+    "path separately."
+)
+
+
 def refuse_loop(failure: JoinFailure) -> CaptureError:
     """The error for what a loop carries and one kind of value does not cover."""
     place = failure.place or ""
@@ -263,6 +291,7 @@ def explain(
         failure.place = place if named_better else inner.place
         return
     failure.place, failure.in_loop = place, in_loop
+    failure.hint = failure.hint or _hint_for(failure, *(value for _, value, _ in sides))
     failure.sides = tuple(
         Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value) or literal_before(place, value))
         for who, value, line in sides

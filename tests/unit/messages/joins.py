@@ -67,6 +67,31 @@ def a_method_of_either(x: Tensor) -> Any:
     return x + length()
 
 
+@refused("SG201", torch.ones(2, 2))
+def a_dimension_summed_away(x: Tensor) -> Any:
+    while x.sum() < 100:
+        x = x.sum(0) + 1
+    return x
+
+
+@refused("SG202", torch.ones(3))
+def integers_or_floats(x: Tensor) -> Any:
+    best = torch.zeros(3, dtype=torch.long)
+    while x.sum() < 10:
+        if x.sum() > 5:
+            best = x
+        x = x + 1
+    return best
+
+
+@refused("SG202", torch.ones(3))
+def integers_by_turns(x: Tensor) -> Any:
+    total = torch.zeros(3, dtype=torch.long)
+    while total.sum() < 10:
+        x, total = total, x + 1
+    return total
+
+
 @refused("SG202", X, torch.tensor([1, 2]))
 def dtypes_in_turn(mine: Tensor, yours: Tensor) -> Any:
     while mine.sum() < 10:
@@ -106,14 +131,12 @@ def another_text_as_a_key(x: Tensor) -> Any:
     return {name: x}
 
 
-# fmt: off
 @refused("SG203", X)
 def texts_on_lines_of_their_own(x: Tensor) -> Any:
-    if x.sum() > 0: y = "a"
-    elif x.sum() > -1: y = "b"
-    else: y = "b"
+    if x.sum() > 0: y = "a"  # noqa: E701
+    elif x.sum() > -1: y = "b"  # noqa: E701
+    else: y = "b"  # noqa: E701
     return {y: x}
-# fmt: on
 
 
 @refused("SG203", X)
