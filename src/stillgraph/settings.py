@@ -40,13 +40,16 @@ class Settings:
 def _from_environment() -> Settings:
     """The switches as the process begins. A mistake in a variable must not keep a program from running."""
     settings = Settings()
-    try:
-        if os.environ.get("STILLGRAPH_LOG"):
+    if os.environ.get("STILLGRAPH_LOG"):
+        try:
             configure(os.environ["STILLGRAPH_LOG"])
-        if os.environ.get("STILLGRAPH_ARTEFACTS"):
+        except ValueError as error:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+    if os.environ.get("STILLGRAPH_ARTEFACTS"):
+        try:
             settings.logbook.keep_artefacts(Artefacts(Path(os.environ["STILLGRAPH_ARTEFACTS"])))
-    except (ValueError, OSError) as error:
-        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        except (ValueError, OSError) as error:
+            warnings.warn(f"STILLGRAPH_ARTEFACTS: no files are written: {error}", RuntimeWarning, stacklevel=2)
     return settings
 
 

@@ -315,7 +315,11 @@ def ignore_modules(modules: Sequence[ModuleType]) -> None:
 
 def set_verbosity(level: int) -> None:
     """How much is shown on stderr: 0 warnings, 1 captures and what is refused, 2 also the cache and how programs run,
-    3 and more everything. For single topics, see ``STILLGRAPH_LOG``."""
+    3 and more everything. For single topics, see ``STILLGRAPH_LOG``.
+
+    Raises:
+        TypeError: the level is no integer.
+    """
     set_level(level)
 
 
@@ -333,7 +337,11 @@ def set_artefacts(directory: str | os.PathLike[str] | None) -> None:
 
 
 def set_code_level(level: int) -> None:
-    """Print each function to stderr, once, after the first ``level`` rewrite steps; 100 prints the final code too."""
+    """Print each function to stderr, once, after the first ``level`` rewrite steps; 100 prints the final code too.
+
+    Raises:
+        TypeError: the level is no integer.
+    """
     SETTINGS.logbook.print_code(level)
 
 

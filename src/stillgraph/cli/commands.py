@@ -15,6 +15,7 @@ from rich.syntax import Syntax
 from torch import nn
 
 from stillgraph import api
+from stillgraph.cli import sections
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
 from stillgraph.core.diagnostics import StillgraphError
@@ -162,8 +163,13 @@ def errors(code: str | None) -> None:
     """
     if code is None:
         click.echo("\n".join(f"{reason.code}  {reason.title}" for reason in REASONS.values()))
+        return
+    reason = _reason(code)
+    parts = sections.section(reason.code)
+    if parts:
+        sections.show(f"{reason.code} {reason.title}", parts, _OUT)
     else:
-        click.echo(_told(_reason(code)))
+        click.echo(_told(reason))
 
 
 @main.command(short_help="Capture, check and save four real programs.")

@@ -5,6 +5,7 @@ Each record has ``record.event`` and ``record.data`` beside its text, so that a 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
@@ -44,28 +45,46 @@ def configure(wanted: str) -> None:
     """Carry out ``STILLGRAPH_LOG``: which topics are shown on stderr.
 
     Args:
-        wanted: topics, separated by commas, or ``all``; with ``json``, each record is one line of JSON.
+        wanted: topics, separated by commas, or ``all``, in lower or upper case; with ``json``, each record is one line
+            of JSON.
 
     Raises:
-        ValueError: a word is neither.
+        ValueError: a word is neither. The others have been carried out.
     """
-    words = {word.strip() for word in wanted.split(",") if word.strip()}
+    words = {word.strip().lower() for word in wanted.split(",") if word.strip()}
     unknown = words - {*TOPICS, "all", "json"}
+    topics = set(TOPICS) if "all" in words else words & TOPICS.keys()
+    for topic in topics:
+        logging.getLogger(f"stillgraph.{topic}").setLevel(logging.INFO)
+    if topics or not unknown:
+        show(as_json if "json" in words else as_text)
     if unknown:
         listed = ", ".join([*TOPICS, "all", "json"])
         raise ValueError(f"STILLGRAPH_LOG: no topic is called {', '.join(sorted(unknown))}; there are {listed}")
-    for topic in TOPICS if "all" in words else words - {"json"}:
-        logging.getLogger(f"stillgraph.{topic}").setLevel(logging.INFO)
-    show(as_json if "json" in words else as_text)
 
 
 def set_level(level: int) -> None:
-    """Show more or less: 0 warnings, 1 captures, 2 also the cache and how programs run, 3 and more everything."""
+    """Show more or less: 0 warnings, 1 captures, 2 also the cache and how programs run, 3 and more everything.
+
+    Raises:
+        TypeError: the level is no integer.
+    """
+    require_level("set_verbosity", level)
     shown = {0: (), 1: ("capture",), 2: ("capture", "cache", "runtime", "deploy")}.get(level, tuple(TOPICS))
     for topic in TOPICS:
         logging.getLogger(f"stillgraph.{topic}").setLevel(logging.INFO if topic in shown else logging.WARNING)
     if not any(isinstance(each, _ToStderr) for each in _ROOT.handlers):
         show(as_text)
+
+
+def require_level(function: str, level: object) -> None:
+    """Have a level be an integer.
+
+    Raises:
+        TypeError: it is none; the text names the public function that was given it.
+    """
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise TypeError(f"{function} takes an integer, not {level!r}")
 
 
 def show(text_of: Callable[[logging.LogRecord], str]) -> None:
@@ -84,7 +103,14 @@ class _ToStderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
-            print(self._text_of(record), file=sys.stderr)
+            to_stderr(self._text_of(record))
+
+
+def to_stderr(text: str) -> None:
+    """Print to stderr, if that is possible: where it is closed or broken, what is told is lost, and no call fails."""
+    if sys.stderr is not None:
+        with contextlib.suppress(Exception):  # of whatever the program has put there, as `logging` does
+            print(text, file=sys.stderr)
 
 
 def as_text(record: logging.LogRecord) -> str:

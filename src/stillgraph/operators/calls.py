@@ -152,7 +152,8 @@ def keywords(given: Any) -> Any:
     """What stands behind ``**`` in a call."""
     if session() is not None and container_of(given) is not None:
         message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
-        raise refuse("SG211", message, location=here())
+        hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
+        raise refuse("SG211", message, location=here(), hint=hint)
     return given
 
 

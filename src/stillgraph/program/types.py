@@ -24,15 +24,17 @@ class JoinFailure(Exception):
         sides: the two values as messages name them, each with where it was made; empty until somebody knows.
         place: the variable, attribute or item that has the two, once somebody knows.
         in_loop: whether the two are of one path: before a loop and after an iteration, or of two calls.
+        hint: what to write instead, where it is another thing than the reason's; ``{place}`` stands for the place.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.sides: tuple[Side, ...] = ()
         self.place: str | None = None
         self.in_loop = False
+        self.hint = hint
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 import warnings
 import weakref
@@ -12,7 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError
-from stillgraph.core.logs import is_logged, log
+from stillgraph.core.logs import is_logged, log, require_level, to_stderr
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.explain import explain
@@ -39,7 +38,12 @@ class Logbook:
         self._rewritten.clear()
 
     def print_code(self, level: int) -> None:
-        """Print rewritten functions from now on, those that were told before included."""
+        """Print rewritten functions from now on, those that were told before included.
+
+        Raises:
+            TypeError: the level is no integer.
+        """
+        require_level("set_code_level", level)
         self.code_level = level
         self._rewritten.clear()
 
@@ -70,7 +74,7 @@ class Logbook:
         name, code = getattr(function, "__qualname__", str(function)), getattr(function, "__code__", None)
         place = {} if code is None else {"file": code.co_filename, "line": code.co_firstlineno}
         where = f" ({place['file']}:{place['line']})" if place else ""
-        log("capture", "begins", f"{name}{where} is captured", function=name, **place)
+        log("capture", "begins", f"{name}{where} is being captured", function=name, **place)
         made: list[Program] = []
         begin = time.perf_counter()
         try:
@@ -121,6 +125,6 @@ class Logbook:
 def _print_code(converted: Any, level: int) -> None:
     for number, (step, code) in enumerate(converted.steps, 1):
         if number <= level:
-            print(f"After step {number}, {step}:\n{code}", file=sys.stderr)
+            to_stderr(f"After step {number}, {step}:\n{code}")
     if level >= 100 or not converted.steps:
-        print(converted.code, file=sys.stderr)
+        to_stderr(f"The final code:\n{converted.code}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
+import re
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,7 +25,7 @@ from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here, is_ours, is_torch, location_of
+from stillgraph.trace.frames import here, is_ours, is_torch
 from stillgraph.trace.heap import OlderObjects, locals_of_users
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
@@ -158,18 +159,18 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
             raise
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
-            recorder.path_fails(_failure(error))
+            recorder.path_fails(_failure(recorder, error))
         else:
             emit_raise(recorder, error)
         arm.diverged = True
 
 
-def _failure(error: Exception) -> BaseException:
+def _failure(recorder: Recorder, error: Exception) -> BaseException:
     """The refusal of a path on which torch raises an error."""
-    text = str(error).replace("'FakeTensor'", "'Tensor'")
+    text = re.sub(r"\bFakeTensor\b", "Tensor", str(error))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
     hint = _GUARD_NONE if "NoneType" in text else None
-    refusal = refuse("SG209", message, location=location_of(last_user_frame(error)), hint=hint)
+    refusal = refuse("SG209", message, location=recorder.locator.raised_at(error), hint=hint)
     refusal.__cause__ = error.with_traceback(None)
     return refusal
 
@@ -231,18 +232,6 @@ def _forget_where(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = error.__context__ = None
         error = error.__cause__
-
-
-def last_user_frame(error: BaseException) -> FrameType | None:
-    """The innermost frame of the user's that an exception went through."""
-    found = None
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not (is_ours(file) or is_torch(file)):
-            found = trace.tb_frame
-        trace = trace.tb_next
-    return found
 
 
 def frame_in_try(recorder: Recorder) -> FrameType | None:

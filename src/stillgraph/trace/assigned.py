@@ -54,6 +54,21 @@ def _before(function: CodeType, now: Location, place: str) -> Location | None:
     return _named(max(found, key=_order), now) if found else _argument(function, now, place)
 
 
+def literal_before(place: str, value: Any) -> Location | None:
+    """The line before the one that is being run which gives a variable this plain value, spelled out there."""
+    if type(value) not in (str, int, float, bool, type(None)) and (type(value) not in (list, dict) or value):
+        return None
+    found = assigned_before()(place) if place.isidentifier() else None
+    if found is None or found.column is None:
+        return None
+    text = _text(found.file, found.line).encode()[found.column : found.end_column].decode()
+    try:
+        literal = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    return found if type(literal) is type(value) and literal == value else None
+
+
 def _in_blocks(codes: tuple[CodeType, ...], place: str) -> Location | None:
     now = here()
     for code in reversed(codes):
@@ -177,7 +192,7 @@ def _returned(file: str, line: int) -> Location | None:
 
 
 def _statements(file: str, line: int) -> Iterator[ast.AST]:
-    text = _text(file, line).strip()
+    text, _ = _statement(file, line)
     try:
         tree = ast.parse(text + " pass" if text.endswith(":") else text)
     except SyntaxError:  # a statement of several lines
@@ -185,9 +200,19 @@ def _statements(file: str, line: int) -> Iterator[ast.AST]:
     yield from ast.walk(tree)
 
 
-def _span(file: str, line: int, node: ast.expr | ast.stmt) -> Location:
+def _statement(file: str, line: int) -> tuple[str, int]:
+    """What a line has that can be parsed alone, and how many bytes of the line stand before it."""
     text = _text(file, line)
-    shift = len(text[: len(text) - len(text.lstrip())].encode())
+    begun = _CLAUSE.match(text)
+    start = 0 if begun is None else begun.end()
+    return text[start:].strip(), len(text[:start].encode())
+
+
+_CLAUSE = re.compile(r"\s*(?:(?:else|try|finally)\s*:\s*(?=[^\s#])|el(?=if\b))?")  # of a statement that begins above
+
+
+def _span(file: str, line: int, node: ast.expr | ast.stmt) -> Location:
+    shift = _statement(file, line)[1]
     end = node.end_col_offset
     return Location(file, line, node.col_offset + shift, None if end is None else end + shift)
 

@@ -29,7 +29,7 @@ from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
-from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf, named
+from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, describe, explain, is_leaf, named
 
 
 class _Dead:
@@ -152,7 +152,8 @@ class Joiner:
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
         if first is None or second is None or first.type is not second.type:
-            raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other")
+            hint = TWO_TEXTS if isinstance(left, str) and isinstance(right, str) else None
+            raise JoinFailure("SG203", f"{describe(left)} on one path, {describe(right)} on the other", hint)
         if is_keyed(first):
             both = cover(first, second)
             if both.is_unknown:

@@ -149,7 +149,8 @@ def _of(value: Any, type_of: TypeOf) -> Element:
     if isinstance(value, torch.Tensor) or is_number(value):
         return Leaf(type_of(value))
     if isinstance(value, (Staged, Iterator)):
-        raise JoinFailure("SG203", f"a list of unknown length holds a {type(value).__name__}")
+        held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
     if type(value) is list:
         return Inner(structure(value, type_of) if value else None)
     parts = split(value)
@@ -158,6 +159,10 @@ def _of(value: Any, type_of: TypeOf) -> Element:
     if any(type(child) is Spread for child in parts.children):
         raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
     return Node(parts, tuple(_of(child, type_of) for child in parts.children))
+
+
+_STAGED = {"StagedArray": "a numpy array", "StagedText": "a text with a value in it that only the run knows"}
+_INSTEAD = "Such a list can hold tensors and numbers, and containers of them: put the tensors themselves into it."
 
 
 def cover(left: Element | None, right: Element | None) -> Element | None:

@@ -54,6 +54,7 @@ from stillgraph.trace.symbolic import (
 from stillgraph.trace.watch import Watch
 from stillgraph.trace.witness import Witness
 
+_PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
 _WANTS_INTEGERS = "expected to contain only concrete integers"
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
@@ -304,7 +305,8 @@ class Recorder(TorchFunctionMode):
             of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
             why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
             message = f"{name} needs a value that only the run knows ({why})"
-            raise refuse("SG304", message, location=here()) from error
+            hint = _PART if of_size and func is torch.Tensor.__getitem__ else None
+            raise refuse("SG304", message, location=here(), hint=hint) from error
         except RuntimeError as error:
             if _WANTS_INTEGERS not in str(error):
                 raise

@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace import lists
 from stillgraph.trace.arms import leaf_node
-from stillgraph.trace.frames import called, here
+from stillgraph.trace.frames import called, here, name_of
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
 
@@ -98,10 +98,21 @@ def torch_call(recorder: Recorder, function: Any, args: Any, kwargs: dict[str, A
         return _tensor(recorder, function, args[0], kwargs)
     name = function.__name__
     message = f"torch.{name} is given {called(args[0])}, a list of unknown length, for which it has no meaning"
-    hint = "Make a tensor of the list first, with torch.stack or torch.cat, and give it that; or loop over the list."
+    variable = (name_of(args[0]) if args else None) or "values"
+    hint = _EQUIVALENTS.get(name, _TENSOR_FIRST).format(variable)
     raise refuse("SG210", message, location=here(), hint=hint)
 
 
+_TENSOR_FIRST = (
+    "Make a tensor of the list first, with torch.stack or torch.cat, and give it that; or loop over the list."
+)
+_OTHERS = "Of 1-d tensors, torch.{} gives the same, of those with more dimensions torch.{}."
+_EQUIVALENTS = {
+    "vstack": _OTHERS.format("stack({0})", "cat({0})"),
+    "row_stack": _OTHERS.format("stack({0})", "cat({0})"),
+    "hstack": _OTHERS.format("cat({0})", "cat({0}, dim=1)"),
+    "column_stack": _OTHERS.format("stack({0}, dim=1)", "cat({0}, dim=1)"),
+}
 _JOINING = (torch.stack, torch.cat, torch.concat, torch.concatenate)
 
 

@@ -66,8 +66,8 @@ class StagedText(Staged):
 
 
 _HINT = (
-    "Use the value in place of its text: compare the number, or index a list with it. Such a text can only be printed, "
-    "logged, written and raised."
+    "Use the value in place of its text: compare the number, index a list with it, or look it up in a dict with "
+    "numbers as keys. Such a text can only be printed, logged, written and raised."
 )
 
 

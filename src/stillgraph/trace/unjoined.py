@@ -5,16 +5,16 @@ from __future__ import annotations
 import collections
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NoReturn
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, Side, refusal, refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
 from stillgraph.program.types import JoinFailure, show_shape
-from stillgraph.trace.assigned import Line
+from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList, has_spread
@@ -46,7 +46,9 @@ class Unjoined:
         Raises:
             CaptureError: always.
         """
-        raise refuse_join(self.__dict__["place"], self.__dict__["failure"])
+        failure: JoinFailure = self.__dict__["failure"]
+        place = failure.place or self.__dict__["place"]
+        raise refuse_join((is_result(place) and name_of(self)) or place, failure)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.either(lambda v: setattr(v, name, value))
@@ -55,12 +57,25 @@ class Unjoined:
         self.refuse()
 
     def __getattr__(self, name: str) -> Any:
-        sides = (self.__dict__["left"], self.__dict__["right"])
         if name.startswith("__"):
             self.refuse()
-        if all(callable(getattr(type(side), name, None)) for side in sides):
+        if all(callable(getattr(type(side), name, None)) for side in _sides(self)):
             return UnjoinedMethod(self, name)
-        return self.either(lambda v: getattr(v, name))
+        methods: list[Any] = []
+
+        def read(value: Any) -> Any:
+            found = getattr(value, name)
+            if is_leaf(value) and getattr(found, "__self__", None) is value:
+                methods.append(found)
+            return found
+
+        try:
+            return self.either(read)
+        except (CaptureError, Refusal) as error:
+            refused = error.error if isinstance(error, Refusal) else error
+            if not methods or refused.reason.code != "SG203":
+                raise
+        return self.refuse()  # what has no join is the method, for its tensor has none
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
@@ -68,6 +83,15 @@ class Unjoined:
             if isinstance(value, Unjoined):
                 value.refuse()
         raise refuse("SG203", "a value without a join is used", location=here())
+
+
+def _sides(value: Unjoined) -> Iterator[Any]:
+    """What an unjoined value may be: one of two, or of more where those are unjoined again."""
+    for side in (value.__dict__["left"], value.__dict__["right"]):
+        if isinstance(side, Unjoined) and not is_lost(side):
+            yield from _sides(side)
+        else:
+            yield side
 
 
 class Stale(Unjoined):
@@ -111,7 +135,7 @@ class UnjoinedMethod:
     name: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not all(is_leaf(self.value.__dict__[side]) for side in ("left", "right")):
+        if not all(map(is_leaf, _sides(self.value))):
             self.value.refuse()
         return self.value.either(lambda v: getattr(v, self.name)(*args, **kwargs))
 
@@ -160,7 +184,8 @@ _give_operators()
 
 def refuse_join(place: str, failure: JoinFailure) -> BaseException:
     """The error for a place whose two values have no join."""
-    place = failure.place or place
+    if failure.place is not None and not is_result(failure.place):
+        place = failure.place
     message = f"{failure.message.removesuffix('.')} (in {quoted(place)})"
     return refuse(failure.code, message, location=here(), hint=_hint(place, failure), sides=failure.sides)
 
@@ -174,10 +199,18 @@ def named(place: Place) -> str:
     return str(place)
 
 
+def is_result(place: str) -> bool:
+    """Whether a place is what a block gives: of a function, of a conditional expression."""
+    return place == "the result" or place.startswith("return")
+
+
 def quoted(place: str) -> str:
     """A place as messages name it."""
-    if place == "the result" or place.startswith("return"):
+    if is_result(place):
         return f"the result{place.removeprefix('return').removeprefix('.value').removeprefix('the result')}"
+    nameless = re.fullmatch(r"an? (\w+)", place)
+    if nameless is not None:
+        return f"the {nameless[1]}"
     argument = re.fullmatch(r"\['(\w+)'\](.*)", place)  # of a function that calls itself
     return f"'{place}'" if argument is None else f"'{argument[1]}{argument[2]}'"
 
@@ -202,8 +235,36 @@ _ONE_NAME = "Make a copy for one of the two names, or use one name for both."
 
 
 def _hint(place: str, failure: JoinFailure) -> str | None:
-    text = (_IN_LOOPS if failure.in_loop else _ON_PATHS).get(failure.code)
+    text = failure.hint or (_IN_LOOPS if failure.in_loop else _ON_PATHS).get(failure.code)
     return None if text is None else text.format(place=quoted(place))
+
+
+def _hint_for(failure: JoinFailure, first: Any, second: Any) -> str | None:
+    """What to write instead, as far as the two values tell it: nothing is to be lost by it."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        dtypes, ranks, shape = (first.dtype, second.dtype), (first.dim(), second.dim()), show_shape(tuple(first.shape))
+    if failure.code == "SG201" and failure.in_loop and ranks[0] > ranks[1]:
+        return _KEPT
+    if failure.code != "SG202" or dtypes[0] == dtypes[1]:
+        return None
+    wide = torch.promote_types(*dtypes)
+    if not failure.in_loop:
+        narrow = [str(dtype) for dtype in dtypes if dtype != wide]
+        return f"Convert {{place}} with .to({wide}) where it is {' or '.join(narrow)}, so that nothing is lost."
+    if wide == dtypes[0]:
+        given = f"Give what {{place}} is after an iteration dtype {wide}, before the loop or with .to({wide})"
+        return f"{given}, so that nothing is lost."
+    made = f"torch.zeros({shape}, dtype={wide}) or " if "?" not in shape else ""
+    both = "" if wide == dtypes[1] else " and in it"
+    return f"Give {{place}} dtype {wide} before the loop{both} ({made}.to({wide})), so that nothing is lost."
+
+
+_KEPT = (
+    "Keep the dimension of {place} that an iteration gives up (keepdim=True, or an index i:i+1), or return from each "
+    "path separately."
+)
 
 
 def refuse_loop(failure: JoinFailure) -> CaptureError:
@@ -224,11 +285,16 @@ def explain(
         return
     inner = next((value.__dict__["failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
     if inner is not None and inner.sides:
-        failure.message, failure.sides, failure.place = inner.message, inner.sides, inner.place
+        failure.code, failure.message, failure.sides = inner.code, inner.message, inner.sides
+        failure.hint = inner.hint
+        named_better = inner.place is None or (is_result(inner.place) and "()" not in place)  # of calls, there is more
+        failure.place = place if named_better else inner.place
         return
     failure.place, failure.in_loop = place, in_loop
+    failure.hint = failure.hint or _hint_for(failure, *(value for _, value, _ in sides))
     failure.sides = tuple(
-        Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value)) for who, value, line in sides
+        Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value) or literal_before(place, value))
+        for who, value, line in sides
     )
 
 
@@ -274,6 +340,7 @@ _OURS = {
     "StagedText": "a string that only the run knows",
     "StagedArray": "an ndarray that only the run knows",
 }
+TWO_TEXTS = "Python needs one text here, for a key, say: look the value up by a number, or return from each path."
 _MOST_SHOWN = 4
 
 

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
+import textwrap
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from torch import nn
 
 from stillgraph import api, demo
@@ -265,7 +270,28 @@ def test_errors_lists_every_code_with_its_title() -> None:
 
 
 @pytest.mark.parametrize("code", REASONS)
-def test_errors_explains_a_code(code: str) -> None:
+def test_errors_shows_the_section_of_a_code_with_its_examples(code: str) -> None:
+    shown = invoke("errors", code).stdout
+    assert shown.startswith(f"{code} {REASONS[code].title}\n\n")
+    page = (Path(__file__).parents[3] / "docs/errors.md").read_text()
+    text = page.partition(f"\n## {code} ")[2].partition("\n## ")[0].partition("\n# ")[0]
+    blocks = re.findall(r"^```python.*?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert all(textwrap.indent(block.strip("\n"), "    ") in shown for block in blocks)
+    assert shown.count("Refused:") + shown.count("Told by explain:") + shown.count("Instead:") == len(blocks)
+    assert "```" not in shown
+
+
+def test_errors_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    monkeypatch.setattr(commands, "_OUT", Console(file=text, force_terminal=True, width=200, color_system="standard"))
+    invoke("errors", "SG201")
+    assert "\x1b[" in text.getvalue()
+    assert "Refused:" in text.getvalue()
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_errors_explains_a_code_without_the_page(code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     reason = REASONS[code]
     assert invoke("errors", code).stdout.splitlines() == [
         f"{code} {reason.title}",

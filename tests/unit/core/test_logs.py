@@ -1,3 +1,4 @@
+import io
 import json
 import logging
 import subprocess
@@ -105,7 +106,7 @@ def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
     shown = run(tmp_path, STILLGRAPH_LOG="capture,cache").stderr.splitlines()
     assert shown[0] == "[stillgraph.cache] no program of double fits: nothing has been captured yet"
-    assert shown[1] == f"[stillgraph.capture] double ({tmp_path / 'double.py'}:3) is captured"
+    assert shown[1] == f"[stillgraph.capture] double ({tmp_path / 'double.py'}:3) is being captured"
     assert shown[2].startswith("[stillgraph.capture] double is one program: operations 4, regions 3, inputs 1, guards")
     assert shown[3] == "[stillgraph.cache] double has 1 of 8 programs"
     assert len(shown) == 4
@@ -116,6 +117,48 @@ def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
 
     assert run(tmp_path).stderr == ""
     assert "no topic is called captures" in run(tmp_path, STILLGRAPH_LOG="captures").stderr
+
+
+def test_a_mistake_in_one_variable_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    shown = run(tmp_path, STILLGRAPH_LOG="Capture,cach", STILLGRAPH_ARTEFACTS=str(folder)).stderr
+    assert "STILLGRAPH_LOG: no topic is called cach; there are capture" in shown
+    assert "[stillgraph.capture] double is one program" in shown
+    assert (folder / "0001-double").is_dir()
+    shown = run(tmp_path, STILLGRAPH_LOG="capture", STILLGRAPH_ARTEFACTS="/proc/nope").stderr
+    assert "STILLGRAPH_ARTEFACTS: no files are written: " in shown
+    assert "'/proc/nope" in shown
+    assert "[stillgraph.capture] double is one program" in shown
+
+
+class Broken(io.StringIO):
+    def write(self, text: str) -> int:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("kind", ["closed", "broken", "absent"])
+def test_no_call_fails_where_nothing_can_be_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    stream = {"closed": io.StringIO(), "broken": Broken(), "absent": None}[kind]
+    if kind == "closed":
+        assert stream is not None
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    sg.set_verbosity(3)
+    sg.set_code_level(100)
+    try:
+        result = sg.to_static(halve, backend="eager")(torch.ones(3), 2)
+    finally:
+        sg.set_code_level(0)
+    assert result.equal(halve(torch.ones(3), 2))
+
+
+@pytest.mark.parametrize("level", ["x", 1.5, None, True])
+@pytest.mark.parametrize("setter", ["set_verbosity", "set_code_level"])
+def test_a_level_is_an_integer(setter: str, level: object) -> None:
+    with pytest.raises(TypeError, match=rf"^{setter} takes an integer, not "):
+        getattr(sg, setter)(level)
 
 
 def test_artefacts(tmp_path: Path) -> None:
@@ -181,5 +224,5 @@ def test_rewritten_code_is_printed_once_step_by_step(capfd: pytest.CaptureFixtur
     assert steps.count("def halve(x: Tensor, n: int)") == 2
     assert again == ""
     assert whole.count("After step ") > 2
-    assert whole.endswith(f"{static.code}\n")
+    assert whole.endswith(f"\nThe final code:\n{static.code}\n")
     assert capfd.readouterr().err == ""

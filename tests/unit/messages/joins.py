@@ -42,6 +42,56 @@ def an_attribute_changes_its_rank(x: Tensor, start: Tensor) -> Any:
     return box.value  # type: ignore[attr-defined]  # the user's way
 
 
+@refused("SG201", torch.full((2, 2), 9.0))
+def another_rank_by_a_conditional_expression(h: Tensor) -> Any:
+    steps = torch.tensor(0)
+    while h.norm() > 1:
+        steps = steps + 1
+        h = h[0] if steps > 3 else h
+    return h
+
+
+@refused("SG201", X)
+def a_conditional_expression_as_a_key(x: Tensor) -> Any:
+    y = x[0] if x.sum() > 0 else x
+    return len({y: 1})
+
+
+@refused("SG201", X)
+def a_method_of_either(x: Tensor) -> Any:
+    for _ in range(3):
+        if x.norm() <= 1:
+            break
+        x = x.mean(0)
+    length = x.norm
+    return x + length()
+
+
+@refused("SG201", torch.ones(2, 2))
+def a_dimension_summed_away(x: Tensor) -> Any:
+    while x.sum() < 100:
+        x = x.sum(0) + 1
+    return x
+
+
+@refused("SG202", torch.ones(3))
+def integers_or_floats(x: Tensor) -> Any:
+    best = torch.zeros(3, dtype=torch.long)
+    while x.sum() < 10:
+        if x.sum() > 5:
+            best = x
+        x = x + 1
+    return best
+
+
+@refused("SG202", torch.ones(3))
+def integers_by_turns(x: Tensor) -> Any:
+    total = torch.zeros(3, dtype=torch.long)
+    while total.sum() < 10:
+        x, total = total, x + 1
+    return total
+
+
 @refused("SG202", X, torch.tensor([1, 2]))
 def dtypes_in_turn(mine: Tensor, yours: Tensor) -> Any:
     while mine.sum() < 10:
@@ -71,6 +121,27 @@ def a_tuple_that_nests(x: Tensor) -> Any:
         x = x + 1
         path = (x, path)
     return path
+
+
+@refused("SG203", X)
+def another_text_as_a_key(x: Tensor) -> Any:
+    name = "a"
+    if x.sum() > 0:
+        name = "b"
+    return {name: x}
+
+
+@refused("SG203", X)
+def texts_on_lines_of_their_own(x: Tensor) -> Any:
+    if x.sum() > 0: y = "a"  # noqa: E701
+    elif x.sum() > -1: y = "b"  # noqa: E701
+    else: y = "b"  # noqa: E701
+    return {y: x}
+
+
+@refused("SG203", X)
+def arrays_of_some_iterations(x: Tensor) -> Any:
+    return [x.numpy() for _ in range(2) if x.sum() > 0]
 
 
 @refused("SG203", X)

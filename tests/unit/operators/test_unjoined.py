@@ -34,6 +34,15 @@ def both(x: Tensor) -> Any:
     return (y + z).shape, [y, z]
 
 
+def of_three(x: Tensor) -> Any:
+    y = x[None] + 1
+    for _ in range(2):
+        if y.norm() <= 6:
+            return y
+        y = y.mean(0)
+    return y + y.norm()
+
+
 def same_flag(x: Tensor) -> Any:
     if x.sum() > 0:
         y, z = x, x.long()
@@ -125,7 +134,7 @@ class Chosen(nn.Module):
 
 
 FUNCTIONS = [
-    rank, dtype, both, same_flag, length, keys, functions, kinds, identity, in_place, objects, in_a_loop,
+    rank, dtype, both, of_three, same_flag, length, keys, functions, kinds, identity, in_place, objects, in_a_loop,
 ]  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def made_on_one_path(x: Tensor) -> Any:
                 'line 25, in dtypes_in_a_container\n    found["best"] = x * 2\n',
                 "the other path leaves an int64 tensor of shape (3,):",
                 'line 27, in dtypes_in_a_container\n    found["best"] = torch.zeros(3, dtype=torch.long)\n',
-                "hint: Convert 'found['best']' on one of the paths with .to(...)",
+                "hint: Convert 'found['best']' with .to(torch.float32) where it is torch.int64",
             ],
         ),
         (
