@@ -1,5 +1,6 @@
 """``break``, ``continue`` and ``return`` in a ``finally``: they end an exception that is under way."""
 
+# ruff: noqa: B012  # these are what is tested
 from __future__ import annotations
 
 from typing import Any
