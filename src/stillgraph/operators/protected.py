@@ -70,19 +70,19 @@ def _cleaned_up(
         def go_on() -> Exit | None:
             raise error
 
-        exit = cleanup()
+        ended = cleanup()
         if leaves:
             capture.journal.write(done, True)
-        return stage_rest(capture, exit, go_on, context.keeps, context.drops)
+        return stage_rest(capture, ended, go_on, context.keeps, context.drops)
 
     def clean_up() -> Exit | None:
-        return stage_rest(capture, cleanup(), lambda: exit, context.keeps, context.drops)
+        return stage_rest(capture, cleanup(), lambda: left, context.keeps, context.drops)
 
     inner = body if not handlers else functools.partial(attempt, context, body, handlers, orelse)
-    exit = attempt(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=not leaves)
+    left = attempt(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=not leaves)
     if isinstance(done.value, bool):
-        return exit if done.value else clean_up()
-    return branch(capture, done.value, lambda: exit, clean_up, context.keeps, context.drops)
+        return left if done.value else clean_up()
+    return branch(capture, done.value, lambda: left, clean_up, context.keeps, context.drops)
 
 
 def is_signal(error: BaseException) -> bool:

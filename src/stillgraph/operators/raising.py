@@ -46,9 +46,9 @@ def _raise(capture: Session, error: Any) -> Any:
         error = call(error)
         if isinstance(error, Unjoined):
             error.refuse()
-    if isinstance(error, Caught):
-        raise error
     if not isinstance(error, BaseException):
         error = TypeError("exceptions must derive from BaseException")
+    if isinstance(error, Caught):
+        raise error
     emit_raise(capture, error)
     raise Diverged

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from stillgraph.operators.generators import generator_of
 from tests.unit.trace.agreement import N, P, agree, refusal
 
