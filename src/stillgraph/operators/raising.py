@@ -49,6 +49,6 @@ def _raise(capture: Session, error: Any) -> Any:
     if not isinstance(error, BaseException):
         error = TypeError("exceptions must derive from BaseException")
     if isinstance(error, Caught):
-        raise error
+        raise error  # type: ignore[misc]  # `Caught` stands for one
     emit_raise(capture, error)
     raise Diverged
