@@ -142,7 +142,9 @@ def _reverse(capture: Session, target: Any) -> None:
 
 
 def _remove(capture: Session, target: Any, value: Any) -> None:
-    delete_at(capture, target, _index(capture, target, value))
+    capture.before_risk()
+    node = capture.emit("call_function", operations.found_to_remove, (list(target), value), {})
+    delete_at(capture, target, capture.fresh_result(int, node))
 
 
 def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stillgraph.core.diagnostics import StillgraphError
@@ -31,10 +32,20 @@ def try_(
     orelse: Block | None = None,
     cleanup: Block | None = None,
     *,
+    leaves: bool = False,
     keeps: tuple[str, ...] = (),
     drops: tuple[str, ...] = (),
 ) -> Exit | None:
-    """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, and so on."""
+    """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, and so on.
+
+    Args:
+        body, handlers, orelse, cleanup: the blocks, each of which returns its exit.
+        leaves: whether the cleanup has exits of its own, which end an exception that is under way.
+        keeps, drops: the variables that the blocks assign, by whether they are live afterwards.
+
+    Returns:
+        How the statement was left.
+    """
     capture = session()
     if capture is None:
         return _plain(body, handlers, orelse, cleanup)
@@ -43,14 +54,35 @@ def try_(
     if cleanup is None:
         return attempt(context, body, handlers, orelse)
 
+    return _cleaned_up(context, body, handlers, orelse, cleanup, leaves)
+
+
+def _cleaned_up(
+    context: Context, body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block, leaves: bool
+) -> Exit | None:
+    """A ``try`` with a ``finally``: its block runs where an exception is under way, and otherwise behind the rest."""
+    capture = context.session
+    done = Variable("whether a finally has ended an exception", False)
+    if leaves:
+        context = replace(context, keeps=[done, *context.keeps])
+
     def clean_up_and_go_on(error: BaseException) -> Exit | None:
-        cleanup()
-        raise error
+        def go_on() -> Exit | None:
+            raise error
+
+        ended = cleanup()
+        if leaves:
+            capture.journal.write(done, True)
+        return stage_rest(capture, ended, go_on, context.keeps, context.drops)
+
+    def clean_up() -> Exit | None:
+        return stage_rest(capture, cleanup(), lambda: left, context.keeps, context.drops)
 
     inner = body if not handlers else functools.partial(attempt, context, body, handlers, orelse)
-    exit = attempt(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=True)
-    cleanup()
-    return exit
+    left = attempt(context, inner, ((None, clean_up_and_go_on),), None, only_cleans_up=not leaves)
+    if isinstance(done.value, bool):
+        return left if done.value else clean_up()
+    return branch(capture, done.value, lambda: left, clean_up, context.keeps, context.drops)
 
 
 def is_signal(error: BaseException) -> bool:
@@ -59,25 +91,34 @@ def is_signal(error: BaseException) -> bool:
 
 
 def handling() -> None:
-    """The beginning of a handler for every exception: those with which a capture ends are not meant."""
+    """The beginning of a handler for every exception: those with which a capture ends are not meant.
+
+    A ``finally`` that leaves its block is one too, and would end refusals as well.
+    """
     error = sys.exc_info()[1]
-    if error is not None and is_signal(error):
+    if error is not None and (is_signal(error) or (isinstance(error, StillgraphError) and session() is not None)):
         raise error
 
 
 def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:
-    try:
+    if cleanup is not None:
         try:
-            exit = body()
-        except BaseException as error:
-            handler = _find(handlers, error)
-            if handler is None:
-                raise
-            return handler(error)
-        return orelse() if exit is None and orelse is not None else exit
-    finally:
-        if cleanup is not None:
-            cleanup()
+            exit = _plain(body, handlers, orelse, None)
+        except BaseException:
+            left = cleanup()
+            if left is not None:
+                return left
+            raise
+        left = cleanup()
+        return exit if left is None else left
+    try:
+        exit = body()
+    except BaseException as error:
+        handler = _find(handlers, error)
+        if handler is None:
+            raise
+        return handler(error)
+    return orelse() if exit is None and orelse is not None else exit
 
 
 def _find(handlers: Handlers, error: BaseException) -> Handler | None:

@@ -15,6 +15,7 @@ from stillgraph.operators.debugging import stopping
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handling, try_
+from stillgraph.operators.raising import known, raised
 from stillgraph.operators.stores import (
     attr,
     del_attr,
@@ -54,6 +55,8 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "ne": ne,
         **{name: ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
         "assert_": assert_,
+        "raised": raised,
+        "known": known,
         "call": call,
         "keywords": keywords,
         "stopping": stopping,

@@ -341,6 +341,18 @@ def deleted(items: list[Any], index: Any) -> list[Any]:
     return rest
 
 
+def found_to_remove(items: list[Any], value: Any) -> int:
+    """Where ``items.remove(value)`` finds what it removes.
+
+    Raises:
+        ValueError: nowhere, in the words of ``remove``.
+    """
+    for index, item in enumerate(items):
+        if item is value or item == value:
+            return index
+    raise ValueError("list.remove(x): x not in list")
+
+
 def inserted(items: list[Any], index: int, value: Any) -> list[Any]:
     """What ``items.insert(index, value)`` leaves."""
     rest = list(items)

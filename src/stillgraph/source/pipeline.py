@@ -23,6 +23,7 @@ from stillgraph.source.steps import (
     matching,
     plain,
     protected,
+    raising,
     stores,
     strings,
     subscripts,
@@ -42,13 +43,14 @@ STEPS: tuple[Step, ...] = (
     comprehensions.STEP,
     strings.STEP,
     assertions.STEP,
+    raising.STEP,
     contexts.STEP,
     loops.STEP,
     branches.STEP,
 )
 
 LEFT_TO_PYTHON: frozenset[type[ast.AST]] = frozenset({
-    ast.Expr, ast.Raise, ast.Pass, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+    ast.Expr, ast.Pass, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.Name, ast.Constant, ast.Dict, ast.Set, ast.List, ast.Tuple, ast.Starred, ast.Slice,
     ast.FormattedValue,
 })

@@ -275,8 +275,7 @@ class Recorder(TorchFunctionMode):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
-        failure = special.failure_of(func, args)
-        if failure is not None:
+        for failure in special.failures_of(func, args, kwargs):
             self.before_raise(failure)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()

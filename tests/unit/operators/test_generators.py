@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from stillgraph.operators.generators import generator_of
 from tests.unit.trace.agreement import N, P, agree, refusal
 
@@ -222,3 +223,39 @@ def test_each_arm_draws_from_the_beginning() -> None:
 @pytest.mark.parametrize(("function", "code"), [(used_again, "SG206"), (stepwise, "SG301")])
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, P).reason.code == code
+
+
+def test_a_finally_runs_where_the_consumer_raises() -> None:
+    class Log:
+        def __init__(self) -> None:
+            self.closed = 0
+
+        def rows(self, x: Tensor) -> Any:
+            try:
+                yield from x
+            finally:
+                self.closed = self.closed + 1
+
+        def __call__(self, x: Tensor) -> Any:
+            total = x[0] * 0
+            for v in self.rows(x):
+                if v < 0:
+                    raise ValueError
+                total = total + v
+            return total
+
+    log, eager = Log(), Log()
+
+    def function(x: Tensor) -> Any:
+        return log(x)
+
+    static = sg.to_static(function, backend="eager")
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 2.0])):
+        if bool((x < 0).any()):
+            with pytest.raises(ValueError):
+                eager(x)
+            with pytest.raises(ValueError):
+                static(x)
+        else:
+            assert torch.equal(eager(x), static(x))
+        assert log.closed == eager.closed

@@ -115,19 +115,28 @@ def set_of(iterable, element, condition=None, flat=False):
     return set(list_of(iterable, element, condition, flat))
 
 
-def try_(body, handlers, orelse=None, cleanup=None, **places):
+def try_(body, handlers, orelse=None, cleanup=None, leaves=False, **places):
+    left = None
     try:
-        try:
-            left = body()
-        except BaseException as error:
-            for kinds, handler in handlers:
-                if kinds is None or isinstance(error, kinds()):
-                    return handler(error)
+        left = _with_handlers(body, handlers, orelse)
+    except BaseException:
+        after = cleanup() if cleanup is not None else None
+        if after is None:
             raise
-        return orelse() if left is None and orelse is not None else left
-    finally:
-        if cleanup is not None:
-            cleanup()
+        return after
+    after = cleanup() if cleanup is not None else None
+    return left if after is None else after
+
+
+def _with_handlers(body, handlers, orelse):
+    try:
+        left = body()
+    except BaseException as error:
+        for kinds, handler in handlers:
+            if kinds is None or isinstance(error, kinds()):
+                return handler(error)
+        raise
+    return orelse() if left is None and orelse is not None else left
 
 
 def unpack(value, before, after):
@@ -187,7 +196,7 @@ OPERATORS: dict[str, object] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "stopping": lambda function: function,
     "unpack": unpack, "matched": lambda subject, by_class: subject,
-    "handling": lambda: None, "try_": try_, "with_": with_,
+    "handling": lambda: None, "raised": lambda error: error, "known": lambda error: error, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,

@@ -95,6 +95,14 @@ def _inserted(items, index, value):
     rest.insert(index, value)
     return rest
 ''',
+    "_found_to_remove": '''\
+def _found_to_remove(items, value):
+    """Where items.remove(value) finds what it removes."""
+    for index, item in enumerate(items):
+        if item is value or item == value:
+            return index
+    raise ValueError("list.remove(x): x not in list")
+''',
     "_replaced": '''\
 def _replaced(items, index, value):
     """What items[index] = value leaves."""
@@ -122,6 +130,7 @@ NAMED: dict[Any, str] = {
     operations.popped: "_popped",
     operations.deleted: "_deleted",
     operations.inserted: "_inserted",
+    operations.found_to_remove: "_found_to_remove",
     operations.replaced: "_replaced",
     operations.sort_order: "_sort_order",
     operations.to_numpy: "_to_numpy",

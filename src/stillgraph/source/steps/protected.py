@@ -22,7 +22,8 @@ Every such statement has an exit variable of its own, set last in its blocks: an
 statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
 it ends an exception that is under way.
 
-A handler for everything begins with `handling()`, which lets pass what is not for the user.
+A handler for everything begins with `handling()`, which lets pass what is not for the user, and so does a `finally`
+with exits.
 
 A `try` whose exceptions only the run raises is asked for as an operator (`Rewriter.tries`)::
 
@@ -96,6 +97,8 @@ def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     orelse = _else(node, inner, to)
     handlers = [_handler(handler, inner, to) for handler in node.handlers]
     cleanup = to.statements(node.finalbody, place.inside_python())
+    if to.facts.summary_of(node.finalbody).exits:
+        cleanup = [build.statement(to.op("handling", [], node)), *cleanup]
     made = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
     return _after(made, inner, node, rest, place, to)
 
@@ -105,7 +108,7 @@ def _can_be_called(node: Try, place: Place, to: Rewriter) -> bool:
     if isinstance(node, ast.TryStar) or to.stays(to.facts.summary(node), place):
         return False
     kinds = [handler.type for handler in node.handlers if handler.type is not None]
-    return not to.facts.summary_of(node.finalbody).exits and to.can_defer(*kinds)
+    return to.can_defer(*kinds)
 
 
 def _with_operator(node: ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -125,11 +128,18 @@ def _run(operator: str, args: list[ast.expr], keywords: list[ast.keyword], block
          node: Try | ast.With, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     """Call the operator of a statement, and go on with what its exits mean."""
     summary = to.facts.summary(node)
-    run = to.op(operator, args, node, [*keywords, *to.keeps(summary.assigned, to.facts.live_after([node]), node)])
+    live = {*to.facts.live_after([node]), *_read_behind(node)}
+    run = to.op(operator, args, node, [*keywords, *to.keeps(summary.assigned, live, node)])
     if not summary.exits:
         return Rewritten([*blocks, build.statement(run)])
     more, value = to.continued(run, rest)
     return Rewritten([*blocks, *more, *to.leave(value, place)], took_rest=True)
+
+
+def _read_behind(node: Try | ast.With) -> set[str]:
+    """What the blocks of a statement read that the operator runs behind the others."""
+    behind = [] if isinstance(node, ast.With) else [*node.orelse, *node.finalbody]
+    return {name.id for each in behind for name in ast.walk(each) if isinstance(name, ast.Name)}
 
 
 def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -146,6 +156,8 @@ def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
         if body:
             blocks.append(to.block(stem, body, body[0]))
             keywords.append(build.keyword(stem, build.load(blocks[-1].name, node)))
+    if to.facts.summary_of(node.finalbody).exits:
+        keywords.append(build.keyword("leaves", build.constant(True, node)))
     args = [build.load(blocks[0].name, node), ast.Tuple(handlers, ast.Load(), **build.span(node))]
     return _run("try_", args, keywords, blocks, node, rest, place, to)
 

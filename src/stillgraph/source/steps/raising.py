@@ -1,0 +1,41 @@
+"""`raise`: `raise error` becomes `raise raised(error)`, as only the run may know which exception it is.
+
+`raise error from cause` becomes `raise known(error) from known(cause)`. What names or makes one of Python's own
+exceptions stays as it is.
+"""
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+
+from stillgraph.source.places import Place, Rewritten, Step
+from stillgraph.source.rewriter import Rewriter
+from stillgraph.source.tree import with_fields
+
+
+def raising(node: ast.Raise, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
+    if node.exc is None:
+        return Rewritten([node])
+    operator = "raised" if node.cause is None else "known"
+    return Rewritten([with_fields(node, exc=_operand(node.exc, operator, to),
+                                  cause=node.cause and _operand(node.cause, "known", to))])
+
+
+def _operand(node: ast.expr, operator: str, to: Rewriter) -> ast.expr:
+    made = to.expr(node)
+    return made if _is_pythons(node, to) else to.op(operator, [made], node)
+
+
+def _is_pythons(node: ast.expr, to: Rewriter) -> bool:
+    """Whether an expression names or makes an exception of Python's own, or is None."""
+    if isinstance(node, ast.Constant):
+        return True
+    kind = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(kind, ast.Name) or to.name_scope.owns(kind.id) or to.holds(kind.id):
+        return False
+    found = getattr(builtins, kind.id, None)
+    return isinstance(found, type) and issubclass(found, BaseException)
+
+
+STEP = Step("raising", statements={ast.Raise: raising})
