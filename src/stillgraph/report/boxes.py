@@ -9,7 +9,7 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.blocks import CONSTRUCTS, Block, blocks, region_of
+from stillgraph.program.blocks import CONSTRUCTS, Block, blocks, region_of, written_as
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed
 from stillgraph.program.printer import expression, is_part, type_text
@@ -60,6 +60,8 @@ class Operation:
         callers: the lines that called the function it stands in, the outermost first.
         boxes: the numbers of a construct's regions.
         construct: ``"if"``, ``"while"``, ``"try"``, ``"recursion"`` or ``"checkpoint"``; empty for an operation.
+        written: what the user wrote for a construct, as `program.blocks.written_as` has it; empty for a branch that the
+            program has for a flag (whether a loop was left, say), and for an operation.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Operation:
     callers: tuple[Place, ...]
     boxes: tuple[int, ...] = ()
     construct: str = ""
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,9 @@ def _operation(block: Block, node: fx.Node, regions: tuple[int, ...]) -> Operati
     callers = () if location is None else tuple(filter(None, map(place_of, location.callers)))
     kind = "" if construct is None else construct[0]
     text = _head(kind, block.module, node) if kind else expression(node)
+    written = written_as(node) if kind else ""
     name = f"{block.number}/{node.name}"
-    return Operation(name, text, inputs, outputs, place_of(location), callers, regions, kind)
+    return Operation(name, text, inputs, outputs, place_of(location), callers, regions, kind, written)
 
 
 def _head(kind: str, module: fx.GraphModule, node: fx.Node) -> str:

@@ -120,7 +120,7 @@ class Explanation:
         seconds: how long the capture took.
         nodes: operations in all regions together, constructs not counted.
         regions: straight-line graphs.
-        staged: branches, loops, recursions, tries and checkpoints, outermost first.
+        staged: the user's branches, loops, recursions, tries and checkpoints, outermost first.
         operations: how often each operation occurs.
         functions: the source of each function that the capture ran, its lines marked.
         boxes: the regions with their operations.
@@ -301,18 +301,17 @@ def _operation_names(program: Program) -> Iterator[str]:
 
 
 def _staged(regions: Sequence[Box], start: Place | None) -> Iterator[StagedConstruct]:
-    """The constructs, each followed by those in its regions. Recursion of the function itself stands at its start."""
+    """The user's constructs, each followed by those inside. Recursion of the function itself stands at its start."""
 
-    def inside(number: int) -> Iterator[StagedConstruct]:
-        box = regions[number]
-        for operation in box.operations:
+    def inside(number: int, depth: int) -> Iterator[StagedConstruct]:
+        for operation in regions[number].operations:
             place = operation.place or start
-            if operation.construct and place is not None:
-                yield StagedConstruct(operation.construct, place.file, place.line, box.depth)
+            if operation.written and place is not None:
+                yield StagedConstruct(operation.construct, place.file, place.line, depth)
             for child in operation.boxes:
-                yield from inside(child)
+                yield from inside(child, depth + bool(operation.written))
 
-    yield from inside(0)
+    yield from inside(0, 0)
 
 
 def _guards(program: Program) -> Iterator[GuardText]:

@@ -181,7 +181,7 @@ def _marks(
 
 
 def _staged(own: list[Operation], called: list[Operation]) -> str:
-    constructs = dict.fromkeys(operation.construct for operation in own if operation.construct)
+    constructs = dict.fromkeys(operation.construct for operation in own if operation.written)
     plain = len({operation.id for operation in own if not operation.construct})
     inside = len({operation.id for operation in called} - {operation.id for operation in own})
     parts = [f"'{construct}' is a region of the program" for construct in constructs]
@@ -189,6 +189,8 @@ def _staged(own: list[Operation], called: list[Operation]) -> str:
         parts.append(_counted(plain, "operation"))
     if inside:
         parts.append(f"{_counted(inside, 'operation')} of functions called here")
+    if own and not parts:
+        parts.append("a branch of the program")
     return ", ".join(parts)
 
 
