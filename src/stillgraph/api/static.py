@@ -154,7 +154,7 @@ class Static(StaticFunction[Any, Any]):
 
 def _is_about_first(guard: Guard) -> bool:
     """Whether a guard is about what the first argument leads to, and nothing else."""
-    source = getattr(guard, "source", None)
+    source: Any = getattr(guard, "source", None)
     while hasattr(source, "base"):
         source = source.base
     return source == Argument(0)

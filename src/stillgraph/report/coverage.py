@@ -126,7 +126,9 @@ class Coverage:
         taken, total = self.counts
         programs = f"{self.programs} program{'' if self.programs == 1 else 's'}"
         head = f"{self.name or 'all static functions'}: {taken} of {total} arms taken, in {programs}"
-        return "\n".join([head, *(f"  {construct}" for construct in self.constructs)])
+        uncounted = any(arm.count is None for construct in self.constructs for arm in construct.arms)
+        hint = ["  (what runs as one compiled graph is not counted: use backend=\"eager\" to count)"]
+        return "\n".join([head, *(f"  {construct}" for construct in self.constructs), *hint * uncounted])
 
 
 Counted = tuple[Program, Sequence[int] | None]

@@ -217,3 +217,9 @@ def test_what_follows_a_break_or_return_is_no_construct_of_the_users() -> None:
     assert "'if'" not in marked["while x.sum() > 1:"][0].why
     invented = [o for box in explanation.boxes for o in box.operations if o.construct and not o.written]
     assert {o.construct for o in invented} == {"if"}
+
+
+def test_what_is_not_counted_says_how_to_count_it() -> None:
+    program = sg.export(signed, (torch.ones(4),))
+    assert str(coverage("signed", [(program, None)])).endswith('use backend="eager" to count)')
+    assert "backend=" not in str(coverage("signed", [(program, [1, 1, 0])]))
