@@ -157,7 +157,7 @@ def _is_about_first(guard: Guard) -> bool:
     source: Any = getattr(guard, "source", None)
     while hasattr(source, "base"):
         source = source.base
-    return source == Argument(0)
+    return bool(source == Argument(0))
 
 
 def _found_by_name(function: Any) -> Any:

@@ -29,7 +29,7 @@ def _summary(explanation: Explanation) -> list[str]:
         lines.append(f"  {decision.kind} evaluated at {place}: {decision}")
     for special in explanation.specialised:
         places = ", ".join(dict.fromkeys(map(str, special.places)))
-        lines.append(f"  specialised on {special.what} = {', '.join(special.values)} at {places} (SG601)")
+        lines.append(f"  specialised on {special.spelled} at {places} (SG601)")
     if explanation.program is not None:
         kinds = Counter(i.kind for i in explanation.program.inputs)
         lines.append("  inputs: " + ", ".join(f"{count} {kind}{_s(count)}" for kind, count in kinds.items()))

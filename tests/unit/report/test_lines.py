@@ -234,3 +234,30 @@ def test_the_summary_counts_what_is_shown() -> None:
     shown = [o for box in explanation.boxes for o in box.operations if not o.construct]
     assert explanation.nodes == len(shown)
     assert "inputs: 1 argument, 2 parameters" in str(explanation)
+
+
+CONFIG = {"deep": True, "wide": [1, 2]}
+
+
+def test_conditions_on_metadata_modes_and_entries_are_specialised() -> None:
+    def asking(x: Any) -> Any:
+        if CONFIG["deep"]:
+            x = x + 1
+        if x.dtype == torch.float32:
+            x = x * 2
+        if x.dim() == 1:
+            x = x + 2
+        if torch.is_grad_enabled():
+            x = x + 5
+        return x
+
+    explanation = explained(asking, torch.ones(2))
+    found = marks(explanation, explanation.functions[0].name)
+    conditions = [mark for text, mark in found.items() if text.startswith("if ")]
+    assert conditions == ["specialised"] * 4
+    assert [special.spelled for special in explanation.specialised] == [
+        "CONFIG['deep'] = True",
+        "x.dtype",
+        "x.dim",
+        "torch.is_grad_enabled",
+    ]
