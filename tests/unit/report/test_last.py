@@ -73,3 +73,9 @@ def test_of_a_method_the_program_of_this_object_is_explained() -> None:
     assert "* 3.0" in str(three.forward.explain())
     with pytest.raises(TypeError, match="call it first"):
         Scaled(4.0).forward.explain()
+
+
+def test_a_miss_names_the_parameter() -> None:
+    static = sg.to_static(models.halve, backend="eager")
+    static(torch.ones(3, 4), torch.tensor(1.0), 2)
+    assert static.explain_miss(torch.ones(3, 4), torch.tensor(1.0), 3) == "scale should be 2, but is 3"
