@@ -114,7 +114,7 @@ def _symbolic_dims(
     spec: Specs | None, function: Any, args: tuple[Any, ...]
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
     """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
-    shift = 1 if args and _has_receiver(function) else 0
+    shift = 1 if args and has_receiver(function) else 0
     names = _parameters(function)
 
     def dims(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
@@ -153,7 +153,7 @@ def _parameters(function: Any) -> list[str]:
         return []
 
 
-def _has_receiver(function: Any) -> bool:
+def has_receiver(function: Any) -> bool:
     """Whether a plain function stands in a class body: its first argument is then the receiver."""
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     return bool(owner) and not owner.endswith("<locals>")

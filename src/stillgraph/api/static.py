@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from stillgraph.api.captures import Specs, capture_call, function_of, rewritten
+from stillgraph.api.captures import Specs, capture_call, function_of, has_receiver, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
-from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
 from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
 from stillgraph.report.explain import Explanation, cache_state, explain, explain_refusal
+from stillgraph.runtime.guard_misses import failing
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.runtime.tracebacks import presenting
@@ -77,14 +78,19 @@ class Static(StaticFunction[Any, Any]):
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call: its program, what became of each line of its source, and how long a capture takes.
 
-        The call is captured anew for this, and not run; the cache stays as it is.
+        The call is captured anew for this, and not run; the cache stays as it is. Without arguments, the cached program
+        that was used last is explained, and nothing is captured: which lines ran without leaving anything in it is then
+        not known. (A function that has no parameters is captured anew.)
 
         Returns:
             The explanation. Of a call that cannot become a program it has no program, and ``refused`` says why.
 
         Raises:
             Exception: what the function itself raises whatever its tensors hold.
+            TypeError: there are no arguments, and no program yet to be explained.
         """
+        if self._is_without_call(args, kwargs):
+            return self._explain_last(args)
         watch = Watch(lines=True)
         begin = time.perf_counter()
         try:
@@ -97,6 +103,28 @@ class Static(StaticFunction[Any, Any]):
         why = self._cache.explain_miss(args, kwargs)
         cache = cache_state(self._cache.info(), self._cache.reasons, why)
         return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
+
+    def _is_without_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether nothing of a call is given, but for the receiver, of a function that has parameters."""
+        try:
+            parameters = inspect.signature(self.original).parameters
+        except (TypeError, ValueError):
+            return False
+        is_method = isinstance(self.original, FunctionType) and has_receiver(self.original)
+        receivers = int(is_method and not isinstance(self._descriptor, staticmethod))
+        return not kwargs and len(args) <= receivers < len(parameters)
+
+    def _explain_last(self, receiver: tuple[Any, ...]) -> Explanation:
+        """Explain the program used last; of a method, that of this receiver."""
+        for program, visits in zip(self.programs, self.visits, strict=True):
+            about = [guard for guard in program.guards if _is_about_first(guard)] if receiver else []
+            if not any(True for _ in failing(about, receiver, {})):
+                seconds = sum(phase.seconds for phase in program.record.phases)
+                cache = cache_state(self._cache.info(), self._cache.reasons, None)
+                return explain(program, seconds, cache=cache, visits=visits)
+        raise TypeError(
+            f"{self._name} has no program to explain yet: call it first, or give explain() the arguments of a call"
+        )
 
     def _visits(self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[int] | None:
         """How often the calls so far have entered each region of the cached program that is like one made anew."""
@@ -122,6 +150,14 @@ class Static(StaticFunction[Any, Any]):
         if not isinstance(function, FunctionType):
             function = inspect.getattr_static(type(function), "__call__", function)
         return rewritten(function)
+
+
+def _is_about_first(guard: Guard) -> bool:
+    """Whether a guard is about what the first argument leads to, and nothing else."""
+    source: Any = getattr(guard, "source", None)
+    while hasattr(source, "base"):
+        source = source.base
+    return bool(source == Argument(0))
 
 
 def _found_by_name(function: Any) -> Any:

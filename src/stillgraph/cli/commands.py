@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from torch import nn
 
+import stillgraph
 from stillgraph import api
 from stillgraph.cli import sections
 from stillgraph.cli.inputs import Example, parse_inputs
@@ -101,7 +104,7 @@ def explain(
             click.echo(str(explanation))
     refused = getattr(explanation, "refused", None)
     if refused is not None:
-        _ERR.print(f"[red]failed[/] capturing {escape(target)}\n{escape(refused.text)}", highlight=False)
+        _ERR.print(f"[red]refused[/] {escape(target)}: {escape(refused.title)}, reason {refused.code}", highlight=False)
         sys.exit(1)
 
 
@@ -222,6 +225,16 @@ def _static_function(target: Any) -> Any:
 
 
 # ---- progress and failures
+def _line_of(error: Exception) -> str:
+    """The user's line that raised: the innermost that is neither torch's, nor the library's, nor Python's own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [each for each in frames if not each.filename.startswith((*_NOT_THE_USERS, "<"))]
+    return f"{Path(lines[-1].filename).name}:{lines[-1].lineno}: " if lines else ""
+
+
+_NOT_THE_USERS = tuple(str(Path(str(module.__file__)).parent) for module in (stillgraph, torch, os, click))
+
+
 @contextlib.contextmanager
 def _failures(verbose: bool, doing: str) -> Iterator[None]:
     """Show what is going on; a failure is text on stderr and exit status 1."""
@@ -233,7 +246,7 @@ def _failures(verbose: bool, doing: str) -> Iterator[None]:
         text = str(error)
     except Exception as error:  # the user's own, raised while the function ran for capture
         failure = error
-        text = f"{type(error).__name__}: {first_line(error)}"
+        text = f"{_line_of(error)}{type(error).__name__}: {first_line(error)}"
     else:
         return
     if verbose:

@@ -37,22 +37,25 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
     return _chain(first, rest, stop_at=True)
 
 
-def _chain(value: Any, rest: tuple[Callable[[], Any], ...], stop_at: bool) -> Any:
+def _chain(value: Any, rest: tuple[Callable[[], Any], ...], stop_at: bool, operand: int = 1) -> Any:
     if not rest:
         return value
     capture = session()
     known = bool(value) if capture is None else truth(capture, value)
     if isinstance(known, bool):
-        return value if known is stop_at else _chain(rest[0](), rest[1:], stop_at)
+        return value if known is stop_at else _chain(rest[0](), rest[1:], stop_at, operand + 1)
     assert capture is not None
 
     def go_on() -> Any:
-        return _chain(rest[0](), rest[1:], stop_at)
+        return _chain(rest[0](), rest[1:], stop_at, operand + 1)
 
     def stop() -> Any:
         return value
 
-    result = select(capture, known, stop, go_on) if stop_at else select(capture, known, go_on, stop)
+    if stop_at:
+        result = select(capture, known, stop, go_on, f"or {operand}")
+    else:
+        result = select(capture, known, go_on, stop, f"and {operand}")
     if isinstance(result, (StagedBool, torch.Tensor)):
         capture.implies(result, not stop_at, known)
     return result
@@ -92,8 +95,8 @@ def is_(left: Any, right: Any) -> Any:
             return capture.with_or_without(value, functools.partial(is_, other))
         origin = value if isinstance(value, Origin) else capture.identities.origins.get(id(value))
         if origin is not None:
-            sides = [functools.partial(is_, side, other) for side in (origin.left, origin.right)]
-            return select(capture, origin.flag, *sides)
+            left_side, right_side = (functools.partial(is_, side, other) for side in (origin.left, origin.right))
+            return select(capture, origin.flag, left_side, right_side)
         if id(value) in capture.identities.frozen and type(value) is type(other):
             kind = type(value).__name__
             raise refuse("SG305", f"a {kind} is one of several copies of one: 'is' has no answer", location=here())

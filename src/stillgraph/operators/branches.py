@@ -49,7 +49,7 @@ def if_(
         return exit if rest is None else continue_(exit, rest, keeps=keeps, drops=drops)
     assert capture is not None
     blocks = (then, orelse, rest)
-    return branch(capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest)
+    return branch(capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest, "if")
 
 
 def _nothing() -> None:
@@ -96,17 +96,19 @@ def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
             capture.watch.decided("if expression", sys._getframe(1), known)
         return then() if known else orelse()
     assert capture is not None
-    return select(capture, known, then, orelse)
+    return select(capture, known, then, orelse, "if expression")
 
 
 def _giving(value: Callable[[], Any]) -> Exit:
     return Return(value())
 
 
-def select(capture: Session, predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
-    """The value of a staged choice."""
+def select(
+    capture: Session, predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], written: str = ""
+) -> Any:
+    """The value of a staged choice; ``written`` as for `staging.branch`."""
     first, second = functools.partial(_giving, then), functools.partial(_giving, orelse)
-    exit = branch(capture, predicate, first, second, (), ())
+    exit = branch(capture, predicate, first, second, (), (), written=written)
     if exit is None or exit.returned is not True:
         raise refuse("SG203", "a conditional expression gives no value", location=here())
     return exit.value

@@ -46,7 +46,7 @@ def _run(iterable: Any, element: Element, test: Element | None, flat: bool, resu
         if known is True:
             take(item)
         elif known is not False:
-            branch(capture, known, lambda: take(item), lambda: None, (), ())
+            branch(capture, known, lambda: take(item), lambda: None, (), (), written="comprehension")
 
     capture.shelf.append(result)
     try:

@@ -47,6 +47,11 @@ class Block:
         return "program" if self.node is None else CONSTRUCTS[self.node.target][0]
 
     @property
+    def written(self) -> str:
+        """What the user wrote for a branch (see `written_as`)."""
+        return "" if self.node is None else written_as(self.node)
+
+    @property
     def location(self) -> Location | None:
         """The user's line of its construct."""
         return None if self.node is None else self.node.meta.get("location")
@@ -61,6 +66,15 @@ class Block:
             return "the top level"
         where = "" if self.location is None else f" at {self.location.file.rsplit('/', 1)[-1]}:{self.location.line}"
         return f"'{self.role}' of the {self.construct}{where}"
+
+
+def written_as(node: fx.Node) -> str:
+    """What the user wrote for a construct: ``"if"``, ``"if expression"``, ``"comprehension"`` (an ``if`` in one),
+    ``"and 1"``, ``"or 2"`` (an operand, counted from 1), or the construct's own name.
+
+    Empty for a branch that the capture made of its own accord: on the flag of a ``break``, say.
+    """
+    return str(node.meta.get("written", CONSTRUCTS[node.target][0]))
 
 
 def blocks(graph: fx.GraphModule) -> tuple[Block, ...]:

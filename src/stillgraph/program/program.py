@@ -8,7 +8,7 @@ is a function of `stillgraph.program.operations`. A value is a tensor or a Pytho
 the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that stands for the number.
 
 ``meta`` of every node: ``val``; ``context`` (a `program.context.Context`); ``location`` (the user's line, a
-`core.location.Location`).
+`core.location.Location`); of a branch also ``written`` (see `program.blocks.written_as`).
 """
 
 from __future__ import annotations

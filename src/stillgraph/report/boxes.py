@@ -9,8 +9,10 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.program.blocks import CONSTRUCTS, Block, blocks, region_of
+from stillgraph.program.blocks import CONSTRUCTS, Block, blocks, region_of, written_as
+from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
+from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import checkpointed
 from stillgraph.program.printer import expression, is_part, type_text
 from stillgraph.program.program import Program
@@ -60,6 +62,9 @@ class Operation:
         callers: the lines that called the function it stands in, the outermost first.
         boxes: the numbers of a construct's regions.
         construct: ``"if"``, ``"while"``, ``"try"``, ``"recursion"`` or ``"checkpoint"``; empty for an operation.
+        written: what the user wrote for a construct, as `program.blocks.written_as` has it; empty for a branch that the
+            program has for a flag (whether a loop was left, say), and for an operation.
+        modes: torch's modes in which it runs, where they are not those that the call finds; else empty.
     """
 
     id: str
@@ -70,6 +75,8 @@ class Operation:
     callers: tuple[Place, ...]
     boxes: tuple[int, ...] = ()
     construct: str = ""
+    written: str = ""
+    modes: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,7 @@ def boxes(program: Program, visits: Sequence[int | None] | None = None) -> tuple
         visits: how often each region was entered; None for the lot or for one means not counted.
     """
     found = blocks(program.graph)
+    entry = next((guard.context for guard in program.guards if isinstance(guard, ModeGuard)), None)
     children: dict[tuple[int, fx.Node], list[int]] = {}
     for block in found:
         if block.parent is not None and block.node is not None:
@@ -116,7 +124,7 @@ def boxes(program: Program, visits: Sequence[int | None] | None = None) -> tuple
         if block.parent is not None:
             kinds[block.number] = _kinds(block, kinds[block.parent.number])
         count = visits[block.number] if visits is not None and block.number < len(visits) else None
-        made.append(_box(block, kinds[block.number], children, count))
+        made.append(_box(block, kinds[block.number], children, count, entry))
     return tuple(sorted(made, key=lambda box: box.number))
 
 
@@ -127,14 +135,24 @@ def place_of(location: Location | None) -> Place | None:
     return Place(location.file, location.line, location.column, location.end_column, location.function)
 
 
-def _box(block: Block, kinds: dict[str, str], children: dict[tuple[int, fx.Node], list[int]], count: Any) -> Box:
+def _modes(context: Context, entry: Context) -> str:
+    return str(context) if str(context) != str(entry) else "a setting of torch's is another one"
+
+
+def _box(
+    block: Block,
+    kinds: dict[str, str],
+    children: dict[tuple[int, fx.Node], list[int]],
+    count: Any,
+    entry: Context | None,
+) -> Box:
     inputs = tuple(
         Value(node.name, type_text(node.meta.get("val")), kinds.get(node.name, "outer"))
         for node in block.module.graph.nodes
         if node.op == "placeholder"
     )
     operations = tuple(
-        _operation(block, node, tuple(sorted(children.get((block.number, node), ()))))
+        _operation(block, node, tuple(sorted(children.get((block.number, node), ()))), entry)
         for node in block.module.graph.nodes
         if node.op in ("call_function", "call_method") and not is_part(node)
     )
@@ -143,7 +161,7 @@ def _box(block: Block, kinds: dict[str, str], children: dict[tuple[int, fx.Node]
     return Box(block.number, block.role, block.construct, block.depth, inputs, operations, returns, count)
 
 
-def _operation(block: Block, node: fx.Node, regions: tuple[int, ...]) -> Operation:
+def _operation(block: Block, node: fx.Node, regions: tuple[int, ...], entry: Context | None) -> Operation:
     location: Location | None = node.meta.get("location")
     construct = CONSTRUCTS.get(node.target)
     parts = [user for user in node.users if is_part(user) and user.args[0] is node]
@@ -153,8 +171,11 @@ def _operation(block: Block, node: fx.Node, regions: tuple[int, ...]) -> Operati
     callers = () if location is None else tuple(filter(None, map(place_of, location.callers)))
     kind = "" if construct is None else construct[0]
     text = _head(kind, block.module, node) if kind else expression(node)
+    written = written_as(node) if kind else ""
+    context = node.meta.get("context")
+    modes = "" if entry is None or context is None or context == entry else _modes(context, entry)
     name = f"{block.number}/{node.name}"
-    return Operation(name, text, inputs, outputs, place_of(location), callers, regions, kind)
+    return Operation(name, text, inputs, outputs, place_of(location), callers, regions, kind, written, modes)
 
 
 def _head(kind: str, module: fx.GraphModule, node: fx.Node) -> str:

@@ -34,7 +34,9 @@ class CoveredConstruct:
 
     Attributes:
         kind: ``"if"``, ``"while"``, ``"try"``, ``"recursion"`` or ``"checkpoint"``. A ``for`` that became a loop of the
-            program is a ``"while"``; an ``and`` or a conditional expression is an ``"if"``.
+            program is a ``"while"``; an operand of ``and`` or ``or`` and a conditional expression are an ``"if"``.
+        written: what stands in the source for it, where ``kind`` does not say it: ``"and 1"`` is the first operand of
+            an ``and`` (``then``: it was true), and so on; ``"if expression"``, ``"comprehension"``.
         location: the user's line; None where it is not known.
         arms: its regions.
         places: how many times it stands in programs: in several of them, or in one for each place that calls it.
@@ -44,6 +46,7 @@ class CoveredConstruct:
     location: Location | None
     arms: tuple[Arm, ...]
     places: int = 1
+    written: str = ""
 
     @property
     def missed(self) -> tuple[str, ...]:
@@ -58,7 +61,9 @@ class CoveredConstruct:
         return f"{self.location.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.location.line}"
 
     def __str__(self) -> str:
-        return f"{self.place} {self.kind}: {', '.join(map(str, self._told()))}"
+        word, _, operand = self.written.partition(" ")
+        of = f" (operand {operand} of '{word}')" if operand.isdigit() else ""
+        return f"{self.place} {self.kind}{of}: {', '.join(map(str, self._told()))}"
 
     def _told(self) -> Iterable[Any]:
         counts = {arm.role: arm.count for arm in self.arms}
@@ -73,12 +78,13 @@ class CoveredConstruct:
 class Coverage:
     """What the calls so far have gone through.
 
-    Only what a program decides when it runs is listed: a condition on constants was decided in the capture.
+    Only what the user wrote and a program decides when it runs is listed: a condition on constants was decided in the
+    capture, and what follows a ``break`` is a branch of the program but not of the source.
 
     Attributes:
         name: of the static function; None for those of the whole process.
         programs: how many programs there are.
-        constructs: those of all the programs, in the order of the source. One line of the source is one construct,
+        constructs: those of all the programs, in the order of the source. One place of the source is one construct,
             however many programs have it and however often each does.
     """
 
@@ -106,6 +112,7 @@ class Coverage:
             "constructs": [
                 {
                     "kind": construct.kind,
+                    "written": construct.written,
                     "file": None if construct.location is None else construct.location.file,
                     "line": None if construct.location is None else construct.location.line,
                     "places": construct.places,
@@ -119,7 +126,9 @@ class Coverage:
         taken, total = self.counts
         programs = f"{self.programs} program{'' if self.programs == 1 else 's'}"
         head = f"{self.name or 'all static functions'}: {taken} of {total} arms taken, in {programs}"
-        return "\n".join([head, *(f"  {construct}" for construct in self.constructs)])
+        uncounted = any(arm.count is None for construct in self.constructs for arm in construct.arms)
+        hint = ["  (what runs as one compiled graph is not counted: use backend=\"eager\" to count)"]
+        return "\n".join([head, *(f"  {construct}" for construct in self.constructs), *hint * uncounted])
 
 
 Counted = tuple[Program, Sequence[int] | None]
@@ -139,7 +148,8 @@ def coverage(name: str | None, counted: Iterable[Counted]) -> Coverage:
         programs += 1
         for construct in _constructs(program, visits):
             where = construct.location
-            key = (construct.kind, where.file, where.line, where.column) if where is not None else id(construct)
+            span = None if where is None else (where.file, where.line, where.column, where.end_column)
+            key = construct if span is None else (construct.kind, construct.written, *span)
             found.setdefault(key, []).append(construct)
     merged = [_merged(each) for each in found.values()]
     return Coverage(name, programs, tuple(sorted(merged, key=_in_source)))
@@ -148,11 +158,13 @@ def coverage(name: str | None, counted: Iterable[Counted]) -> Coverage:
 def _constructs(program: Program, visits: Sequence[int] | None) -> Iterable[CoveredConstruct]:
     grouped: dict[Any, list[Block]] = {}
     for block in blocks(program.graph)[1:]:
-        grouped.setdefault(block.node, []).append(block)
+        if block.written:
+            grouped.setdefault(block.node, []).append(block)
     for regions in grouped.values():
         kind = regions[0].construct
         arms = tuple(Arm(_role(each), None if visits is None else visits[each.number]) for each in regions)
-        yield CoveredConstruct(kind, regions[0].location, arms)
+        written = regions[0].written
+        yield CoveredConstruct(kind, regions[0].location, arms, written="" if written == kind else written)
 
 
 def _role(block: Block) -> str:
@@ -165,9 +177,9 @@ def _merged(same: list[CoveredConstruct]) -> CoveredConstruct:
         counts = [arm.count for construct in same for arm in construct.arms if arm.role == role]
         known = [count for count in counts if count is not None]
         arms.append(Arm(role, sum(known) if known else None))
-    return CoveredConstruct(same[0].kind, same[0].location, tuple(arms), len(same))
+    return CoveredConstruct(same[0].kind, same[0].location, tuple(arms), len(same), same[0].written)
 
 
-def _in_source(construct: CoveredConstruct) -> tuple[str, int, int]:
+def _in_source(construct: CoveredConstruct) -> tuple[str, int, int, str]:
     where = construct.location
-    return ("", 0, 0) if where is None else (where.file, where.line, where.column or 0)
+    return ("", 0, 0, "") if where is None else (where.file, where.line, where.column or 0, construct.written)

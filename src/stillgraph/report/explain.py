@@ -17,7 +17,7 @@ from stillgraph.core.location import Location
 from stillgraph.deploy.archive import beside
 from stillgraph.program.blocks import blocks
 from stillgraph.program.outputs import Choice, Container, Instance, Template
-from stillgraph.program.printer import guard_texts
+from stillgraph.program.printer import guard_texts, is_part
 from stillgraph.program.program import Program
 from stillgraph.program.record import Decision, Phase, RanFunction, Record
 from stillgraph.report.boxes import Box, Place, boxes, place_of
@@ -42,6 +42,14 @@ class StagedConstruct:
 
 
 @dataclass(frozen=True)
+class RefusedSide:
+    """One of two things that do not go together, and the user's line that made it."""
+
+    text: str
+    place: Place | None
+
+
+@dataclass(frozen=True)
 class Refused:
     """Why a call cannot become a program.
 
@@ -52,6 +60,7 @@ class Refused:
         text: the whole error, as it would be printed.
         place: the user's line.
         callers: the lines that called, the outermost first.
+        sides: the things that do not go together, each with its line, where that is what is wrong.
     """
 
     code: str
@@ -61,6 +70,7 @@ class Refused:
     text: str
     place: Place | None
     callers: tuple[Place, ...]
+    sides: tuple[RefusedSide, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ class Explanation:
         seconds: how long the capture took.
         nodes: operations in all regions together, constructs not counted.
         regions: straight-line graphs.
-        staged: branches, loops, recursions, tries and checkpoints, outermost first.
+        staged: the user's branches, loops, recursions, tries and checkpoints, outermost first.
         operations: how often each operation occurs.
         functions: the source of each function that the capture ran, its lines marked.
         boxes: the regions with their operations.
@@ -247,7 +257,9 @@ def explain(
     ran = {file: frozenset(lines) for file, lines in record.lines}
     texts = function_texts(_functions(program))
     special = tuple(specialised(program, texts, ran))
-    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran)
+    choices = tuple(_choices(program.result))
+    sides = tuple(side for choice in choices for side in choice.sides)
+    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran, sides=sides)
     counts = Counter(_operation_names(program))
     return Explanation(
         name=program.name,
@@ -265,7 +277,7 @@ def explain(
         specialised=special,
         guards=tuple(_guards(program)),
         effects=tuple(map(str, program.effects)),
-        splits=tuple(f"{split} ({split.reason})" for split in program.splits) + (_PER_PATH,) * _choices(program.result),
+        splits=tuple(f"{split} ({split.reason})" for split in program.splits) + tuple(map(_per_path, choices)),
         phases=(*_phases(record, seconds), lowering),
         attempts=record.attempts,
         driver=driver,
@@ -274,7 +286,9 @@ def explain(
     )
 
 
-_PER_PATH = "the result is another one on each path (SG603)"
+def _per_path(choice: Choice) -> str:
+    lines = dict.fromkeys(str(place_of(side.location)) for side in choice.sides if side.location is not None)
+    return f"the result is another one on each path{f' at {chr(32).join(lines)}' if lines else ''} (SG603)"
 
 
 def _phases(record: Record, seconds: float) -> Iterator[Phase]:
@@ -296,23 +310,22 @@ def _operation_names(program: Program) -> Iterator[str]:
     constructs = {block.node for block in blocks(program.graph)}
     for region in program.regions:
         for node in region.graph.nodes:
-            if node.op in ("call_function", "call_method") and node not in constructs:
+            if node.op in ("call_function", "call_method") and node not in constructs and not is_part(node):
                 yield getattr(node.target, "__name__", str(node.target))
 
 
 def _staged(regions: Sequence[Box], start: Place | None) -> Iterator[StagedConstruct]:
-    """The constructs, each followed by those in its regions. Recursion of the function itself stands at its start."""
+    """The user's constructs, each followed by those inside. Recursion of the function itself stands at its start."""
 
-    def inside(number: int) -> Iterator[StagedConstruct]:
-        box = regions[number]
-        for operation in box.operations:
+    def inside(number: int, depth: int) -> Iterator[StagedConstruct]:
+        for operation in regions[number].operations:
             place = operation.place or start
-            if operation.construct and place is not None:
-                yield StagedConstruct(operation.construct, place.file, place.line, box.depth)
+            if operation.written and place is not None:
+                yield StagedConstruct(operation.construct, place.file, place.line, depth)
             for child in operation.boxes:
-                yield from inside(child)
+                yield from inside(child, depth + bool(operation.written))
 
-    yield from inside(0)
+    yield from inside(0, 0)
 
 
 def _guards(program: Program) -> Iterator[GuardText]:
@@ -344,16 +357,19 @@ def _sizes(program: Program, functions: Sequence[SourceFunction], operations: in
     )
 
 
-def _choices(template: Template) -> int:
-    """How often a result is picked by the path taken, for want of a join."""
+def _choices(template: Template) -> Iterator[Choice]:
+    """The results that are picked by the path taken, for want of a join."""
+    inside: tuple[Template, ...] = ()
     match template:
         case Choice(left=left, right=right):
-            return 1 + _choices(left) + _choices(right)
+            yield template
+            inside = (left, right)
         case Container(children=children):
-            return sum(map(_choices, children))
+            inside = tuple(children)
         case Instance(attributes=attributes):
-            return sum(_choices(value) for _, value in attributes)
-    return 0
+            inside = tuple(value for _, value in attributes)
+    for each in inside:
+        yield from _choices(each)
 
 
 # ---- of a call that is refused
@@ -371,8 +387,9 @@ def explain_refusal(
     """
     place = place_of(error.location)
     callers = tuple(filter(None, map(place_of, error.location.callers))) if error.location is not None else ()
+    sides = tuple(RefusedSide(side.text, place_of(side.location)) for side in error.sides)
     code, title = error.reason.code, error.reason.title
-    refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers)
+    refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers, sides)
     marked = None if place is None else (place, f"{error.message} ({error.reason.code})")
     # Which of the lines that ran would have been staged, only a program could tell: they stay plain.
     functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), {}, marked)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.program import Split
 from stillgraph.program.record import Decision
 from stillgraph.report.boxes import Box, Operation, Place
@@ -73,6 +74,11 @@ class _Notes:
     own: dict[int, list[Operation]] = field(default_factory=dict)
     called: dict[int, list[Operation]] = field(default_factory=dict)
 
+    def modes(self, lines: Iterable[int]) -> set[str]:
+        """The modes in which the operations of these lines run."""
+        every = (*lines,)
+        return {each.modes for notes in (self.own, self.called) for line in every for each in notes.get(line, ())}
+
     def add(self, line: int, kind: str, why: str) -> None:
         reasons = self.whys.setdefault(line, {}).setdefault(kind, [])
         if why not in reasons:
@@ -87,6 +93,7 @@ def mark_lines(
     splits: Iterable[Split],
     ran: Mapping[str, frozenset[int]],
     refused: tuple[Place, str] | None = None,
+    sides: Iterable[Side] = (),
 ) -> tuple[SourceFunction, ...]:
     """Mark the lines of functions.
 
@@ -98,6 +105,7 @@ def mark_lines(
         splits: what is done once per path.
         ran: by file the lines that ran; without a file's, its lines that left nothing stay plain.
         refused: the line that ended the capture, and why.
+        sides: what gives another result on each path.
     """
     notes: dict[str, _Notes] = {}
 
@@ -115,6 +123,10 @@ def mark_lines(
     for split in splits:
         if split.location is not None:
             of(split.location.file).add(split.location.line, "split", f"{split} ({split.reason})")
+    for side in sides:
+        if side.location is not None:
+            why = f"the result is another one on each path: {side.text} (SG603)"
+            of(side.location.file).add(side.location.line, "split", why)
     if refused is not None:
         of(refused[0].file).add(refused[0].line, "refused", refused[1])
     count = _Visits(boxes)
@@ -151,12 +163,14 @@ class _Visits:
 def _function(text: FunctionText, notes: _Notes, ran: frozenset[int], visits: _Visits) -> SourceFunction:
     spans = _spans(text)
     plain = _without_code(text) - {number for number, whys in notes.whys.items() if "refused" in whys}
+    steering = _steering(text, notes)
     lines = []
     for number, line in enumerate(text.lines, text.ran.line):
         span = spans.get(number, (number,))
         own = [operation for each in span for operation in notes.own.get(each, ())]
         called = [operation for each in span for operation in notes.called.get(each, ())]
-        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran))
+        shapes = [steering[each] for each in span if each in steering and (not ran or each in ran)]
+        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran, shapes))
         shown = (*own, *called) if marks else ()
         ids = tuple(dict.fromkeys(operation.id for operation in shown))
         lines.append(SourceLine(number, line, marks, ids, visits.of(ids)))
@@ -164,13 +178,18 @@ def _function(text: FunctionText, notes: _Notes, ran: frozenset[int], visits: _V
 
 
 def _marks(
-    span: Sequence[int], notes: _Notes, own: list[Operation], called: list[Operation], ran: frozenset[int]
+    span: Sequence[int],
+    notes: _Notes,
+    own: list[Operation],
+    called: list[Operation],
+    ran: frozenset[int],
+    shapes: list[str],
 ) -> Iterator[Mark]:
     whys: dict[str, list[str]] = {}
     for number in span:
         for kind, reasons in notes.whys.get(number, {}).items():
             whys.setdefault(kind, []).extend(reasons)
-    staged = _staged(own, called)
+    staged = ", ".join(filter(None, (_staged(own, called), *shapes)))
     if staged:
         whys["staged"] = [staged]
     elif "evaluated" not in whys and any(number in ran for number in span):
@@ -181,7 +200,7 @@ def _marks(
 
 
 def _staged(own: list[Operation], called: list[Operation]) -> str:
-    constructs = dict.fromkeys(operation.construct for operation in own if operation.construct)
+    constructs = dict.fromkeys(operation.construct for operation in own if operation.written)
     plain = len({operation.id for operation in own if not operation.construct})
     inside = len({operation.id for operation in called} - {operation.id for operation in own})
     parts = [f"'{construct}' is a region of the program" for construct in constructs]
@@ -189,6 +208,8 @@ def _staged(own: list[Operation], called: list[Operation]) -> str:
         parts.append(_counted(plain, "operation"))
     if inside:
         parts.append(f"{_counted(inside, 'operation')} of functions called here")
+    if own and not parts:
+        parts.append("a branch of the program")
     return ", ".join(parts)
 
 
@@ -197,6 +218,40 @@ def _counted(count: int, noun: str) -> str:
 
 
 # ---- statements
+def _steering(text: FunctionText, notes: _Notes) -> dict[int, str]:
+    """The statements that shape the program without an operation: exits in staged regions, and modes of torch's."""
+    found: dict[int, str] = {}
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            inside = False
+        elif isinstance(node, (ast.If, ast.While, ast.For)):
+            head = range(node.lineno, _first(node.body[0]))
+            inside = inside or any(operation.written for each in head for operation in notes.own.get(each, ()))
+        elif type(node) in _EXITS and inside:
+            found[getattr(node, "lineno", 0)] = f"'{_EXITS[type(node)]}' in a region decides what the program does next"
+        elif isinstance(node, ast.With):
+            modes = [mode or "the call's own modes are on" for mode in notes.modes(_body(node)) - usual]
+            if modes:
+                found[node.lineno] = f"operations in it run where {' and '.join(sorted(modes))}"
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    if text.tree is None:
+        return found
+    blocks = {line for node in ast.walk(text.tree) if isinstance(node, ast.With) for line in _body(node)}
+    usual = notes.modes(set(range(text.ran.line, text.last + 1)) - blocks) or {""}
+    visit(text.tree, False)
+    return found
+
+
+def _body(node: ast.With) -> range:
+    return range(_first(node.body[0]), (node.end_lineno or node.lineno) + 1)
+
+
+_EXITS: dict[type, str] = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return"}
+
+
 def _spans(text: FunctionText) -> dict[int, tuple[int, ...]]:
     """By line, the lines of the statement, or of the head of the statement, that it belongs to."""
     spans: dict[int, tuple[int, ...]] = {}

@@ -8,7 +8,7 @@ known in the methods of that class alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from stillgraph.program.guards import (
     LengthGuard,
     Slot,
     Source,
+    TensorGuard,
     TypeGuard,
 )
 from stillgraph.program.program import Program
@@ -36,7 +37,7 @@ class Specialised:
 
     Attributes:
         what: how the lines spell it: ``n``, ``self.scale``, ``x.shape``.
-        values: what it was, each value once, at most four.
+        values: what it was, each value once, at most four; none for a tensor's metadata and torch's modes.
         sources: where a call finds it, at most four; empty for the size of a tensor.
         count: how many places of the call's world the lines read it from.
         places: the lines.
@@ -50,6 +51,11 @@ class Specialised:
     places: tuple[Place, ...]
     why: str
 
+    @property
+    def spelled(self) -> str:
+        """What it is, and its values where there are any: ``n = 3``."""
+        return f"{self.what} = {', '.join(self.values)}" if self.values else self.what
+
 
 @dataclass
 class _Reads:
@@ -59,7 +65,7 @@ class _Reads:
     places: dict[Place, None] = field(default_factory=dict)
 
 
-def specialised(program: Program, texts: Iterable[FunctionText], ran: dict[str, frozenset[int]]) -> list[Specialised]:
+def specialised(program: Program, texts: Sequence[FunctionText], ran: dict[str, frozenset[int]]) -> list[Specialised]:
     """What the program was specialised on, in the order of the lines.
 
     Args:
@@ -80,7 +86,7 @@ def specialised(program: Program, texts: Iterable[FunctionText], ran: dict[str, 
             reads.guards.update(dict.fromkeys(guards))
             reads.places[place] = None
     made = [_told(spelling, reads) for (spelling, _, _), reads in found.items()]
-    return made + _sizes(program)
+    return made + _metadata(program, texts) + _sizes(program)
 
 
 def _runs(node: ast.expr, lines: frozenset[int]) -> bool:
@@ -102,6 +108,35 @@ def _value(guard: Any) -> str:
         return f"of length {guard.length}"
     text = repr(guard.value)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _metadata(program: Program, texts: Sequence[FunctionText]) -> list[Specialised]:
+    """Conditions that Python decided by a tensor's metadata or torch's modes, which guards on the inputs fix."""
+    decided = {(decision.file, decision.line) for decision in program.record.decisions}
+    tensors = any(isinstance(guard, TensorGuard) for guard in program.guards)
+    made = []
+    for text in texts:
+        every = ast.walk(text.tree or ast.Module([], []))
+        tests = [node.test for node in every if isinstance(node, (ast.If, ast.IfExp))]
+        for node in (inner for test in tests for inner in ast.walk(test)):
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            if not isinstance(node, ast.Attribute) or (text.ran.file, node.lineno) not in decided:
+                continue
+            base = ast.unparse(node.value)
+            if name in _METADATA and tensors and base != "torch":
+                why = f"{ast.unparse(node)} is fixed in this program; where it differs, another is made (SG601)"
+            elif name in _MODES and base == "torch":
+                why = "torch's modes are fixed in this program; another mode makes another program (SG601)"
+            else:
+                continue
+            column, end = node.col_offset + text.shift, (node.end_col_offset or 0) + text.shift
+            place = Place(text.ran.file, node.lineno, column, end, text.ran.name)
+            made.append(Specialised(ast.unparse(node), (), (), 1, (place,), why))
+    return made
+
+
+_METADATA = frozenset({"dtype", "device", "ndim", "dim", "requires_grad", "layout", "is_contiguous"})
+_MODES = frozenset({"is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled"})
 
 
 def _sizes(program: Program) -> list[Specialised]:
@@ -135,6 +170,7 @@ class _Facts:
         self._globals: dict[tuple[str, str], list[Any]] = {}
         self._cells: dict[str, list[Any]] = {}
         self._attributes: dict[str, list[Any]] = {}
+        self._items: dict[Any, list[tuple[Source, Any]]] = {}
         self._defaults: tuple[Any, ...] = ()
         self._given = {_root(each.source) for each in program.inputs} | {
             _root(guard.source) for guard in program.guards if hasattr(guard, "source")
@@ -165,6 +201,8 @@ class _Facts:
                     self._attributes.setdefault(name, []).append(guard)
             case Item(base=Attribute(name="__dict__"), key=str(name)):
                 self._attributes.setdefault(name, []).append(guard)
+            case Item(base=Global() | Cell() as base, key=str() | int() as key):
+                self._items.setdefault(key, []).append((base, guard))
 
     def in_function(self, text: FunctionText) -> Iterator[tuple[ast.expr, list[Any]]]:
         """The expressions of a function that read a guarded value."""
@@ -177,10 +215,24 @@ class _Facts:
                 guards = names.get(node.id) or []
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 guards = self._of_attribute(node, methods)
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                guards = self._of_item(node, text)
             else:
                 continue
             if guards:
                 yield node, guards
+
+    def _of_item(self, node: ast.Subscript, text: FunctionText) -> list[Any]:
+        """The guards on an entry of a global or an outer variable: ``CONFIG["deep"]``."""
+        if not isinstance(node.value, ast.Name) or not isinstance(node.slice, ast.Constant):
+            return []
+        owner, key = node.value.id, node.slice.value
+        return [
+            guard
+            for base, guard in self._items.get(key, ())
+            if (isinstance(base, Global) and (base.module, base.name) == (text.ran.module, owner))
+            or (isinstance(base, Cell) and base.name == owner and owner in text.ran.free)
+        ]
 
     def _names(self, text: FunctionText) -> dict[str, list[Any]]:
         """What the plain names of a function stand for."""

@@ -102,7 +102,7 @@ def _facts(explanation: Explanation) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     for special in explanation.specialised:
-        table.add_row("specialised", Text(f"{special.what} = {', '.join(special.values)}"))
+        table.add_row("specialised", Text(special.spelled))
     for split in explanation.splits:
         table.add_row("split", Text(split))
     for effect in explanation.effects:

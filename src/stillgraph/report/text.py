@@ -29,10 +29,10 @@ def _summary(explanation: Explanation) -> list[str]:
         lines.append(f"  {decision.kind} evaluated at {place}: {decision}")
     for special in explanation.specialised:
         places = ", ".join(dict.fromkeys(map(str, special.places)))
-        lines.append(f"  specialised on {special.what} = {', '.join(special.values)} at {places} (SG601)")
+        lines.append(f"  specialised on {special.spelled} at {places} (SG601)")
     if explanation.program is not None:
         kinds = Counter(i.kind for i in explanation.program.inputs)
-        lines.append("  inputs: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+        lines.append("  inputs: " + ", ".join(f"{count} {kind}{_s(count)}" for kind, count in kinds.items()))
     lines += [f"  split: {split}" for split in explanation.splits]
     lines.append(f"  guards: {explanation.sizes.guards}; effects: {len(explanation.effects)}")
     lines += [f"    {effect}" for effect in explanation.effects]

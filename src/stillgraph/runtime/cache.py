@@ -1,6 +1,7 @@
 """The programs of one static function: found by guards, bounded in number."""
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -80,14 +81,15 @@ class ProgramCache:
     are exact under the GIL, for CPython does not switch threads within ``self.hits += 1``.
     """
 
-    __slots__ = ("_lock", "_table", "_warned", "evictions", "hits", "misses", "name", "size")
+    __slots__ = ("_lock", "_table", "_warned", "evictions", "hits", "misses", "name", "parameters", "size")
 
-    def __init__(self, name: str, size: int) -> None:
+    def __init__(self, name: str, size: int, parameters: Sequence[str] = ()) -> None:
         """Make an empty cache.
 
         Args:
             name: the static function's name, for the warning.
             size: how many programs are kept.
+            parameters: the names of its positional parameters, by which sentences call the arguments.
 
         Raises:
             ValueError: the size is less than one.
@@ -96,6 +98,7 @@ class ProgramCache:
             raise ValueError(f"a cache holds at least one program, not {size}")
         self.name = name
         self.size = size
+        self.parameters = tuple(parameters)
         self.hits = self.misses = self.evictions = 0
         self._table: dict[Structure, tuple[CapturedCall, ...]] = {}
         self._lock = threading.Lock()
@@ -166,9 +169,8 @@ class ProgramCache:
                 changed.update(numbers)
         return frozenset(changed)
 
-    @staticmethod
     def _difference(
-        calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, calls: list[CapturedCall], structure: Structure, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> str:
         """In what a call differs from the most similar one that was captured."""
         if not calls:
@@ -176,7 +178,16 @@ class ProgramCache:
         similar = [call for call in calls if call.structure == structure]
         reasons = [list(failures(call.program.guards, args, kwargs, call.program.inputs)) for call in similar]
         differ = "its number of arguments, or their names, differ from those of the calls so far"
-        return min((found for found in reasons if found), key=len, default=[differ])[0]
+        return self._named(min((found for found in reasons if found), key=len, default=[differ])[0])
+
+    def _named(self, sentence: str) -> str:
+        """A sentence with the parameters' names for ``args[0]``, ``args[1]``."""
+
+        def name(found: re.Match[str]) -> str:
+            position = int(found[1])
+            return self.parameters[position] if position < len(self.parameters) else found[0]
+
+        return re.sub(r"(?<![\w.'\"])args\[(\d+)\]", name, sentence)
 
     @property
     def calls(self) -> tuple[CapturedCall, ...]:

@@ -103,7 +103,7 @@ class StaticFunction(Generic[P, R]):
         self._is_capturing = is_capturing
         self._is_enabled = is_enabled
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
-        self._cache = ProgramCache(self._name, cache_size)
+        self._cache = ProgramCache(self._name, cache_size, _positional(function))
         self._shadow = ShadowCheck(
             self._name, function, self._backend, self._compiled, self._run, originals
         )
@@ -349,6 +349,18 @@ class StaticFunction(Generic[P, R]):
         if getattr(self._function, "__self__", None) is not None or not hasattr(self._function, "__code__"):
             raise TypeError(f"{self!r} belongs to one object; copy that object first and make the copy static")
         return self
+
+
+def _positional(function: Any) -> list[str]:
+    """The names of the parameters that positional arguments go to, the receiver's included."""
+    if isinstance(function, types.MethodType):
+        return []  # its receiver is no parameter here, and counts as an argument there
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [each.name for each in parameters if each.kind in kinds]
 
 
 def _line_of(error: Exception) -> Location | None:

@@ -537,8 +537,17 @@ def _at_start(error: CaptureError, function: Any) -> CaptureError:
     return error if is_torch(location.file) else error.located(location)
 
 
+def _behind_torch(function: Any) -> Any:
+    """The user's function behind torch's own decorators: ``@torch.no_grad()``."""
+    while isinstance(function, FunctionType) and is_torch(function.__code__.co_filename):
+        if not hasattr(function, "__wrapped__"):
+            break
+        function = function.__wrapped__
+    return function
+
+
 def _location(function: Any) -> Location:
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    code = getattr(_behind_torch(function), "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None:
         return Location("<unknown>", 1)
     return start_of(code)

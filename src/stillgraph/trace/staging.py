@@ -38,6 +38,7 @@ def branch(
     variables: Sequence[Place],
     dropped: Sequence[Place],
     rest: Block | None = None,
+    written: str = "",
 ) -> Exit | None:
     """Stage ``if predicate: then() else: orelse()`` and join what the two arms left behind.
 
@@ -49,6 +50,8 @@ def branch(
         dropped: locals that the arms assign and that are dead afterwards.
         rest: what follows in the block, when an arm may leave it. It joins the arm that goes on where the other
             certainly leaves; otherwise it is the caller's to run.
+        written: what the user wrote for it (``"if"``, ``"and 1"``: its first operand); empty for a branch that the
+            capture makes of its own accord, for a flag say.
 
     Returns:
         The joined exit, or None when control certainly goes on. When ``rest`` was given it has been run.
@@ -67,7 +70,7 @@ def branch(
                 with recorder.assuming(predicate, arm is left):
                     continue_arm(recorder, arm, _after(recorder, arm.exit, rest, variables), noted)
         rest = None
-    emit = functools.partial(_emit_cond, recorder, predicate, left, right)
+    emit = functools.partial(_emit_cond, recorder, predicate, left, right, written)
     absences = tuple(functools.partial(_absence, recorder, predicate, arm is left, arm) for arm in (left, right))
     lines = assigned_by(*ran[0]), assigned_by(*ran[1])
     exit = close_arms(recorder, emit, left, right, variables, dropped, mark, absences, lines)
@@ -190,13 +193,15 @@ def _places(
     return [(place, place.get()) for place in places.values()]
 
 
-def _emit_cond(recorder: Recorder, predicate: Any, left: Arm, right: Arm, joiner: Joiner) -> list[Any]:
+def _emit_cond(
+    recorder: Recorder, predicate: Any, left: Arm, right: Arm, written: str, joiner: Joiner
+) -> list[Any]:
     """The values of the joined leaves; those that merely repeat the condition are taken from it."""
     known = {index: _as_flag(recorder, predicate, pair) for index, pair in enumerate(joiner.pairs)}
     pairs = [pair for index, pair in enumerate(joiner.pairs) if known[index] is None]
     if not pairs and left.region.is_empty and right.region.is_empty:
         return list(known.values())
-    made = iter(_emit_arms(recorder, predicate, left, right, pairs))
+    made = iter(_emit_arms(recorder, predicate, left, right, written, pairs))
     return [next(made) if known[index] is None else known[index] for index in range(len(joiner.pairs))]
 
 
@@ -216,7 +221,9 @@ def _as_flag(recorder: Recorder, predicate: Any, pair: Pair) -> Any:
     return None
 
 
-def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs: list[Pair]) -> list[Any]:
+def _emit_arms(
+    recorder: Recorder, predicate: Any, left: Arm, right: Arm, written: str, pairs: list[Pair]
+) -> list[Any]:
     give_outputs(recorder, left, right, pairs)
     operands = unify_captures(recorder, [left.region, right.region])
     graphs = [
@@ -225,7 +232,9 @@ def _emit_arms(recorder: Recorder, predicate: Any, left: Arm, right: Arm, pairs:
     ]
     node = recorder.emit("call_function", torch.ops.higher_order.cond, (predicate,), {})
     node.args = (node.args[0], *graphs, tuple(operands))
-    return bind_outputs(recorder, node, [pair.type for pair in pairs], [pair.place for pair in pairs])
+    outputs = bind_outputs(recorder, node, [pair.type for pair in pairs], [pair.place for pair in pairs])
+    node.meta["written"] = written
+    return outputs
 
 
 def give_outputs(recorder: Recorder, left: Arm, right: Arm, pairs: Sequence[Pair]) -> None:

@@ -43,7 +43,7 @@ def test_each_topic_has_a_logger_whose_records_carry_data(caplog: pytest.LogCapt
     static(torch.ones(3), 2)
     captured = next(r for r in caplog.records if r.event == "captured")
     assert captured.data | {"seconds": 0} == {
-        "function": "halve", "seconds": 0, "operations": 4, "regions": 3, "inputs": 1,
+        "function": "halve", "seconds": 0, "operations": 3, "regions": 3, "inputs": 1,
         "guards": len(static.programs[0].guards),
     }
     assert events(caplog) == [
@@ -107,7 +107,7 @@ def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
     shown = run(tmp_path, STILLGRAPH_LOG="capture,cache").stderr.splitlines()
     assert shown[0] == "[stillgraph.cache] no program of double fits: nothing has been captured yet"
     assert shown[1] == f"[stillgraph.capture] double ({tmp_path / 'double.py'}:3) is being captured"
-    assert shown[2].startswith("[stillgraph.capture] double is one program: operations 4, regions 3, inputs 1, guards")
+    assert shown[2].startswith("[stillgraph.capture] double is one program: operations 3, regions 3, inputs 1, guards")
     assert shown[3] == "[stillgraph.cache] double has 1 of 8 programs"
     assert len(shown) == 4
 

@@ -150,3 +150,76 @@ def test_the_process() -> None:
     del one, other, static
     gc.collect()
     assert found() == []
+
+
+def octant(x: Tensor) -> Tensor:
+    if x[0] > 0 and x[1] > 0 and x[2] > 0:
+        return x + 1
+    return x - 1
+
+
+def test_operands_of_one_line_are_apart() -> None:
+    static = sg.to_static(octant, backend="eager")
+    static(torch.tensor([1.0, 1.0, 1.0]))
+    static(torch.tensor([-1.0, 1.0, 1.0]))
+    line = octant.__code__.co_firstlineno + 1
+    assert lines(static.coverage()) == [
+        f"{line} if: then 1×, else 1×",
+        f"{line} if (operand 1 of 'and'): then 1×, else 1×",
+        f"{line} if (operand 2 of 'and'): then 1×, else never",
+    ]
+    assert [(c.written, c.missed) for c in static.coverage().missed] == [("and 2", ("else",))]
+    assert static.coverage().to_dict()["constructs"][1]["written"] == "and 1"
+
+
+def either(x: Tensor) -> Tensor:
+    return (x + 1 if x[0] > 0 else x - 1) + (x * 2 if x[0] > 1 or x[1] > 1 else x * 3)
+
+
+def test_expressions_of_one_line_are_apart() -> None:
+    static = sg.to_static(either, backend="eager")
+    static(torch.tensor([1.5, 0.0]))
+    assert [(c.written, c.missed) for c in static.coverage().constructs] == [
+        ("if expression", ("else",)),
+        ("if expression", ("else",)),
+        ("or 1", ("else",)),
+    ]
+
+
+def leaving(x: Tensor) -> Tensor:
+    while x.sum() > 1:
+        x = x / 2
+        if x.max() < 0.3:
+            break
+        if x.min() > 9:
+            continue
+        x = x + 0.01
+    else:
+        x = x * 5
+    if x.sum() > 3:
+        if x.max() > 2:
+            return x
+        x = x * 2
+    return x + 1
+
+
+def test_what_follows_a_break_or_return_is_no_construct_of_the_users() -> None:
+    static = sg.to_static(leaving, backend="eager")
+    static(torch.ones(3))
+    first = leaving.__code__.co_firstlineno
+    expected = [("while", first + 1), ("if", first + 3), ("if", first + 5), ("if", first + 10), ("if", first + 11)]
+    coverage = static.coverage()
+    assert [(c.kind, c.location and c.location.line) for c in coverage.constructs] == expected
+    assert coverage.counts == (5, 9)
+    explanation = static.explain(torch.ones(3))
+    assert [(c.kind, c.line) for c in explanation.staged] == expected
+    marked = {line.text.strip(): line.marks for f in explanation.functions for line in f.lines}
+    assert "'if'" not in marked["while x.sum() > 1:"][0].why
+    invented = [o for box in explanation.boxes for o in box.operations if o.construct and not o.written]
+    assert {o.construct for o in invented} == {"if"}
+
+
+def test_what_is_not_counted_says_how_to_count_it() -> None:
+    program = sg.export(signed, (torch.ones(4),))
+    assert str(coverage("signed", [(program, None)])).endswith('use backend="eager" to count)')
+    assert "backend=" not in str(coverage("signed", [(program, [1, 1, 0])]))

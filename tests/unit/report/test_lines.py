@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -164,3 +165,99 @@ def test_what_an_earlier_round_of_a_loop_decided_is_not_told() -> None:
     explanation = explained(counted, torch.ones(3))
     assert explanation.decisions == ()
     assert marks(explanation, explanation.functions[0].name)["if n > 50:"] == "staged"
+
+
+def test_what_steers_the_program_is_staged() -> None:
+    def steered(x: Any) -> Any:
+        with torch.no_grad():
+            scale = x.mean()
+        while x.sum() > 1:
+            x = x / 2
+            if x.max() < 0.3:
+                break
+            if x.min() > 9:
+                continue
+            x = x + scale
+        if x.sum() > 3:
+            return x
+        with contextlib.suppress(KeyError):
+            x = x + 1
+        return x - 1
+
+    explanation = explained(steered, torch.ones(3))
+    lines = {line.text.strip(): line for line in explanation.functions[0].lines}
+    assert lines["with torch.no_grad():"].mark == "staged"
+    assert "grad mode is off" in lines["with torch.no_grad():"].marks[0].why
+    assert [lines[text].mark for text in ("break", "continue", "return x")] == ["staged"] * 3
+    assert lines["with contextlib.suppress(KeyError):"].mark == "evaluated"
+
+
+def test_unlike_results_are_marked_at_their_lines() -> None:
+    def unlike(x: Any) -> Any:
+        if x.sum() > 0:
+            return x
+        return [x, x]
+
+    explanation = explained(unlike, torch.ones(3))
+    found = marks(explanation, explanation.functions[0].name)
+    assert found["return x"] == found["return [x, x]"] == "split"
+    first = unlike.__code__.co_firstlineno
+    here = f"test_lines.py:{first + 2} test_lines.py:{first + 3}"
+    assert explanation.splits == (f"the result is another one on each path at {here} (SG603)",)
+
+
+def test_a_refusal_has_its_sides() -> None:
+    def unlike(x: Any) -> Any:
+        y = x
+        while y.sum() > 1:
+            y = y[None]
+        return y
+
+    refused = explained(unlike, torch.ones(3)).refused
+    assert refused is not None
+    assert refused.sides
+    assert all(side.place.line for side in refused.sides if side.place is not None)
+
+
+def test_behind_a_decorator_of_torch_stands_the_users_function() -> None:
+    @torch.no_grad()
+    def decorated(x: Any, k: int) -> Any:
+        return x * k
+
+    explanation = explained(decorated, torch.ones(3), 4)
+    assert str(explanation.place).startswith("test_lines.py:")
+    assert [special.what for special in explanation.specialised] == ["k"]
+
+
+def test_the_summary_counts_what_is_shown() -> None:
+    explanation = explained(models.Block(4).forward, torch.ones(2, 4))
+    shown = [o for box in explanation.boxes for o in box.operations if not o.construct]
+    assert explanation.nodes == len(shown)
+    assert "inputs: 1 argument, 2 parameters" in str(explanation)
+
+
+CONFIG = {"deep": True, "wide": [1, 2]}
+
+
+def test_conditions_on_metadata_modes_and_entries_are_specialised() -> None:
+    def asking(x: Any) -> Any:
+        if CONFIG["deep"]:
+            x = x + 1
+        if x.dtype == torch.float32:
+            x = x * 2
+        if x.dim() == 1:
+            x = x + 2
+        if torch.is_grad_enabled():
+            x = x + 5
+        return x
+
+    explanation = explained(asking, torch.ones(2))
+    found = marks(explanation, explanation.functions[0].name)
+    conditions = [mark for text, mark in found.items() if text.startswith("if ")]
+    assert conditions == ["specialised"] * 4
+    assert [special.spelled for special in explanation.specialised] == [
+        "CONFIG['deep'] = True",
+        "x.dtype",
+        "x.dim",
+        "torch.is_grad_enabled",
+    ]

@@ -46,12 +46,12 @@ class Scaled(nn.Module):
 
 
 CHANGES: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda m: setattr(m, "factor", 3), "args[0].factor should be 1, but is 3"),
-    (lambda m: m.eval(), "args[0].training should be True, but is False"),
-    (lambda m: m.table.update(a=2), "args[0].table['a'] should be 1, but is 2"),
-    (lambda m: m.linear.register_forward_hook(print), "len(args[0].linear._forward_hooks) should be 0, but is 1"),
-    (lambda m: setattr(m, "late", 1), "args[0].__dict__ should lack 'late', but has it"),
-    (lambda m: m.linear.requires_grad_(False), "args[0].linear.weight should be Parameter float32[2, 2] on cpu with"),
+    (lambda m: setattr(m, "factor", 3), "self.factor should be 1, but is 3"),
+    (lambda m: m.eval(), "self.training should be True, but is False"),
+    (lambda m: m.table.update(a=2), "self.table['a'] should be 1, but is 2"),
+    (lambda m: m.linear.register_forward_hook(print), "len(self.linear._forward_hooks) should be 0, but is 1"),
+    (lambda m: setattr(m, "late", 1), "self.__dict__ should lack 'late', but has it"),
+    (lambda m: m.linear.requires_grad_(False), "self.linear.weight should be Parameter float32[2, 2] on cpu with"),
 ]
 
 
@@ -153,8 +153,8 @@ def test_no_value_of_the_environment_is_shown(monkeypatch: pytest.MonkeyPatch) -
 def test_says_what_is_different_about_the_arguments() -> None:
     function = sg.to_static(lambda x, n: x * n, backend="eager")
     function(ROWS, 2)
-    assert function.explain_miss(ROWS, 3) == "args[1] should be 2, but is 3"
-    assert str(function.explain_miss(ROWS.double(), 2)).startswith("args[0] should be Tensor float32[1, 2]")
+    assert function.explain_miss(ROWS, 3) == "n should be 2, but is 3"
+    assert str(function.explain_miss(ROWS.double(), 2)).startswith("x should be Tensor float32[1, 2]")
     assert function.explain_miss(ROWS, n=2) == (
         "its number of arguments, or their names, differ from those of the calls so far"
     )
@@ -164,7 +164,7 @@ def test_the_most_similar_program_counts() -> None:
     function = sg.to_static(lambda x, n, m: x * n + m, backend="eager")
     function(ROWS, 1, 1)
     function(ROWS, 2, 2)
-    assert function.explain_miss(ROWS, 1, 5) == "args[2] should be 1, but is 5"
+    assert function.explain_miss(ROWS, 1, 5) == "m should be 1, but is 5"
 
 
 def test_a_replaced_method(monkeypatch: pytest.MonkeyPatch) -> None:
