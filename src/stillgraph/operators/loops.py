@@ -225,7 +225,7 @@ _CHANGES_OF_KIND = ("SG201", "SG202", "SG203", "SG205")
 def _first_apart(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
     def first() -> Exit | None:
         exit = body()
-        if exit is None or exit.continued is True:
+        if exit is None or exit.continued is True or not (exit.certain or _undecided(exit)):
             return _stage(context, test, body)
         return exit if exit.certain else _nested(context, exit, lambda: _stage(context, test, body))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dis
+import os
 import re
 import sys
 from bdb import BdbQuit
@@ -289,6 +290,9 @@ def text_node(recorder: Recorder, value: Any) -> Any:
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, UnboundLocalError)  # of values the capture knows
 
 
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # what goes wrong here by itself is a fault of ours
+
+
 def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` of rewritten code, be that the user's or torch's."""
     trace = _innermost(error)
@@ -297,9 +301,9 @@ def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:
 
 def raised_by_user(error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` or ``assert`` of the user's, or is one that eager would raise too."""
-    if isinstance(error, _PYTHONS_OWN):
-        return True
     trace = _innermost(error)
+    if isinstance(error, _PYTHONS_OWN):
+        return trace is None or not trace.tb_frame.f_code.co_filename.startswith(_HERE) or _is_raise(trace)
     if trace is None:
         return False
     code = trace.tb_frame.f_code

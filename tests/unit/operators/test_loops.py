@@ -11,6 +11,7 @@ import stillgraph as sg
 from stillgraph.operators.loops import for_, while_
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
 from tests.cases.case import Case
+from tests.cases.compare import assert_same
 from tests.cases.harness import check_static
 from tests.unit.trace.agreement import WHILE, N, P, agree, count, program_of
 
@@ -377,3 +378,32 @@ def break_of_the_outer_loop(x: Tensor) -> Any:
 def test_a_break_in_else_is_the_outer_loop_s() -> None:
     calls = [(torch.tensor(values),) for values in ([-1.0, 1.0], [-1.0, -1.0], [-2.0, -2.0], [-20.0, -20.0])]
     check_static(Case("break_of_the_outer_loop", lambda: break_of_the_outer_loop, calls))
+
+
+def skipping(x: Tensor) -> Tensor:
+    total = torch.zeros(3, dtype=torch.long)
+    while x.sum() < 10:
+        x = x + 1
+        if x.mean() > 2:
+            continue
+        total, x = total * 1.5, x + total
+    return total
+
+
+def skipping_numbers(x: Tensor) -> Any:
+    total: Any = 0
+    while x.sum() < 10:
+        x = x + 1
+        if x.mean() > 2:
+            continue
+        total = total + x.sum()
+    return total
+
+
+def test_a_first_iteration_apart_that_may_skip_its_rest() -> None:
+    with pytest.raises(sg.CaptureError) as raised:
+        sg.to_static(skipping, backend="eager")(torch.ones(3))
+    assert raised.value.reason.code == "SG202"
+    static = sg.to_static(skipping_numbers, backend="eager")
+    for x in (torch.ones(3), -torch.ones(3), torch.ones(3) * 9, torch.zeros(3)):
+        assert_same(skipping_numbers(x), static(x))
