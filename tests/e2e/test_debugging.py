@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from tests.e2e import debugged
 
 pytestmark = pytest.mark.slow  # each starts a process of its own
-pexpect = pytest.importorskip("pexpect")
 FILE = Path(debugged.__file__)
 LINES = FILE.read_text().splitlines()
 PROMPT = "(Pdb) "

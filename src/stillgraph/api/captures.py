@@ -89,7 +89,7 @@ def capture_call(
             dims = _symbolic_dims(spec, function, args)
             program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
             captured.append(program)
-    except Exception as error:
+    except Exception as error:  # of any kind: the function's own are shown as they were written
         if not isinstance(error, StillgraphError):  # the function's own
             show_as_written(error)
         raise

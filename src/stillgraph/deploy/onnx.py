@@ -70,7 +70,7 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
             flow.forget_shapes(made.model)
             compute_in_float32(made.model)
             made.save(path, external_data=False)
-    except Exception as error:
+    except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
         location = line_of(packed.module, error)
         hint = "Save as .pt2, or write this operation with others that ONNX knows."
         message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"

@@ -240,7 +240,7 @@ def _naming(node: fx.Node) -> Iterator[None]:
     """Have an exception say which node raised it."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # of any kind: it goes on, and says where it was raised
         error.__dict__.setdefault(_NODE, node)
         raise
 
@@ -248,7 +248,7 @@ def _naming(node: fx.Node) -> Iterator[None]:
 # ---- modes
 @contextlib.contextmanager
 def under(modes: Context) -> Iterator[None]:
-    """A block under torch's modes as a program recorded them."""
+    """A block under torch's modes as a program recorded them; written apart from the driver's, which is tested by it."""
     with contextlib.ExitStack() as stack:
         # Grad mode last: on leaving, inference mode puts back what it found.
         stack.enter_context(torch.inference_mode() if modes.inference else torch.set_grad_enabled(modes.grad))

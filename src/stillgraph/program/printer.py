@@ -18,7 +18,7 @@ from stillgraph.program.types import ListType, NumberType, TensorType
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
 
-_INFIX = {
+INFIX = {
     operator.add: "+",
     operator.sub: "-",
     operator.mul: "*",
@@ -213,8 +213,8 @@ def _place(node: fx.Node) -> str:
 def expression(node: fx.Node) -> str:
     """What an operation computes, as Python would write it."""
     args = [_argument(a) for a in arguments(node)]
-    if node.target in _INFIX and len(args) == 2:
-        return f"{args[0]} {_INFIX[node.target]} {args[1]}"
+    if node.target in INFIX and len(args) == 2:
+        return f"{args[0]} {INFIX[node.target]} {args[1]}"
     if node.target is build_list:
         return _list_display(node)
     if node.target is outside:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import operator
 from typing import Any
 
@@ -10,51 +11,31 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import build_list, recurse
+from stillgraph.program.printer import INFIX as PRINTED
 
-INFIX = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-    operator.matmul: "@",
-    operator.and_: "&",
-    operator.or_: "|",
-    operator.xor: "^",
-    operator.lshift: "<<",
-    operator.rshift: ">>",
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-    operator.is_: "is",
-}
+INFIX = {**PRINTED, operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>"}
 PREFIX = {operator.neg: "-", operator.invert: "~", operator.not_: "not ", operator.pos: "+"}
 
 
-class Expressions:
+class Expressions(abc.ABC):
     """Writes the expression of one operation; who derives from it says what things are called."""
 
     # ---- names
+    @abc.abstractmethod
     def named(self, node: fx.Node) -> str:
         """The variable that holds a node's value."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def function(self, target: Any) -> str:
         """How a function is called by name."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def recursive(self, name: Any) -> str:
         """The function that the recursion of that name became."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def constant(self, value: Any) -> str:
         """An expression for an object that is not written as a literal."""
-        raise NotImplementedError
 
     def text(self, value: Any) -> str:
         """A number, a text, ``None`` or an ellipsis as a literal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import inspect
 import operator
@@ -177,9 +178,9 @@ class Regions(Expressions):
         return {name: value for name, value in node.kwargs.items() if not _is_default(known.get(name), value)}
 
     # ---- constructs
+    @abc.abstractmethod
     def construct(self, module: fx.GraphModule, node: fx.Node, context: Context | None) -> None:
         """Write a branch, a loop, a ``try``, a recursion or a checkpoint."""
-        raise NotImplementedError
 
     @contextlib.contextmanager
     def _inside(self, node: fx.Node, kept: frozenset[fx.Node]) -> Iterator[None]:

@@ -95,7 +95,7 @@ def _outcome(run: Any) -> Any:
             return run()
         except ExportError:
             raise
-        except Exception as error:
+        except Exception as error:  # of any kind: raising is an outcome, which the other side must have, too
             return error
 
 
