@@ -248,7 +248,7 @@ def _naming(node: fx.Node) -> Iterator[None]:
 # ---- modes
 @contextlib.contextmanager
 def under(modes: Context) -> Iterator[None]:
-    """A block under torch's modes as a program recorded them; written apart from the driver's, which is tested by it."""
+    """A block under torch's modes as a program recorded them; apart from the driver, whose test it is."""
     with contextlib.ExitStack() as stack:
         # Grad mode last: on leaving, inference mode puts back what it found.
         stack.enter_context(torch.inference_mode() if modes.inference else torch.set_grad_enabled(modes.grad))
