@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.files import is_torch
 from stillgraph.operators.calls import call, has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
@@ -20,7 +21,7 @@ from stillgraph.runtime.static_function import BoundStaticFunction, StaticFuncti
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture
-from stillgraph.trace.frames import is_torch, show_as_written
+from stillgraph.trace.frames import show_as_written
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.watch import Watch
 

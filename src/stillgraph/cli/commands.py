@@ -16,12 +16,12 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from torch import nn
 
-import stillgraph
 from stillgraph import api
 from stillgraph.cli import sections
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
 from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.files import is_users
 from stillgraph.core.reasons import REASONS, Reason
 
 _OUT = Console(soft_wrap=True)
@@ -228,11 +228,11 @@ def _static_function(target: Any) -> Any:
 def _line_of(error: Exception) -> str:
     """The user's line that raised: the innermost that is neither torch's, nor the library's, nor Python's own."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [each for each in frames if not each.filename.startswith((*_NOT_THE_USERS, "<"))]
+    lines = [each for each in frames if is_users(each.filename) and not each.filename.startswith(("<", _CLICK))]
     return f"{Path(lines[-1].filename).name}:{lines[-1].lineno}: " if lines else ""
 
 
-_NOT_THE_USERS = tuple(str(Path(str(module.__file__)).parent) for module in (stillgraph, torch, os, click))
+_CLICK = str(Path(click.__file__).parent) + os.sep  # which has called the command
 
 
 @contextlib.contextmanager

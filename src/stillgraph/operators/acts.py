@@ -30,11 +30,12 @@ import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_library
 from stillgraph.operators.handed_out import shown, stored
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
 from stillgraph.program.operations import act
 from stillgraph.trace.containers import holds_staged
-from stillgraph.trace.frames import here, is_library, places_here
+from stillgraph.trace.frames import here, places_here
 from stillgraph.trace.outcome import Outcome
 from stillgraph.trace.session import Session
 

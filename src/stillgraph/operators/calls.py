@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.files import is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness
@@ -50,7 +51,7 @@ from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
-from stillgraph.trace.frames import called, here, is_distributions, is_standard_library, is_torch, is_transform
+from stillgraph.trace.frames import called, here, is_transform
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.maybe_none import is_read_first

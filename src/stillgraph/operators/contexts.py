@@ -12,6 +12,7 @@ from typing import Any
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_torch
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context
@@ -20,7 +21,7 @@ from stillgraph.operators.truth import truth
 from stillgraph.program.context import IdleHooks
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch

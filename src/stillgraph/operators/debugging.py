@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_ours, is_torch
 from stillgraph.program.types import show_shape
-from stillgraph.trace.frames import function_frame, is_ours, is_torch
+from stillgraph.trace.frames import function_frame
 from stillgraph.trace.numbers import StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.symbolic import is_fake

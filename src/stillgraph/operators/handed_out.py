@@ -18,12 +18,13 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_ours
 from stillgraph.core.lookup import class_member
 from stillgraph.program.operations import made, ordered
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.entries import container_of
-from stillgraph.trace.frames import here, is_ours
+from stillgraph.trace.frames import here
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.outcome import Outcome

@@ -11,11 +11,12 @@ from torch.nn.modules import module as internals
 from torch.nn.parameter import is_lazy
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_torch
 from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hooks
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
-from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.frames import here
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
 

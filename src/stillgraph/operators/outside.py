@@ -28,8 +28,9 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_library, is_ours, is_standard_library
 from stillgraph.program.operations import invoke
-from stillgraph.trace.frames import here, is_library, is_ours, is_standard_library, user_frame
+from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.reads import Failure
 from stillgraph.trace.session import Session, session
 

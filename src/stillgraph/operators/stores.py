@@ -13,6 +13,7 @@ import torch
 from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.namespaces import note_name
@@ -23,7 +24,7 @@ from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
-from stillgraph.trace.frames import here, is_torch
+from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN

@@ -14,8 +14,8 @@ import torch
 from torch.overrides import get_testing_overrides
 from torch.utils._pytree import is_namedtuple_instance
 
+from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
-from stillgraph.trace.frames import is_library, is_torch
 from stillgraph.trace.held import places_within
 from stillgraph.trace.journal import ContentsPlace, Place, is_same
 from stillgraph.trace.narrowing import exchanged, leaves

@@ -6,7 +6,6 @@ called from, to show that to people, is told the user's own lines.
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 import weakref
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from stillgraph.core.files import is_ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ def _caller(index: int) -> FrameType | None:
     """A frame outside the program, counted from the one that called it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith((_OURS, "<stillgraph")):
+        if not is_ours(frame.f_code.co_filename):
             if index == 0:
                 return frame
             index -= 1

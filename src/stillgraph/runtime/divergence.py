@@ -13,13 +13,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import fx
 from torch.overrides import TorchFunctionMode
 
+from stillgraph.core.files import is_ours, is_users
 from stillgraph.core.location import Location
 from stillgraph.program.blocks import Block, blocks
 from stillgraph.program.graphs import arguments
@@ -136,12 +136,6 @@ def _name(target: Any) -> str:
 
 
 # ---- what eager computes
-_OURS = str(Path(__file__).parents[1]) + os.sep
-_DEMO = os.path.join(_OURS, "demo") + os.sep
-_TORCH = str(Path(torch.__file__).parent) + os.sep
-_STANDARD = (str(Path(os.__file__).parent) + os.sep, "<frozen")
-
-
 class EagerTrace(TorchFunctionMode):
     """A mode that keeps what each of the user's lines got from torch."""
 
@@ -166,18 +160,13 @@ def _lines() -> Key:
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith(_OURS) and not file.startswith(_DEMO):
+        if is_ours(file):
             if lines:
                 break
-        elif not _is_skipped(file):
+        elif is_users(file):
             lines.append((file, frame.f_lineno))
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return tuple(reversed(lines))
-
-
-def _is_skipped(file: str) -> bool:
-    """Whether a line's file is torch's or the standard library's, in whose folder packages may be installed."""
-    return file.startswith(_TORCH) or (file.startswith(_STANDARD) and "site-packages" not in file)
 
 
 # ---- the two beside each other

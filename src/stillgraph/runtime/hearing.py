@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from stillgraph.runtime.worlds import is_library
+from stillgraph.core.files import is_dependency, is_written_by_us
 
 _COMPILERS = ("torch", "stillgraph")  # what they log of is how a program is run
 
@@ -102,5 +102,5 @@ def _warned() -> Iterator[list[str]]:
 
 def _is_the_users(message: str, filename: str) -> bool:
     """Whether a warning is of the function's: neither of a compiler's, nor one that torch's kernels give once."""
-    inside = is_library(filename) and not filename.startswith("<stillgraph")
+    inside = is_dependency(filename) and not is_written_by_us(filename)
     return not inside and "Triggered internally" not in message

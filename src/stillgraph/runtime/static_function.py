@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import traceback
 import types
 import warnings
@@ -11,13 +10,12 @@ from bdb import BdbQuit
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import torch
 from torch.compiler import is_compiling
 
 from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
+from stillgraph.core.files import is_users
 from stillgraph.core.location import Location
 from stillgraph.core.logs import is_logged, log
 from stillgraph.program.program import Program
@@ -365,7 +363,7 @@ def _positional(function: Any) -> list[str]:
 
 def _line_of(error: Exception) -> Location | None:
     """The innermost line of the user's that an exception went through."""
-    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(_NOT_THE_USERS)]
+    lines = [line for line in traceback.extract_tb(error.__traceback__) if is_users(line.filename)]
     if not lines or lines[-1].lineno is None:
         return None
     return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
@@ -374,7 +372,6 @@ def _line_of(error: Exception) -> Location | None:
 _CALLING = frozenset(
     each.__code__ for each in (StaticFunction.__call__, StaticFunction._first_call, StaticFunction._run)
 )
-_NOT_THE_USERS = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), str(Path(os.__file__).parent))
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 
 

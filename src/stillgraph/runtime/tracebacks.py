@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping, Set
-from pathlib import Path
 from types import CodeType, TracebackType
 from typing import ParamSpec, TypeVar
 
-import torch
-
 from stillgraph.core.diagnostics import InternalError, StillgraphError
+from stillgraph.core.files import is_ours, is_torch, is_written_by_torch
 from stillgraph.core.location import Location
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
 
@@ -22,14 +19,6 @@ PLACES = "__stillgraph_places__"
 """The name among a driver's globals of its table: line -> the user's line, 0 -> where the program begins."""
 
 Places = Mapping[int, Location]
-
-_OURS = str(Path(__file__).parents[1]) + os.sep
-_DEMO = _OURS + "demo" + os.sep  # user code
-_TORCH = str(Path(torch.__file__).parent) + os.sep
-_WRITTEN_BY_US = "<stillgraph "
-_WRITTEN_BY_TORCH = ("<eval_with_key>", "<string>")
-_COMPILED_BY_TORCH = os.sep + "torchinductor_"
-
 
 def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
     """Let an error that leaves a call show the user's lines, in its traceback and in those of what led to it.
@@ -129,14 +118,8 @@ def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location
     return [each for each in entries if not is_ours(_file(each))]
 
 
-def is_ours(file: str) -> bool:
-    """Whether a file is this package's, or code that it has written."""
-    return file.startswith(_WRITTEN_BY_US) or (file.startswith(_OURS) and not file.startswith(_DEMO))
-
-
 def _is_the_users(file: str) -> bool:
-    compiled = file.startswith(_WRITTEN_BY_TORCH) or _COMPILED_BY_TORCH in file
-    return not (is_ours(file) or file.startswith(_TORCH) or compiled)
+    return not (is_ours(file) or is_torch(file) or is_written_by_torch(file))
 
 
 def _file(entry: TracebackType) -> str:

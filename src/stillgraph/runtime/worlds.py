@@ -9,34 +9,21 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import os
 import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_dependency
 from stillgraph.core.lookup import own_attributes
 
-_LIBRARIES = (
-    str(Path(__file__).parents[1]) + os.sep,
-    str(Path(torch.__file__).parent) + os.sep,
-    str(Path(os.__file__).parent) + os.sep,
-    "<frozen",
-    "<stillgraph",
-)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, range, slice)
-
-
-def is_library(file: str) -> bool:
-    """Whether a file is stillgraph's, torch's, the standard library's or an installed package's."""
-    return file.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in file
 
 
 @dataclass(frozen=True)
@@ -249,7 +236,7 @@ class _Search:
         return [type(value), *(inside.values() if inside else ())]
 
     def _of_function(self, function: types.FunctionType) -> list[Any]:
-        if is_library(function.__code__.co_filename):
+        if is_dependency(function.__code__.co_filename):
             return self._of_library_function(function)
         space, found = function.__globals__, []
         self._add_space(str(space.get("__name__", "globals")), space)
@@ -279,7 +266,7 @@ class _Search:
     def _of_global(self, module: str, space: dict[str, Any], name: str, names: set[str]) -> list[Any]:
         value = space[name]
         if isinstance(value, types.ModuleType):
-            if is_library(getattr(value, "__file__", None) or "<frozen"):
+            if is_dependency(getattr(value, "__file__", None) or "<frozen"):
                 return [value]
             self._add_space(value.__name__, vars(value))
             inside = sorted(names & vars(value).keys())
@@ -292,7 +279,7 @@ class _Search:
     def _of_class(self, kind: type) -> list[Any]:
         module = str(vars(kind).get("__module__"))
         file = getattr(sys.modules.get(module), "__file__", None) or "<frozen"
-        if module != "__main__" and is_library(file):
+        if module != "__main__" and is_dependency(file):
             return [*kind.__bases__] if kind is not object else []
         self._add_space(kind.__qualname__, kind)
         found: list[Any] = [*kind.__bases__]

@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
@@ -26,7 +27,7 @@ from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.frames import here, is_ours, is_torch
+from stillgraph.trace.frames import here
 from stillgraph.trace.heap import OlderObjects, locals_of_users
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents

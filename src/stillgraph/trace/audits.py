@@ -15,7 +15,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.trace.frames import here, is_ours, is_standard_library, is_torch
+from stillgraph.core.files import is_ours, is_standard_library, is_torch
+from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder, current
 
 _CHANGES = frozenset(

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError, Refusal, refuse
+from stillgraph.core.files import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.context import current_context, restore
@@ -29,7 +30,6 @@ from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
-from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
 from stillgraph.trace.knowledge import Knowledge, Options

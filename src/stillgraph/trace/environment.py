@@ -11,8 +11,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
 from stillgraph.program.guards import EnvironmentGuard
-from stillgraph.trace.frames import here, is_below_torch, is_ours, is_standard_library
+from stillgraph.trace.frames import here
 
 _ENVIRON = type(os.environ)
 

@@ -4,80 +4,19 @@ from __future__ import annotations
 
 import dis
 import linecache
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-import torch
-
+from stillgraph.core.files import is_ours, is_torch, is_users, is_written_by_us, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
-_TORCH_LAYERS = (
-    os.path.join(_TORCH, "nn", "modules") + os.sep,
-    os.path.join(_TORCH, "nn", "utils") + os.sep,
-    os.path.join(_TORCH, "optim", "swa_utils.py"),
-    _DISTRIBUTIONS,
-)
-_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_SITE = os.sep + "site-packages" + os.sep
-_SITE_PACKAGES = os.path.dirname(os.path.dirname(_TORCH)) + os.sep
-_BELOW_TORCH = tuple(  # what torch itself requires and calls
-    _SITE_PACKAGES + name
-    for name in ("sympy", "mpmath", "numpy", "networkx", "jinja2", "filelock", "fsspec", "typing_extensions", "triton")
-)
-_OURS_INSIDE = _OURS + "demo" + os.sep  # the demonstration is user code
-
-
-def is_ours(file: str) -> bool:
-    """Whether a file belongs to stillgraph."""
-    return file.startswith(_OURS) and not file.startswith(_OURS_INSIDE)
-
-
-def is_torch(file: str) -> bool:
-    """Whether a file belongs to torch."""
-    return file.startswith(_TORCH)
-
-
-def is_below_torch(file: str) -> bool:
-    """Whether a file belongs to torch, or to a package that torch computes with."""
-    return is_torch(file) or file.startswith(_BELOW_TORCH)
-
-
-def is_torch_layer(file: str) -> bool:
-    """Whether a file belongs to what torch writes in Python around its layers: those may be converted."""
-    return file.startswith(_TORCH_LAYERS)
-
-
-def is_distributions(file: str) -> bool:
-    """Whether a file belongs to `torch.distributions`, whose objects keep what they have computed."""
-    return file.startswith(_DISTRIBUTIONS)
-
-
-def is_standard_library(file: str) -> bool:
-    """Whether a file belongs to Python's standard library."""
-    return file.startswith(("<frozen", _STANDARD)) and _SITE not in file
-
-
-def is_container_class(file: str) -> bool:
-    """Whether a file has the standard library's containers written in Python: what they do to themselves is noted."""
-    return file.endswith(os.path.join("collections", "__init__.py"))
-
-
-def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package: its code is converted only where that is needed."""
-    return _SITE in file or file.startswith("<")
-
-
-_TRANSFORMS = tuple(os.path.join(_TORCH, "_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap"))
+_TRANSFORMS = tuple(path_in_torch("_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap"))
 
 
 def is_transform(function: FunctionType) -> bool:
@@ -85,7 +24,7 @@ def is_transform(function: FunctionType) -> bool:
     return function.__code__.co_filename in _TRANSFORMS
 
 
-_FUNCTIONS = os.path.join(_TORCH, "autograd", "function.py")
+_FUNCTIONS = path_in_torch("autograd", "function.py")
 
 
 def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
@@ -98,7 +37,7 @@ def in_autograd_function(is_rewritten: Callable[[CodeType], bool]) -> bool:
     return False
 
 
-_LOADERS = os.path.join(_TORCH, "utils", "data") + os.sep
+_LOADERS = path_in_torch("utils", "data", "")
 
 
 def in_loader() -> bool:
@@ -121,11 +60,6 @@ def user_frame() -> FrameType | None:
 
 def _is_not_ours(file: str) -> bool:
     return not is_ours(file)
-
-
-def is_users(file: str) -> bool:
-    """Whether a file is neither ours, nor torch's, nor the standard library's."""
-    return not (is_ours(file) or is_torch(file) or is_standard_library(file))
 
 
 def places_here() -> tuple[Place, ...]:
@@ -225,7 +159,8 @@ _CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_
 
 def _runs_a_block(code: CodeType) -> bool:
     """Whether what a code object calls is a block of a function, and not a function of the user's."""
-    return is_ours(code.co_filename) and code.co_name not in _CALLING
+    file = code.co_filename
+    return is_ours(file) and not is_written_by_us(file) and code.co_name not in _CALLING
 
 
 def function_frame(frame: FrameType) -> FrameType:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import own_attributes
-from stillgraph.trace.frames import is_ours, is_torch
 from stillgraph.trace.gradients import GradientPlace, RequirePlace
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
 from stillgraph.trace.numbers import Staged

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import own_attributes
-from stillgraph.trace.frames import is_torch
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.sources import is_machinery, slots

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_below_torch, is_standard_library
 from stillgraph.program.guards import Attribute, Global, Held, Item, Source
-from stillgraph.trace.frames import is_below_torch, is_standard_library
 from stillgraph.trace.names import Names
 
 _KEPT = (

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.core.files import is_below_torch
 from stillgraph.core.lookup import shown_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
@@ -28,7 +29,6 @@ from stillgraph.program.guards import (
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.trace.collector import PLAIN
 from stillgraph.trace.container_guards import ContainerGuards
-from stillgraph.trace.frames import is_below_torch
 from stillgraph.trace.names import names_in_torch, names_of
 from stillgraph.trace.namespaces import (
     cell_contents,

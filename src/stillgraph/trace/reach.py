@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 
+from stillgraph.core.files import is_library, is_ours, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.program.module_tables import MODULE_INTERNALS
 from stillgraph.trace.arrays import is_array
-from stillgraph.trace.frames import is_library, is_ours, is_standard_library, is_torch
 from stillgraph.trace.held import CONTAINERS, PLAIN, held_places
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place
 from stillgraph.trace.sources import is_machinery

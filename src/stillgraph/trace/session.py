@@ -16,18 +16,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
-from stillgraph.program import operations
-from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Source
-from stillgraph.program.program import Split
-from stillgraph.program.types import JoinFailure
-from stillgraph.trace.arms import frame_in_try
-from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.frames import (
-    attribute_read,
-    here,
-    in_autograd_function,
-    in_loader,
+from stillgraph.core.files import (
     is_container_class,
     is_distributions,
     is_library,
@@ -35,8 +24,15 @@ from stillgraph.trace.frames import (
     is_standard_library,
     is_torch,
     is_torch_layer,
-    location_of,
 )
+from stillgraph.program import operations
+from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Source
+from stillgraph.program.program import Split
+from stillgraph.program.types import JoinFailure
+from stillgraph.trace.arms import frame_in_try
+from stillgraph.trace.exits import Exit, Return
+from stillgraph.trace.frames import attribute_read, here, in_autograd_function, in_loader, location_of
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, own_attributes, slot_value
 from stillgraph.program.guards import (
     Argument,
@@ -43,7 +44,6 @@ from stillgraph.program.guards import (
     item_of,
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
-from stillgraph.trace.frames import is_standard_library, is_torch
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import (

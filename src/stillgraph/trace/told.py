@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
@@ -36,7 +37,6 @@ from stillgraph.program.guards import (
 )
 from stillgraph.trace.arrays import is_array
 from stillgraph.trace.buffers import require_plain_array
-from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library
 from stillgraph.trace.inputs import is_constant, places_in, tensor_guards
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import file_of, namespace_of, users_classes

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from stillgraph.core.files import is_below_torch, is_users
 from stillgraph.core.location import Location
 from stillgraph.program.record import Decision, Phase, RanFunction, Record, SizeRead
-from stillgraph.trace.frames import is_below_torch, is_users, line_of
+from stillgraph.trace.frames import line_of
 
 EARLIER = "earlier attempts"
 REWRITING, RECORDING, GUARDS = "rewriting", "recording", "guards"

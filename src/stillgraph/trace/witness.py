@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.trace.frames import is_torch
+from stillgraph.core.files import is_torch
 
 
 class Witness:

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 
+from stillgraph.core.files import is_below_torch, is_library, is_ours, is_standard_library
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import (
     ApartGuard,
@@ -34,7 +35,6 @@ from stillgraph.program.guards import (
     Source,
 )
 from stillgraph.program.module_tables import MODULE_TABLES
-from stillgraph.trace.frames import is_below_torch, is_library, is_ours, is_standard_library
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.modules import global_hooks

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.trace.frames import is_library, is_ours, is_standard_library, is_torch
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.session import session
 from stillgraph.trace.signals import Diverged, Restart
@@ -43,23 +42,6 @@ def test_a_bare_except_of_an_exception_is_no_obstacle() -> None:
         return y if y.sum() > 0 else -y
 
     agree(cautious, P, N)
-
-
-@pytest.mark.parametrize(
-    ("file", "ours", "torchs", "standard", "library"),
-    [
-        (sg.__file__, True, False, False, False),
-        (torch.__file__, False, True, False, True),
-        (pytest.__file__, False, False, False, True),
-        (__file__, False, False, False, False),
-        ("<string>", False, False, False, True),
-    ],
-)
-def test_whose_file_it_is(file: str, ours: bool, torchs: bool, standard: bool, library: bool) -> None:
-    assert is_ours(file) is ours
-    assert is_torch(file) is torchs
-    assert is_standard_library(file) is standard
-    assert is_library(file) is library
 
 
 def left_alone(x: Tensor) -> Tensor:

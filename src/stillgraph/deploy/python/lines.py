@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sysconfig
 from dataclasses import dataclass, field
 
+from stillgraph.core.files import is_standard_library
 from stillgraph.core.location import Location
 
 WIDTH = 110
-_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep + "contextlib.py"  # through which a `with` of the user's goes
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -37,7 +35,7 @@ class Lines:
             self.lines.append("")
 
     def _remark(self, location: Location | None) -> str:
-        if location is None or (location.file, location.line) == self._place or location.file.startswith(_STANDARD):
+        if location is None or (location.file, location.line) == self._place or is_standard_library(location.file):
             return ""
         self._place = location.file, location.line
         return f"  # {place_text(location)}"
