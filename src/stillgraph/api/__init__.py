@@ -23,8 +23,9 @@ from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
+from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.native import lower
-from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped

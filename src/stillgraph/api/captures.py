@@ -17,7 +17,8 @@ from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
-from stillgraph.runtime.static_function import BoundStaticFunction, StaticFunction
+from stillgraph.runtime.bound_function import BoundStaticFunction
+from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import FrontEnd, capture

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.files import is_users
+from stillgraph.core.raised import line_that_raised
 from stillgraph.core.reasons import REASONS, Reason
 
 _OUT = Console(soft_wrap=True)
@@ -227,9 +227,12 @@ def _static_function(target: Any) -> Any:
 # ---- progress and failures
 def _line_of(error: Exception) -> str:
     """The user's line that raised: the innermost that is neither torch's, nor the library's, nor Python's own."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [each for each in frames if is_users(each.filename) and not each.filename.startswith(("<", _CLICK))]
-    return f"{Path(lines[-1].filename).name}:{lines[-1].lineno}: " if lines else ""
+    location = line_that_raised(error, _is_shown)
+    return "" if location is None else f"{Path(location.file).name}:{location.line}: "
+
+
+def _is_shown(file: str) -> bool:
+    return is_users(file) and not file.startswith(("<", _CLICK))
 
 
 _CLICK = str(Path(click.__file__).parent) + os.sep  # which has called the command

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import traceback
 import types
 import warnings
 from bdb import BdbQuit
@@ -15,11 +14,11 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from torch.compiler import is_compiling
 
 from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
-from stillgraph.core.files import is_users
-from stillgraph.core.location import Location
 from stillgraph.core.logs import is_logged, log
+from stillgraph.core.raised import line_that_raised
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
+from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
 from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.function_writer import read_source
@@ -29,7 +28,7 @@ from stillgraph.runtime.repeating import is_repeatable
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.shadow import ShadowCheck
-from stillgraph.runtime.tracebacks import present, presenting, without_first
+from stillgraph.runtime.tracebacks import present, presenting
 from stillgraph.runtime.weak import weakened
 
 P = ParamSpec("P")
@@ -161,7 +160,7 @@ class StaticFunction(Generic[P, R]):
     def _tell_of(self, failure: Exception) -> None:
         """Warn that a call which could not be captured has been made in plain PyTorch."""
         message = f"the capture of {self._name} raises {type(failure).__name__}: {failure}, but eager PyTorch does not"
-        told = f"{refusal('SG307', message, location=_line_of(failure))}\n  The call was made in plain PyTorch."
+        told = f"{refusal('SG307', message, location=line_that_raised(failure))}\n  The call was made in plain PyTorch."
         warnings.warn(told, RuntimeWarning, stacklevel=4)
 
     def _run(
@@ -361,69 +360,6 @@ def _positional(function: Any) -> list[str]:
     return [each.name for each in parameters if each.kind in kinds]
 
 
-def _line_of(error: Exception) -> Location | None:
-    """The innermost line of the user's that an exception went through."""
-    lines = [line for line in traceback.extract_tb(error.__traceback__) if is_users(line.filename)]
-    if not lines or lines[-1].lineno is None:
-        return None
-    return Location(lines[-1].filename, lines[-1].lineno, function=lines[-1].name)
-
-
 _CALLING = frozenset(
     each.__code__ for each in (StaticFunction.__call__, StaticFunction._first_call, StaticFunction._run)
 )
-_SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
-
-
-# A static function as a method of one object; its other attributes are the static function's. (No docstring: an
-# instance's is the user's.)
-class BoundStaticFunction(Generic[P, R]):
-    __slots__ = ("__func__", "__self__", "__weakref__")
-
-    def __init__(self, function: StaticFunction[P, R], receiver: Any) -> None:
-        self.__func__ = function
-        self.__self__ = receiver
-
-    def __stillgraph_behind__(self) -> Any:
-        return types.MethodType(self.__func__.original, self.__self__)
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> R:
-        try:
-            return self.__func__(self.__self__, *args, **kwargs)
-        except BaseException as error:
-            without_first(error)
-            raise
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.signature(types.MethodType(self.__func__.original, self.__self__))
-
-    @property
-    def __code__(self) -> types.CodeType:
-        """The original's: `torch.export` reads it to name the inputs of a module."""
-        return self.__func__.original.__code__
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair
-            raise AttributeError(name)
-        value = getattr(self.__func__, name)
-        return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
-
-    def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *dir(self.__func__)})
-
-    __doc__ = property(lambda self: self.__func__.__doc__)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BoundStaticFunction):
-            return NotImplemented
-        return self.__func__ is other.__func__ and self.__self__ is other.__self__
-
-    def __hash__(self) -> int:
-        return hash((id(self.__func__), id(self.__self__)))
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.__func__, self.__self__)  # a copy of an object has methods of its own
-
-    def __repr__(self) -> str:
-        return f"<bound {self.__func__!r} of {self.__self__!r}>"

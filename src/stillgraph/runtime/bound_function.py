@@ -1,0 +1,72 @@
+"""A static function as a method of one object."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from stillgraph.runtime.tracebacks import without_first
+
+if TYPE_CHECKING:
+    from stillgraph.runtime.static_function import StaticFunction
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
+
+
+# A static function as a method of one object; its other attributes are the static function's. (No docstring: an
+# instance's is the user's.)
+class BoundStaticFunction(Generic[P, R]):
+    __slots__ = ("__func__", "__self__", "__weakref__")
+
+    def __init__(self, function: StaticFunction[P, R], receiver: Any) -> None:
+        self.__func__ = function
+        self.__self__ = receiver
+
+    def __stillgraph_behind__(self) -> Any:
+        return types.MethodType(self.__func__.original, self.__self__)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> R:
+        try:
+            return self.__func__(self.__self__, *args, **kwargs)
+        except BaseException as error:
+            without_first(error)
+            raise
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(types.MethodType(self.__func__.original, self.__self__))
+
+    @property
+    def __code__(self) -> types.CodeType:
+        """The original's: `torch.export` reads it to name the inputs of a module."""
+        return self.__func__.original.__code__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair
+            raise AttributeError(name)
+        value = getattr(self.__func__, name)
+        return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self.__func__)})
+
+    __doc__ = property(lambda self: self.__func__.__doc__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundStaticFunction):
+            return NotImplemented
+        return self.__func__ is other.__func__ and self.__self__ is other.__self__
+
+    def __hash__(self) -> int:
+        return hash((id(self.__func__), id(self.__self__)))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.__func__, self.__self__)  # a copy of an object has methods of its own
+
+    def __repr__(self) -> str:
+        return f"<bound {self.__func__!r} of {self.__self__!r}>"
