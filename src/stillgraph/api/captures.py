@@ -21,8 +21,9 @@ from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
-from stillgraph.trace.capture import FrontEnd, capture
+from stillgraph.trace.capture import capture
 from stillgraph.trace.frames import show_as_written
+from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.watch import Watch
 

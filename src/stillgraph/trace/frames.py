@@ -153,7 +153,7 @@ def _entry(step: Step, own: FrameType) -> TracebackType | Location:
     return TracebackType(None, frame, offset, place.line) if frame is own else place
 
 
-_BEGINNINGS = ("_Attempt.run", "_call_traced")  # of a capture, of a trace
+_BEGINNINGS = ("CaptureAttempt.run", "_call_traced")  # of a capture, of a trace
 _CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
 
 

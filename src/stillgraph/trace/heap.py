@@ -101,7 +101,7 @@ def locals_of_users(recorder: Recorder) -> collections.deque[Any]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if frame.f_code.co_name == "run" and file.endswith("capture.py") and is_ours(file):
+        if frame.f_code.co_qualname == "CaptureAttempt.run" and is_ours(file):
             break  # beyond the capture there are only objects that were there before it
         if recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file)):
             values.extend(frame.f_locals.values())

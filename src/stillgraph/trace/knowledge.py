@@ -7,7 +7,9 @@ from types import CodeType
 from typing import Any
 
 from stillgraph.program.guards import Source
+from stillgraph.trace.distributions import property_names
 from stillgraph.trace.lists import Element
+from stillgraph.trace.signals import Restart
 
 
 @dataclass
@@ -32,6 +34,50 @@ class Knowledge:
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
+
+    def learn(self, restart: Restart) -> None:
+        """Add what ended an attempt."""
+        match restart.kind, restart.what:
+            case "convert", (codes, names):
+                self.convert |= codes
+                self.watch |= names
+            case "convert_libraries", _:
+                self.convert_libraries = True
+            case "list", (source, element):
+                self.lists[source] = element
+            case "keep", source:
+                del self.lists[source]
+                self.keep.add(source)
+            case "watch", _:
+                self.watch_modules = True
+            case "memory", _:
+                self.watch_memory = True
+            case "distributions", _:
+                self.distributions = True
+                self.watch |= property_names()
+            case "tries", _:
+                self.tries = True
+            case "recursive", code:
+                self.recursive.add(code)
+            case "cached", function:
+                self.cached.add(function)
+            case "quiet", function:
+                self.quiet.add(function)
+            case "not_tail", code:
+                self.not_tail.add(code)
+            case "constant", sources:
+                self.promote -= sources
+            case "aliases", _:
+                self.aliases_matter = True
+            case "hashed", _:
+                self.hashed = True
+            case "elsewhere", ids:
+                self.also_elsewhere |= ids
+            case "promote", source:
+                self.promote.add(source)
+                self.changing.discard(source)  # it is written: no number that only differs from call to call
+            case kind, _:
+                raise AssertionError(f"nobody says {kind!r}")
 
     def keep_constant(self) -> bool:
         """Let what made the capture fail be constant again, numbers nobody writes first; whether there was any.

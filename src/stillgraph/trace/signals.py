@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Restart(BaseException):
-    """Begin the capture anew, knowing more; `capture` says what follows from each ``kind``."""
+    """Begin the capture anew, knowing more; `Knowledge.learn` says what follows from each ``kind``."""
 
     def __init__(self, kind: str, what: Any) -> None:
         super().__init__(kind, what)

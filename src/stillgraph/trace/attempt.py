@@ -1,0 +1,324 @@
+"""One attempt at a capture: the function runs once on fake tensors, and what was recorded becomes a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.core.files import is_torch
+from stillgraph.program.context import current_context, restore
+from stillgraph.program.effects import Effect
+from stillgraph.program.guards import Argument, Attribute, ModeGuard, Source
+from stillgraph.program.outputs import Template
+from stillgraph.program.program import Program
+from stillgraph.trace import audits
+from stillgraph.trace.assigned import returned_by, stored_by
+from stillgraph.trace.assumptions import Assumptions
+from stillgraph.trace.captured import called_function, parameter_names, place_of
+from stillgraph.trace.facts import mode_guard
+from stillgraph.trace.front_end import FrontEnd
+from stillgraph.trace.inputs import Dims, Inputs, places_in
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.knowledge import Knowledge, Options
+from stillgraph.trace.maybe_none import HIDDEN
+from stillgraph.trace.memory import Memory
+from stillgraph.trace.modules import ModuleTables, makes_modules
+from stillgraph.trace.promotion import Promotion
+from stillgraph.trace.region import erase
+from stillgraph.trace.results import Results
+from stillgraph.trace.session import Session
+from stillgraph.trace.signals import Diverged
+from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import under_transform
+from stillgraph.trace.told import constants
+from stillgraph.trace.torch_settings import caches_weights
+from stillgraph.trace.watch import GUARDS, RECORDING, REWRITING, Watch
+
+
+class CaptureAttempt:
+    """One run of the function on fake tensors."""
+
+    def __init__(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        front_end: FrontEnd,
+        symbolic_dims: Dims,
+        options: Options,
+        knowledge: Knowledge,
+        watch: Watch,
+    ) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.front_end, self.knowledge, self.watch = front_end, knowledge, watch
+        self.finder = Finder(args, kwargs, parameter_names(function, args), Memory(knowledge.watch_memory))
+        if isinstance(function, FunctionType):
+            self.finder.add_function(function)
+        else:
+            self.finder.add_root(function)
+        self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
+        self.functions: list[FunctionType] = []
+        self.written: set[Any] = set()
+        self.session = Session(
+            self._convert,
+            self._turn_inside_out,
+            front_end.is_converted,
+            front_end.skipped,
+            self.finder,
+            self.inputs.lift,
+            self.inputs.gradient,
+            knowledge,
+            options,
+        )
+        self.session.locator.beginning = place_of(called_function(function, args))
+        self.inputs.recorder = session = self.session
+        session.watch = watch
+        journal, changing, grown = session.journal, session.changing, session.grown
+        self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
+        self.session.witness.reaching = audits.before_reaching
+
+    @property
+    def journal(self) -> Journal:
+        return self.session.journal
+
+    def run(self, name: str | None, call: Callable[..., Any]) -> Program:
+        """The program.
+
+        Whatever happens, the user's objects are left as they were.
+        """
+        if under_transform():
+            message = "no program fits this call, and none can be captured under a transform of torch.func"
+            hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
+            raise refuse("SG305", message, hint=hint)
+        self.finder.complete()
+        context = current_context()
+        assumptions = Assumptions(
+            self.session,
+            self.inputs,
+            self.finder,
+            self.knowledge,
+            self.promotion,
+            self.functions,
+            self.front_end.is_converted,
+            caches_weights(),
+        )
+        modes = mode_guard()  # before there are modes of the capture's own
+        tables = ModuleTables(list(self.finder.everything()))
+        if self.knowledge.watch_modules:
+            self.journal.watch = tables
+        try:
+            with torch._C.DisableTorchFunction():
+                self.inputs.as_they_are = self._as_they_are()
+                args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
+                kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
+                self.promotion.run()
+            with self.session.active():
+                try:
+                    with (
+                        self.watch.phase(RECORDING),
+                        self.session.witness.watching(),
+                        self.session.reads.environment.watched(),
+                        self.watch.watching(),
+                    ):
+                        value = self._call(call, args, kwargs)
+                except BaseException:
+                    self.session.give_locks_back()
+                    raise
+                finally:
+                    self.session.close_generators()
+                    self._note_functions()
+                self.session.hooked.require_unchanged()
+                results = Results(self.session, self.finder)
+                with torch._C.DisableTorchFunction():
+                    template: Template = self._returned(results, value)
+                    written = self.journal.outcome()
+                    if self.knowledge.watch_modules:
+                        self._note_unseen(written)
+                    effects = self._stored(results, written)
+                    results.refuse_uncertain()
+                    graph = self.session.root.close(results.outputs).module()
+                    self.written = set(self.journal.written(0))
+                    self.journal.rollback(0, self._outlives)  # guards are about the world as it was
+                    if current_context() != context:
+                        hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."
+                        raise refuse("SG305", "the function leaves a torch mode switched", hint=hint)
+                    self._require_unchanged(tables)
+                    assumptions.require_aliases(graph)
+                    with self.watch.phase(GUARDS):
+                        program = self._program(name, template, effects, graph, modes, assumptions)
+                    return replace(program, record=self.watch.record())
+        finally:
+            restore(context)
+            self.journal.rollback(0, self._outlives)
+            self.session.settling.put_back()
+            tables.restore()
+            self.finder.memory.put_back()
+            self.session.symbolic.forget_real_tensors()
+            self.finder.forget()
+
+    def _note_functions(self) -> None:
+        """Tell the watch which functions ran."""
+        for function in self.functions:
+            self.watch.ran(function.__code__, function.__module__, rewritten=True)
+        for code, namespace in self.session.witness.codes.items():
+            if not self.front_end.is_converted(code):
+                self.watch.ran(code, namespace.get("__name__"), rewritten=False)
+
+    def _returned(self, results: Results, value: Any) -> Template:
+        """The template of what the function returns; what cannot be returned is told of at the line that does."""
+        try:
+            return results.template(value)
+        except Refusal as refusal:
+            line = returned_by(self._code())
+            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            raise
+
+    def _stored(self, results: Results, written: list[Write]) -> list[Effect]:
+        """The writes that outlive the call; what cannot be stored is told of at the line that stores it."""
+        try:
+            return results.effects(written, self.session.outer_cells)
+        except Refusal as refusal:
+            line = stored_by(self._code(), results.place)
+            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            raise
+
+    def _code(self) -> CodeType | None:
+        """The code of the captured function; of a module, of its ``forward``."""
+        code = getattr(called_function(self.function, self.args), "__code__", None)
+        return code if isinstance(code, CodeType) else None
+
+    def _argument(self, value: Any, source: Source) -> Any:
+        """What the function gets in place of an argument."""
+        if source not in self.knowledge.promote or type(value) is not float:  # a whole number is a size, or counts
+            return self.inputs.argument(value, source)
+        return self.promotion.argument(value, source)
+
+    def _arguments(self) -> list[tuple[Any, Source]]:
+        positional: list[tuple[Any, Source]] = [(value, Argument(i)) for i, value in enumerate(self.args)]
+        return [*positional, *((value, Argument(name)) for name, value in self.kwargs.items())]
+
+    def _as_they_are(self) -> frozenset[int]:
+        """The ids of the arguments that the code is to get themselves: those it would tell from their copies."""
+        passed = (place for value, source in self._arguments() for place in places_in(value, source))
+        hashed = {id(v) for v, _ in passed if isinstance(v, torch.Tensor)} if self.knowledge.hashed else frozenset()
+        return self.inputs.also_elsewhere(self._arguments()) | self.knowledge.also_elsewhere | hashed
+
+    def _note_unseen(self, written: list[Write]) -> None:
+        """Rely on what was there before: code that is not rewritten may have read what it wrote."""
+        for write in written:
+            place = write.place
+            if isinstance(place, AttributePlace):
+                self.session.relied.add((id(place.target), place.name))
+                source = self.finder.find_owner(place.target)
+                if source is not None:
+                    self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
+
+    def _outlives(self, place: Place) -> bool:
+        """Whether a place was there before the capture; what the capture made may keep what was written to it."""
+        if not isinstance(place, (AttributePlace, ContentsPlace)):
+            return True
+        return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
+
+    def _require_unchanged(self, tables: ModuleTables) -> None:
+        """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
+        if self.session.left_some_alone:
+            tables.accept_containers()  # what such a function does to them is its own affair
+            self.finder.memory.accept()
+        self.finder.memory.require_unchanged()
+        self.finder.memory.require_apart()
+        changed = tables.restore(keep_added=True)
+        if changed is None:
+            return
+        if makes_modules(changed.now):
+            raise refuse("SG308", f"{changed} is made")
+        self.session.before_unseen_write()
+        raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
+
+    def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
+        try:
+            staged = plain and self.function.__code__ in self.knowledge.recursive
+            if plain and not staged and not self.front_end.is_converted(self.function.__code__):
+                return self.session.convert(self.function)(*args, **kwargs)
+            if plain or not isinstance(self.function, FunctionType):
+                return call(self.function, *args, **kwargs)
+            return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
+        except Diverged:
+            return None
+
+    @property
+    def _watched(self) -> frozenset[str]:
+        """The attributes whose reads the operators are told of."""
+        return HIDDEN.union(self.knowledge.watch)
+
+    def _convert(self, function: FunctionType) -> FunctionType:
+        with self.watch.phase(REWRITING), self.session.witness.paused():
+            converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
+        self._watch(function, written_cells)
+        return converted
+
+    def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:
+        with self.watch.phase(REWRITING), self.session.witness.paused():
+            turned = self.front_end.turn_inside_out(function, self._watched, self.knowledge.tries)
+        if turned is None:
+            return None
+        self._watch(function, turned[1])
+        return turned[0], turned[2]
+
+    def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
+        self.functions.append(function)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        for name in written_cells:
+            self._watch_cell(cells[name], name)
+
+    def _watch_cell(self, cell: Any, name: str) -> None:
+        """An outer variable that the function assigns: its writes are effects, a number in it is an input."""
+        if id(cell) in self.session.outer_cells:
+            return
+        source = self.finder.cell_source(cell)
+        if source is None:
+            return
+        self.session.outer_cells[id(cell)] = name
+        place = CellPlace(cell, name)
+        value = place.get()
+        if type(value) in (int, float, bool):
+            self.promotion.places.add(place.key)
+            self.journal.write(place, self.inputs.state(value, source))
+        else:
+            self.journal.note(place)
+
+    def _program(
+        self,
+        name: str | None,
+        template: Template,
+        effects: list[Any],
+        graph: fx.GraphModule,
+        modes: ModeGuard,
+        assumptions: Assumptions,
+    ) -> Program:
+        hidden = self.session.hidden_inputs
+        used = [(i, n) for i, n in zip(self.inputs.inputs, self.inputs.nodes) if n.users or n in hidden]
+        for node in self.inputs.nodes:
+            if not node.users and node not in hidden:
+                erase(next(n for n in graph.graph.nodes if n.name == node.name))
+        graph.recompile()
+        kept = [*constants(graph), template, effects, self.session.midway]
+        guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+        return Program(
+            name or str(getattr(self.function, "__name__", type(self.function).__name__)),
+            place_of(self.function),
+            tuple(i for i, _ in used),
+            graph,
+            template,
+            tuple(effects),
+            tuple(guards),
+            tuple(self.session.midway),
+            tuple(self.session.splits),
+            self.session.watched,
+        )

@@ -1,0 +1,27 @@
+"""What a capture asks of the front end that rewrites functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """What a capture asks of its front end.
+
+    Attributes:
+        convert: rewrites a function, its ``try`` statements too if the last argument says so; gives the new one and
+            the names of the outer variables it assigns.
+        turn_inside_out: the same for a generator, as a function that hands out what it yields; gives the name of the
+            parameter for that too, or None where it cannot be done.
+        is_converted: whether a code object is rewritten code.
+        skipped: whether the user wants a function left as it is.
+    """
+
+    convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
+    turn_inside_out: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...], str] | None]
+    is_converted: Callable[[CodeType], bool]
+    skipped: Callable[[Any], bool]
