@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import functools
-import operator
-import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, NoReturn
@@ -15,7 +12,7 @@ from typing import Any, NoReturn
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import (
     is_container_class,
     is_distributions,
@@ -23,22 +20,20 @@ from stillgraph.core.files import (
     is_ours,
     is_standard_library,
     is_torch,
-    is_torch_layer,
 )
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
-from stillgraph.program.program import Split
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.arms import frame_in_try
-from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.frames import attribute_read, here, in_autograd_function, in_loader, location_of
-from stillgraph.trace.journal import MISSING, Place
+from stillgraph.trace.both_sides import BothSides
+from stillgraph.trace.demanded import ask_for_constants, demanded
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here, in_autograd_function, location_of
+from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
-from stillgraph.trace.maybe_none import as_python
-from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, is_number, kind_of, plain
+from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
@@ -49,22 +44,12 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.special import has_staged
-from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
-from stillgraph.trace.staging import branch
-from stillgraph.trace.symbolic import DATA_DEPENDENT
-from stillgraph.trace.unjoined import Unjoined, is_lost
-
-_STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
 
-_DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
-_MOST_SPLITS = 512
 
-
-class Session(Narrowing):
+class Session(BothSides):
     """The recorder of a capture by the source front end.
 
     Args:
@@ -112,7 +97,6 @@ class Session(Narrowing):
         self.sharding = 0  # how many sharded modules' calls we are in
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.midway: list[tuple[Effect, ...]] = []
-        self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
         self.acted = False  # whether the program has done something outside by now that the code could read there
         self.cached_calls: list[Any] = []  # functions with a cache that are being called
@@ -124,56 +108,14 @@ class Session(Narrowing):
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
-        self._splitting = 0  # how many unjoined values are being used in the arms around
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
+        """As `Recorder.record`; code that is not rewritten applies no ``torch.autograd.Function`` of the user's."""
         if self._gradients_wanted and not torch.is_grad_enabled() and in_autograd_function(self.is_rewritten):
             self.before_unseen("a torch.autograd.Function is applied by code that is not rewritten")
-        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None) if self.has_optionals else None
-        if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
-            return self._record_each(func, args, kwargs, uncertain)
-        given = torch.utils._pytree.tree_leaves((args, kwargs))
-        if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
-            self._refuse_mixed(given)
-        flags = [v for v in given if isinstance(v, StagedBool)]
-        if not flags:
-            result = super().record(func, args, kwargs)
-            known = uncertain is not None and result is not None and not has_staged(result)
-            return self._record_each(func, args, kwargs, uncertain) if known else result  # no node to raise for None
-        try:
-            return super().record(func, args, kwargs)
-        except TypeError:
-            return self._record_both(func, args, kwargs, flags[0])
-        except (CaptureError, Refusal) as error:
-            if not isinstance(error.__cause__, DATA_DEPENDENT):
-                raise
-            return self._record_both(func, args, kwargs, flags[0])
-
-    def _record_each(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> Any:
-        return self.with_or_without(
-            uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
-        )
-
-    def _takes_none(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> bool:
-        """Whether torch takes None too for an argument that may be None, and does something else."""
-        if is_autograd_function(func):
-            return True
-        try:
-            result = self.run(func, *exchanged((args, kwargs), uncertain, None))
-        except (Exception, Refusal):  # of any kind: whatever torch says to None it says again in the run
-            return False
-        return result is not NotImplemented  # what an operator's method says, and Python then raises
-
-    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """As `Recorder.number_operation`; None is equal to no number."""
-        if self.has_optionals and function in (operator.eq, operator.ne):
-            uncertain = next(filter(self.may_be_none, args), None)
-            if uncertain is not None:
-                return self.with_or_without(uncertain, lambda value: function(*exchanged(args, uncertain, value)))
-        return super().number_operation(function, args)
+        return super().record(func, args, kwargs)
 
     def run_function(self, apply: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.run_function`; what ``forward`` names is where its tensors are found."""
@@ -184,77 +126,10 @@ class Session(Narrowing):
         with calling, self.settling.shown(), rehearsal(function, given):
             return super().run_function(apply, args, kwargs)
 
-    def _refuse_mixed(self, leaves: list[Any]) -> None:
-        """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
-        for value in leaves:
-            if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
-                message = "a number that is an int on one path and a float on the other meets a tensor of whole numbers"
-                hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
-                raise refuse("SG202", message, location=here(), hint=hint)
-
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and is_spread(args[0]):
             return torch_call(self, func, args, kwargs or {})
-        do = as_python(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
-        if do is not None:
-            with self:  # what it calls of torch is recorded
-                return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
-        if not any(issubclass(kind, Unjoined) for kind in types):
-            return super().__torch_function__(func, types, args, kwargs)
-        given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
-        unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
-        if not unjoined:
-            return super().__torch_function__(func, (), args, kwargs)
-
-        def one(value: Any) -> Any:
-            swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
-            return self.__torch_function__(func, types, *swapped)
-
-        return self.either(unjoined[0], one)
-
-    def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
-        """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
-        exit = self.either_block(value, lambda side: Return(use(side)), (), ())
-        if exit is None or exit.returned is not True:
-            value.refuse()
-        return exit.value
-
-    def either_block(
-        self, value: Unjoined, block: Callable[[Any], Exit | None], variables: Sequence[Place], dropped: Sequence[Place]
-    ) -> Exit | None:
-        """As `either`, for a block of the user's."""
-        if is_lost(value):
-            value.refuse()
-        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
-        decided = self.decided(flag)
-        if decided is not None:
-            return self._side(value, left if decided else right, block)
-        if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
-            value.refuse()
-        failure = value.__dict__["failure"]
-        self.splits.append(Split(failure.place or value.__dict__["place"], failure.message, here(), failure.sides))
-        self._splitting += 1
-        try:
-            first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
-            return branch(self, flag, first, second, variables, dropped)
-        finally:
-            self._splitting -= 1
-
-    @staticmethod
-    def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
-        if side is MISSING:
-            name = value.__dict__["place"]
-            raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
-        return block(side)
-
-    def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
-        def given(value: bool) -> Exit:
-            swap = torch.utils._pytree.tree_map(lambda v: value if v is flag else v, (args, kwargs))
-            return Return(self.record(func, *swap))
-
-        exit = branch(self, flag, lambda: given(True), lambda: given(False), (), ())
-        assert exit is not None
-        return exit.value
+        return super().__torch_function__(func, types, args, kwargs)
 
     def repeated(self, items: Any, count: Any) -> Any:
         """As `Recorder.repeated`: a list whose length only the run knows."""
@@ -478,78 +353,19 @@ class Session(Narrowing):
             raise Restart("distributions", None)
 
     def _demand(self, value: Any, what: str) -> Any:
-        """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse."""
-        if what in ("bool", "int", "index", "float", "text"):
-            self._ask_for_conversion()
-        if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
-            decided = self._decide_size(value, what)
-            if decided is not None:
-                return decided
-        if isinstance(value, StagedNumber) and current() is self:
-            self._ask_for_constants(value)
-        if what == "text":
-            raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
-        if in_loader():
-            hint = "Iterate it outside, and call the static function with each batch."
-            raise refuse("SG301", "the order of a DataLoader's batches is drawn at random", location=here(), hint=hint)
-        kind = "number" if isinstance(value, StagedNumber) else "tensor"
-        message = f"Python asks for the {_DEMANDS.get(what, what)} of a {kind} that only the run knows"
-        raise refuse("SG301", message, location=here(), hint=_HINTS.get(what))
+        """Python demands a value that only the run knows."""
+        return demanded(self, value, what)
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""
         if current() is self:
-            self._ask_for_constants(number)
+            ask_for_constants(self, number)
         super().number_meets_array(number)
-
-    def _ask_for_constants(self, number: StagedNumber) -> None:
-        """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""
-        behind, queue = set[str](), [self.region.node_of(number)]
-        while queue:
-            node = queue.pop()
-            if node.name not in behind:
-                behind.add(node.name)
-                queue += node.all_input_nodes
-        sources = {source for name, source in self.changing.items() if name in behind}
-        if sources:
-            raise Restart("constant", sources)
-
-    def _decide_size(self, value: Any, what: str) -> Any:
-        """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""
-        symbol = plain(value)
-        if self.symbolic.is_newer(symbol, -1):
-            return None
-        return bool(symbol) if what == "bool" else int(symbol)
-
-    def _ask_for_conversion(self) -> None:
-        """Restart with the functions converted that stand between rewritten code and what asks for the value."""
-        frame = sys._getframe(1)
-        wanted: set[CodeType] = set()
-        names: set[str] = set()
-        while frame is not None:
-            code = frame.f_code
-            if self.is_rewritten(code):
-                break
-            if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
-                if is_torch(code.co_filename) and not wanted and not is_torch_layer(code.co_filename):
-                    return
-                if code not in _STOOD_FOR:
-                    wanted.add(code)
-                    names |= {code.co_name, *attribute_read(frame.f_back)}
-            frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
-        if wanted - self.knowledge.convert:
-            raise Restart("convert", (wanted, names))
 
 
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
 ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
-_DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
-_HINTS = {
-    "bool": "Write the condition in code that is converted (a function of your own, not one of a C library or marked "
-    "not_to_static), or use torch.where.",
-    "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
-}
 
 
 def session() -> Session | None:

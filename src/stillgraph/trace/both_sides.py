@@ -1,0 +1,159 @@
+"""What is done to a value that is one thing on one path and another on the other: it is done for each.
+
+Such values are what may be None, what could not be joined, and a truth value where torch wants a plain one.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.program.program import Split
+from stillgraph.trace.exits import Exit, Return
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import MISSING, Place
+from stillgraph.trace.maybe_none import as_python
+from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
+from stillgraph.trace.numbers import StagedBool, StagedNumber
+from stillgraph.trace.special import has_staged
+from stillgraph.trace.spelling import is_autograd_function
+from stillgraph.trace.staging import branch
+from stillgraph.trace.symbolic import DATA_DEPENDENT
+from stillgraph.trace.unjoined import Unjoined, is_lost
+
+_DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
+_MOST_SPLITS = 512
+
+
+class BothSides(Narrowing):
+    """A recorder that does for both of its sides what a value's sides do not have in common.
+
+    Attributes:
+        splits: what was done twice for want of a join.
+    """
+
+    def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
+        super().__init__(lift, demanded)
+        self.splits: list[Split] = []
+        self._splitting = 0  # how many unjoined values are being used in the arms around
+
+    def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
+        uncertain = next(filter(self.may_be_none, leaves((args, kwargs))), None) if self.has_optionals else None
+        if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
+            return self._record_each(func, args, kwargs, uncertain)
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
+            self._refuse_mixed(given)
+        flags = [v for v in given if isinstance(v, StagedBool)]
+        if not flags:
+            result = super().record(func, args, kwargs)
+            known = uncertain is not None and result is not None and not has_staged(result)
+            return self._record_each(func, args, kwargs, uncertain) if known else result  # no node to raise for None
+        try:
+            return super().record(func, args, kwargs)
+        except TypeError:
+            return self._record_both(func, args, kwargs, flags[0])
+        except (CaptureError, Refusal) as error:
+            if not isinstance(error.__cause__, DATA_DEPENDENT):
+                raise
+            return self._record_both(func, args, kwargs, flags[0])
+
+    def _record_each(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> Any:
+        return self.with_or_without(
+            uncertain, lambda value: self.record(func, *exchanged((args, kwargs), uncertain, value))
+        )
+
+    def _takes_none(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> bool:
+        """Whether torch takes None too for an argument that may be None, and does something else."""
+        if is_autograd_function(func):
+            return True
+        try:
+            result = self.run(func, *exchanged((args, kwargs), uncertain, None))
+        except (Exception, Refusal):  # of any kind: whatever torch says to None it says again in the run
+            return False
+        return result is not NotImplemented  # what an operator's method says, and Python then raises
+
+    def _refuse_mixed(self, leaves: list[Any]) -> None:
+        """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
+        for value in leaves:
+            if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
+                message = "a number that is an int on one path and a float on the other meets a tensor of whole numbers"
+                hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
+                raise refuse("SG202", message, location=here(), hint=hint)
+
+    def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
+        def given(value: bool) -> Exit:
+            swap = torch.utils._pytree.tree_map(lambda v: value if v is flag else v, (args, kwargs))
+            return Return(self.record(func, *swap))
+
+        exit = branch(self, flag, lambda: given(True), lambda: given(False), (), ())
+        assert exit is not None
+        return exit.value
+
+    def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """As `Recorder.number_operation`; None is equal to no number."""
+        if self.has_optionals and function in (operator.eq, operator.ne):
+            uncertain = next(filter(self.may_be_none, args), None)
+            if uncertain is not None:
+                return self.with_or_without(uncertain, lambda value: function(*exchanged(args, uncertain, value)))
+        return super().number_operation(function, args)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        do = as_python(func) if self.has_optionals and args and self.may_be_none(args[0]) else None
+        if do is not None:
+            with self:  # what it calls of torch is recorded
+                return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
+        if not any(issubclass(kind, Unjoined) for kind in types):
+            return super().__torch_function__(func, types, args, kwargs)
+        given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
+        if not unjoined:
+            return super().__torch_function__(func, (), args, kwargs)
+
+        def one(value: Any) -> Any:
+            swapped = torch.utils._pytree.tree_map(lambda v: value if v is unjoined[0] else v, (args, kwargs or {}))
+            return self.__torch_function__(func, types, *swapped)
+
+        return self.either(unjoined[0], one)
+
+    def either(self, value: Unjoined, use: Callable[[Any], Any]) -> Any:
+        """Do something for both sides of an unjoined value, in the arms of a branch; what they leave is joined."""
+        exit = self.either_block(value, lambda side: Return(use(side)), (), ())
+        if exit is None or exit.returned is not True:
+            value.refuse()
+        return exit.value
+
+    def either_block(
+        self, value: Unjoined, block: Callable[[Any], Exit | None], variables: Sequence[Place], dropped: Sequence[Place]
+    ) -> Exit | None:
+        """As `either`, for a block of the user's."""
+        if is_lost(value):
+            value.refuse()
+        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
+        decided = self.decided(flag)
+        if decided is not None:
+            return self._side(value, left if decided else right, block)
+        if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
+            value.refuse()
+        failure = value.__dict__["failure"]
+        self.splits.append(Split(failure.place or value.__dict__["place"], failure.message, here(), failure.sides))
+        self._splitting += 1
+        try:
+            first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
+            return branch(self, flag, first, second, variables, dropped)
+        finally:
+            self._splitting -= 1
+
+    @staticmethod
+    def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
+        if side is MISSING:
+            name = value.__dict__["place"]
+            raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+        return block(side)

@@ -1,0 +1,100 @@
+"""What follows when Python demands a value that only the run knows."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_ours, is_standard_library, is_torch, is_torch_layer
+from stillgraph.trace.frames import attribute_read, here, in_loader
+from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.recorder import current
+from stillgraph.trace.signals import Restart
+
+if TYPE_CHECKING:
+    from stillgraph.trace.session import Session
+
+_STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
+_DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
+_HINTS = {
+    "bool": "Write the condition in code that is converted (a function of your own, not one of a C library or marked "
+    "not_to_static), or use torch.where.",
+    "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
+}
+
+
+def demanded(session: Session, value: Any, what: str) -> Any:
+    """Python demands a value that only the run knows: convert what asks, or take a size as it is, or refuse.
+
+    Args:
+        value: a staged number or tensor.
+        what: is asked for: its ``bool``, say.
+
+    Returns:
+        The value of a truth or a whole number that is made of declared sizes.
+
+    Raises:
+        Restart: the capture begins anew, knowing more.
+        CaptureError: there is no way.
+    """
+    if what in ("bool", "int", "index", "float", "text"):
+        _ask_for_conversion(session)
+    if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
+        decided = _decide_size(session, value, what)
+        if decided is not None:
+            return decided
+    if isinstance(value, StagedNumber) and current() is session:
+        ask_for_constants(session, value)
+    if what == "text":
+        raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
+    if in_loader():
+        hint = "Iterate it outside, and call the static function with each batch."
+        raise refuse("SG301", "the order of a DataLoader's batches is drawn at random", location=here(), hint=hint)
+    kind = "number" if isinstance(value, StagedNumber) else "tensor"
+    message = f"Python asks for the {_DEMANDS.get(what, what)} of a {kind} that only the run knows"
+    raise refuse("SG301", message, location=here(), hint=_HINTS.get(what))
+
+
+def ask_for_constants(session: Session, number: StagedNumber) -> None:
+    """Begin anew where a demanded number depends on one that is an input only because it differs between calls."""
+    behind, queue = set[str](), [session.region.node_of(number)]
+    while queue:
+        node = queue.pop()
+        if node.name not in behind:
+            behind.add(node.name)
+            queue += node.all_input_nodes
+    sources = {source for name, source in session.changing.items() if name in behind}
+    if sources:
+        raise Restart("constant", sources)
+
+
+def _decide_size(session: Session, value: Any, what: str) -> Any:
+    """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""
+    symbol = plain(value)
+    if session.symbolic.is_newer(symbol, -1):
+        return None
+    return bool(symbol) if what == "bool" else int(symbol)
+
+
+def _ask_for_conversion(session: Session) -> None:
+    """Restart with the functions converted that stand between rewritten code and what asks for the value."""
+    frame = sys._getframe(1)
+    wanted: set[CodeType] = set()
+    names: set[str] = set()
+    while frame is not None:
+        code = frame.f_code
+        if session.is_rewritten(code):
+            break
+        if not is_ours(code.co_filename) and not is_standard_library(code.co_filename):
+            if is_torch(code.co_filename) and not wanted and not is_torch_layer(code.co_filename):
+                return
+            if code not in _STOOD_FOR:
+                wanted.add(code)
+                names |= {code.co_name, *attribute_read(frame.f_back)}
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    if wanted - session.knowledge.convert:
+        raise Restart("convert", (wanted, names))
