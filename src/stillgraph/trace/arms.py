@@ -32,6 +32,7 @@ from stillgraph.trace.heap import OlderObjects, locals_of_users
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
 from stillgraph.trace.lists import Items
+from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
@@ -337,7 +338,7 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
             item if index in value.spread else leaf_node(recorder, item, type_.element, name)
             for index, item in enumerate(value.items)
         )
-        node = recorder.to_node(Items(tuple(cells), value.spread))
+        node = as_argument(recorder, Items(tuple(cells), value.spread))
         node.meta.setdefault("val", type_)
         return node
     if isinstance(type_, TensorType) and is_number(value):
@@ -346,7 +347,7 @@ def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
         return node
     if isinstance(type_, NumberType) and type_.kind is float and isinstance(value, bool):
         return value
-    return recorder.to_node(value)
+    return as_argument(recorder, value)
 
 
 def unify_captures(recorder: Recorder, regions: list[Region]) -> list[fx.Node]:

@@ -31,6 +31,7 @@ from stillgraph.trace.loop_state import (
     tree_of,
     widen,
 )
+from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
@@ -308,7 +309,7 @@ def _run_test(loop_: _Loop, test: Test) -> Arm:
     continue_arm(recorder, arm, guarded, loop_.noted)
     with recorder.resume(region):
         assert arm.exit is not None
-        arm.outputs = [recorder.to_node(arm.exit.value)]
+        arm.outputs = [as_argument(recorder, arm.exit.value)]
     return arm
 
 

@@ -1,4 +1,4 @@
-"""Running a torch call on fake tensors where torch's own code would ask for more than fakes can tell."""
+"""Running a torch call on fake tensors where torch's own code asks for more than fakes can tell."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.spelling import name_of
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
 
+_PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
+_WANTS_INTEGERS = "expected to contain only concrete integers"
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
     getattr(space, name + ending)
@@ -33,3 +38,24 @@ def run_on_fakes(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         given = inspect.signature(func).bind(*args, **kwargs).arguments if isinstance(func, FunctionType) else kwargs
         tensor: torch.Tensor = args[0] if args else given["input"]
         return tensor if given.get("inplace") or func.__name__.endswith("_") else tensor.clone()
+
+
+def needs_a_value(func: Any, error: Exception) -> BaseException:
+    """The refusal of a call that asks for what only the run knows, as torch says by one of `DATA_DEPENDENT`."""
+    of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
+    why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
+    message = f"{name_of(func)} needs a value that only the run knows ({why})"
+    hint = _PART if of_size and func is torch.Tensor.__getitem__ else None
+    return refuse("SG304", message, location=here(), hint=hint)
+
+
+def wants_plain_sizes(error: RuntimeError) -> bool:
+    """Whether torch says that it takes no symbols for sizes."""
+    return _WANTS_INTEGERS in str(error)
+
+
+def takes_no_such_size(func: Any) -> BaseException:
+    """The refusal of a call that takes no symbols for sizes."""
+    message = f"{name_of(func)} takes no number that only the run knows as a size"
+    hint = "Make a tensor of that size with new_zeros or new_full, and join the two with torch.cat."
+    return refuse("SG304", message, location=here(), hint=hint)

@@ -8,41 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from types import CodeType
 from typing import Any, NoReturn
 
 import torch
 from torch import fx
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode_temporarily
+from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporarily
 
 from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_user_code
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
-from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
-from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.caught import Caught
-from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
-from stillgraph.trace.hooks import Handle, HookedVariables
+from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
-from stillgraph.trace.journal import Journal, Place
-from stillgraph.trace.lists import Items, Spread, StagedList, columns, has_spread, is_plain, structure, types
+from stillgraph.trace.journal import Journal
+from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.memory import Memory
+from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
-from stillgraph.trace.on_fakes import run_on_fakes
+from stillgraph.trace.on_fakes import needs_a_value, run_on_fakes, takes_no_such_size, wants_plain_sizes
+from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
-    GuardOnDataDependentSymNode,
     Symbolic,
     default_device,
     is_fake,
@@ -54,8 +49,6 @@ from stillgraph.trace.symbolic import (
 from stillgraph.trace.watch import Watch
 from stillgraph.trace.witness import Witness
 
-_PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
-_WANTS_INTEGERS = "expected to contain only concrete integers"
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
 
@@ -64,7 +57,7 @@ def current() -> Recorder | None:
     return _CURRENT.get()
 
 
-class Recorder(TorchFunctionMode):
+class Recorder(PlainAnswers):
     """One capture in progress.
 
     Args:
@@ -165,10 +158,6 @@ class Recorder(TorchFunctionMode):
         finally:
             handle.remove()
 
-    def before_unseen(self, what: str) -> None:
-        """To be called where code that is not rewritten does something only rewritten code may do."""
-        raise refuse("SG305", what, location=here())
-
     @contextlib.contextmanager
     def open(self) -> Iterator[Region]:
         """A child region, open during the body."""
@@ -184,73 +173,6 @@ class Recorder(TorchFunctionMode):
             yield
         finally:
             self.region = outer
-
-    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
-        """To be called before something is recorded that raises, or may raise, when the program runs.
-
-        Args:
-            kind: of the exception; None if that is not known.
-            certain: whether it is a ``raise`` or ``assert`` of the user's.
-        """
-
-    def before_risk(self) -> None:
-        """To be called before an operation is recorded that may raise when the program runs."""
-        self.before_raise(None)
-
-    def calling_python(
-        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
-    ) -> AbstractContextManager[None]:
-        """To be around the recording of an operation that calls Python code as it is.
-
-        Args:
-            handed: what is called, and what leads to more such code; together with what it is given, in a tuple.
-            what: a name for it, for messages.
-            changed: what torch's part of that code changes.
-        """
-        return contextlib.nullcontext()
-
-    def has_callbacks(self) -> bool:
-        """Whether a backward pass may call code of the user's."""
-        return False
-
-    def may_change(self, place: Place) -> bool:
-        """Whether code that the program calls as it is may change a place."""
-        return False
-
-    def calling_autograd(self, what: str) -> AbstractContextManager[None]:
-        """As `calling_python`, for a backward pass with all the hooks that it may come by."""
-        return contextlib.nullcontext()
-
-    def before_unknown_length(self) -> None:
-        """To be called before a list, dict or set is made of which only the run knows the length."""
-
-    def before_unseen_write(self) -> None:
-        """To be called where something turns up that code has stored which is not rewritten."""
-
-    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
-        """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
-        return None
-
-    def left_behind(self) -> tuple[int, list[Any]] | None:
-        """What the path that is about to raise did to objects that outlive the call: see `Program.midway`."""
-        return None
-
-    def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
-        """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
-        value.refuse()
-
-    def is_outer(self, value: Any) -> bool:
-        """Whether an object was there before the capture."""
-        return False
-
-    @property
-    def in_arm(self) -> bool:
-        """Whether a staged branch or loop is being recorded; a recorder that stages nothing has none."""
-        return False
-
-    def is_rewritten(self, code: CodeType) -> bool:
-        """Whether a code object is rewritten code; there is none without a front end."""
-        return False
 
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -300,18 +222,11 @@ class Recorder(TorchFunctionMode):
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
                 return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
-            name = spelling.name_of(func)
-            of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
-            why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
-            message = f"{name} needs a value that only the run knows ({why})"
-            hint = _PART if of_size and func is torch.Tensor.__getitem__ else None
-            raise refuse("SG304", message, location=here(), hint=hint) from error
+            raise needs_a_value(func, error) from error
         except RuntimeError as error:
-            if _WANTS_INTEGERS not in str(error):
+            if not wants_plain_sizes(error):
                 raise
-            message = f"{spelling.name_of(func)} takes no number that only the run knows as a size"
-            hint = "Make a tensor of that size with new_zeros or new_full, and join the two with torch.cat."
-            raise refuse("SG304", message, location=here(), hint=hint) from error
+            raise takes_no_such_size(func) from error
         finally:
             self.witness.resume(watching)
             if len(self.symbolic.shape_env.replacements) > known:
@@ -374,60 +289,9 @@ class Recorder(TorchFunctionMode):
         for attempt in self.attempts:
             attempt.before_node()
         self.emitted += 1
-        node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
+        node = self.region.graph.create_node(op, target, as_argument(self, tuple(args)), as_argument(self, kwargs))
         node.meta["context"] = current_context()
         node.meta["location"] = self.locator.here()
-        return node
-
-    def to_node(self, value: Any) -> Any:
-        """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
-        if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught, Handle)):
-            return self.region.node_of(value)
-        if isinstance(value, Items):
-            return self._build_list(value)
-        if isinstance(value, StagedArray):
-            node = self.emit("call_function", to_numpy, (value.tensor,), {})
-            node.meta["val"] = value.tensor
-            return node
-        if isinstance(value, (tuple, list)) and has_spread(value):
-            return self._list_node(value)
-        if isinstance(value, torch.Size) and all(type(d) is int for d in value):
-            return self.region.attribute("size", value)  # fx would make a plain tuple of it
-        if isinstance(value, (tuple, list)):
-            return (
-                type(value)(self.to_node(v) for v in value)
-                if type(value) in (tuple, list)
-                else tuple(self.to_node(v) for v in value)
-            )
-        if isinstance(value, (dict, set)):
-            for key in maybe_keys(value):
-                key._refuse()
-        if isinstance(value, dict):
-            return {k: self.to_node(v) for k, v in value.items()}
-        if isinstance(value, slice):
-            return slice(self.to_node(value.start), self.to_node(value.stop), self.to_node(value.step))
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return self.region.node_of(special.number_of_symbol(self, value))
-        if isinstance(value, torch.Generator) and self.region.holds(value):
-            return self.region.node_of(value)
-        if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
-            return value
-        return self.region.attribute("constant", value)
-
-    def _build_list(self, column: Items) -> fx.Node:
-        if len(column.items) == 1 and column.spread == (0,):
-            return self.region.node_of(column.items[0])
-        return self.emit("call_function", build_list, (list(column.items), column.spread), {})
-
-    def _list_node(self, value: Any) -> fx.Node:
-        """The node of a list of unknown length, whose elements are tensors or numbers."""
-        element = structure(value, self.type_of)
-        parts = columns(element, value)
-        if not is_plain(element) or type(value) is not list:
-            message = "a list of unknown length whose elements are no tensors, numbers or lists of them is used whole"
-            raise refuse("SG210", message, location=here())
-        node = self._build_list(parts[0])
-        node.meta.setdefault("val", ListType(types(element)[0]))
         return node
 
     def bind(self, result: Any, node: fx.Node) -> Any:
@@ -482,21 +346,6 @@ class Recorder(TorchFunctionMode):
                 return known_true(result)
         node = self.emit("call_function", function, args, {})
         return self.number(result, node)
-
-    @contextlib.contextmanager
-    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
-        """Record what is only reached where a staged condition is true, or is false."""
-        yield
-
-    def learn(self, predicate: Any, taken: bool) -> None:
-        """Told that from here on a staged condition is decided: where it is not, the program has raised."""
-
-    def known_absence(self, value: Any) -> bool | None:
-        """Whether a staged value that is ``None`` on some path is it on the one being recorded, if that is known."""
-        return None
-
-    def implies(self, result: Any, when: bool, flag: Any) -> None:
-        """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""
 
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""

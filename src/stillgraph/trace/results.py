@@ -45,6 +45,7 @@ from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.modules import makes_modules
+from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
@@ -193,7 +194,7 @@ class Results:
         index = self._indices.get(id(value))
         if index is None:
             index = self._indices[id(value)] = len(self.outputs)
-            self.outputs.append(self.session.to_node(value))
+            self.outputs.append(as_argument(self.session, value))
             self._alive.append(value)
         return Output(index)
 

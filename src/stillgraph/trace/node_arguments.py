@@ -1,0 +1,77 @@
+"""Values as arguments of nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import build_list, to_numpy
+from stillgraph.program.types import ListType
+from stillgraph.trace import special
+from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.caught import Caught
+from stillgraph.trace.entries import maybe_keys
+from stillgraph.trace.frames import here
+from stillgraph.trace.hooks import Handle
+from stillgraph.trace.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
+from stillgraph.trace.numbers import StagedNumber
+
+if TYPE_CHECKING:
+    from stillgraph.trace.recorder import Recorder
+
+
+def as_argument(recorder: Recorder, value: Any) -> Any:
+    """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
+    if isinstance(value, (torch.Tensor, StagedNumber, StagedList, Caught, Handle)):
+        return recorder.region.node_of(value)
+    if isinstance(value, Items):
+        return _build_list(recorder, value)
+    if isinstance(value, StagedArray):
+        node = recorder.emit("call_function", to_numpy, (value.tensor,), {})
+        node.meta["val"] = value.tensor
+        return node
+    if isinstance(value, (tuple, list)) and has_spread(value):
+        return _list_node(recorder, value)
+    if isinstance(value, torch.Size) and all(type(d) is int for d in value):
+        return recorder.region.attribute("size", value)  # fx would make a plain tuple of it
+    if isinstance(value, (tuple, list)):
+        return (
+            type(value)(as_argument(recorder, v) for v in value)
+            if type(value) in (tuple, list)
+            else tuple(as_argument(recorder, v) for v in value)
+        )
+    if isinstance(value, (dict, set)):
+        for key in maybe_keys(value):
+            key._refuse()
+    if isinstance(value, dict):
+        return {k: as_argument(recorder, v) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*(as_argument(recorder, each) for each in (value.start, value.stop, value.step)))
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return recorder.region.node_of(special.number_of_symbol(recorder, value))
+    if isinstance(value, torch.Generator) and recorder.region.holds(value):
+        return recorder.region.node_of(value)
+    if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
+        return value
+    return recorder.region.attribute("constant", value)
+
+
+def _build_list(recorder: Recorder, column: Items) -> fx.Node:
+    if len(column.items) == 1 and column.spread == (0,):
+        return recorder.region.node_of(column.items[0])
+    return recorder.emit("call_function", build_list, (list(column.items), column.spread), {})
+
+
+def _list_node(recorder: Recorder, value: Any) -> fx.Node:
+    """The node of a list of unknown length, whose elements are tensors or numbers."""
+    element = structure(value, recorder.type_of)
+    parts = columns(element, value)
+    if not is_plain(element) or type(value) is not list:
+        message = "a list of unknown length whose elements are no tensors, numbers or lists of them is used whole"
+        raise refuse("SG210", message, location=here())
+    node = _build_list(recorder, parts[0])
+    node.meta.setdefault("val", ListType(types(element)[0]))
+    return node

@@ -1,0 +1,108 @@
+"""What a recorder answers, and does when it is told something, that stages nothing and belongs to no call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import Place
+
+
+class PlainAnswers(TorchFunctionMode):
+    """What the modules that record ask of a recorder, and what they tell it. Others answer otherwise, see `Session`."""
+
+    # ---- asked
+    def is_outer(self, value: Any) -> bool:
+        """Whether an object was there before the capture."""
+        return False
+
+    @property
+    def in_arm(self) -> bool:
+        """Whether a staged branch or loop is being recorded; a recorder that stages nothing has none."""
+        return False
+
+    def is_rewritten(self, code: CodeType) -> bool:
+        """Whether a code object is rewritten code; there is none without a front end."""
+        return False
+
+    def has_callbacks(self) -> bool:
+        """Whether a backward pass may call code of the user's."""
+        return False
+
+    def may_change(self, place: Place) -> bool:
+        """Whether code that the program calls as it is may change a place."""
+        return False
+
+    def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
+        """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
+        return None
+
+    def left_behind(self) -> tuple[int, list[Any]] | None:
+        """What the path that is about to raise did to objects that outlive the call: see `Program.midway`."""
+        return None
+
+    def known_absence(self, value: Any) -> bool | None:
+        """Whether a staged value that is ``None`` on some path is it on the one being recorded, if that is known."""
+        return None
+
+    def either(self, value: Any, use: Callable[[Any], Any]) -> Any:
+        """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
+        value.refuse()
+
+    # ---- told
+    @contextlib.contextmanager
+    def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
+        """Record what is only reached where a staged condition is true, or is false."""
+        yield
+
+    def learn(self, predicate: Any, taken: bool) -> None:
+        """Told that from here on a staged condition is decided: where it is not, the program has raised."""
+
+    def implies(self, result: Any, when: bool, flag: Any) -> None:
+        """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""
+
+    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
+        """To be called before something is recorded that raises, or may raise, when the program runs.
+
+        Args:
+            kind: of the exception; None if that is not known.
+            certain: whether it is a ``raise`` or ``assert`` of the user's.
+        """
+
+    def before_risk(self) -> None:
+        """To be called before an operation is recorded that may raise when the program runs."""
+        self.before_raise(None)
+
+    def before_unknown_length(self) -> None:
+        """To be called before a list, dict or set is made of which only the run knows the length."""
+
+    def before_unseen(self, what: str) -> None:
+        """To be called where code that is not rewritten does something only rewritten code may do."""
+        raise refuse("SG305", what, location=here())
+
+    def before_unseen_write(self) -> None:
+        """To be called where something turns up that code has stored which is not rewritten."""
+
+    def calling_python(
+        self, handed: Iterable[Any], what: str, changed: Iterable[Place] = ()
+    ) -> AbstractContextManager[None]:
+        """To be around the recording of an operation that calls Python code as it is.
+
+        Args:
+            handed: what is called, and what leads to more such code; together with what it is given, in a tuple.
+            what: a name for it, for messages.
+            changed: what torch's part of that code changes.
+        """
+        return contextlib.nullcontext()
+
+    def calling_autograd(self, what: str) -> AbstractContextManager[None]:
+        """As `calling_python`, for a backward pass with all the hooks that it may come by."""
+        return contextlib.nullcontext()
