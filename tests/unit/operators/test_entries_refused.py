@@ -1,0 +1,172 @@
+"""What no program can say of entries that are there on some paths only."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from tests.unit.operators.partly_filled import UP, half, set_again_in_front
+from tests.unit.trace.agreement import refusal
+
+
+def two(x: Tensor) -> dict[str, int]:
+    d = {"b": 2}
+    if x.sum() > 1:
+        d["a"] = 1
+    return d
+
+
+def some(x: Tensor) -> set[int]:
+    s = {1}
+    if x.sum() > 1:
+        s.add(2)
+    return s
+
+
+def deleted_while_run_over(x: Tensor) -> Any:
+    d = {"a": 1, "b": 2}
+    for key in d:
+        if x.sum() > 1:
+            del d[key]
+    return d
+
+
+def copied_with_another_name(x: Tensor) -> Any:
+    d, n = [0], x.abs().max()
+    e = d
+    while n > 1:
+        n = n / 2
+        d = list(d)
+    d[0] = 1
+    return d, e
+
+
+def left_unassigned(x: Tensor) -> Any:
+    found = {}
+    if x.sum() > 1:
+        found["a"] = 1
+    for key in found:
+        name = key
+    return name
+
+
+SPREAD = [
+    lambda x: [*two(x).values()],
+    lambda x: (*two(x).items(), 1),
+    lambda x: max(*two(x).values(), 0),
+    lambda x: set(two(x).values()),
+    lambda x: collections.deque(two(x).values()),
+]
+UNSEEN = [
+    lambda x: {("q", 1)} | two(x).items(),
+    lambda x: two(x).keys() == {"b"},
+    lambda x: [two(x)] == [{"b": 2}],
+    lambda x: (1, some(x)) != (1, {1}),
+    lambda x: some(x) in ({1}, {2}),
+    lambda x: [{"b": 2}].count(two(x)),
+    lambda x: (some(x) | {7}) <= {1, 7},
+    lambda x: frozenset(some(x)) == frozenset({1}),
+    lambda x: hash(frozenset(some(x))),
+    lambda x: 1 if some(x) == {1} else 0,
+]
+
+
+@pytest.mark.parametrize(("function", "code"), [*((f, "SG206") for f in SPREAD), *((f, "SG211") for f in UNSEEN)])
+def test_what_nobody_would_see_is_refused(function: Any, code: str) -> None:
+    assert refusal(function, UP).reason.code == code
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (deleted_while_run_over, "SG211"),
+        (copied_with_another_name, "SG305"),
+        (left_unassigned, "SG204"),
+        (lambda x: range(int(x[0])), "SG306"),
+        (lambda x: collections.Counter({1: 5})[int(x[0])], "SG301"),
+    ],
+)
+def test_refused_for_another_reason(function: Any, code: str) -> None:
+    assert refusal(function, UP).reason.code == code
+
+
+def run_over_in_no_order(x: Tensor) -> Any:
+    return [value for value in set_again_in_front(x).values()]  # noqa: C416 (as people write it)
+
+
+def overlapping_union(x: Tensor) -> Any:
+    s = {1}
+    if x.sum() > 1:
+        s.add(2)
+    return s | {2}
+
+
+def compared(x: Tensor) -> Any:
+    return half(x) == {"a": x}
+
+
+def subset(x: Tensor) -> Any:
+    s = {1}
+    if x.sum() > 1:
+        s.add(2)
+    return s.issubset({1})
+
+
+def ordered_sets(x: Tensor) -> Any:
+    s = {1}
+    if x.sum() > 1:
+        s.add(2)
+    return s <= {1}
+
+
+def spread_out(x: Tensor) -> Any:
+    return [*half(x)], 1
+
+
+def counted_otherwise(x: Tensor) -> Any:
+    n = 0
+    for i, _ in enumerate(half(x)):
+        n += i
+    return n
+
+
+def printed(x: Tensor) -> Any:
+    print(half(x))
+
+
+def named(x: Tensor) -> Any:
+    return f"{half(x)}"
+
+
+def in_a_display(x: Tensor) -> Any:
+    return {"b": 1, **half(x)}
+
+
+def as_keywords(x: Tensor) -> Any:
+    return dict(**half(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (run_over_in_no_order, "SG211"),
+        (overlapping_union, "SG211"),
+        (compared, "SG211"),
+        (subset, "SG211"),
+        (ordered_sets, "SG211"),
+        (counted_otherwise, "SG206"),
+        (spread_out, "SG211"),
+        (printed, "SG211"),
+        (named, "SG302"),
+        (in_a_display, "SG211"),
+        (as_keywords, "SG211"),
+        (lambda x: len(list(map(len, half(x)))), "SG203"),
+        (lambda x: iter(half(x)), "SG211"),
+        (lambda x: collections.OrderedDict(half(x)), "SG211"),
+    ],
+)
+def test_refused(function: Any, code: str) -> None:
+    assert refusal(function, UP).reason.code == code
