@@ -32,7 +32,7 @@ def check(function: Callable[..., Any], *inputs: Any) -> None:
         function: the function.
         inputs: what to call it with: an argument, or a tuple of them.
     """
-    following = Following(("test_constructs", "tests"))
+    following = Following(("tests",))
     made = following.rewritten(function)
     assert made is not function, following.refused
     for each in inputs or ((),):
