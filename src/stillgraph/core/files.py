@@ -1,4 +1,4 @@
-"""Whose file a line of code is in: told by its path alone, wherever the packages are installed.
+"""Whose file a line of code is in: told by its path alone, wherever the packages are installed; and whose a module is.
 
 A path is a code object's ``co_filename`` or a module's ``__file__``. Three kinds divide all files between them:
 stillgraph's own, those of torch and of the standard library, and the user's (`is_users`), among which installed
@@ -59,6 +59,12 @@ def is_ours(file: str) -> bool:
 def is_written_by_us(file: str) -> bool:
     """Whether code was written by stillgraph: a driver, the check of guards and the like."""
     return file.startswith(_WRITTEN_BY_US)
+
+
+def is_our_module(name: str) -> bool:
+    """Whether a module, by its full name, belongs to stillgraph. The demonstration is user code."""
+    path = f"{name}."
+    return path.startswith("stillgraph.") and not path.startswith("stillgraph.demo.")
 
 
 # ---- torch's

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_our_module
 from stillgraph.program.guards import Argument
 from stillgraph.trace.held import places_within
 from stillgraph.trace.journal import MISSING, ContentsPlace, Place
@@ -106,10 +107,14 @@ def _classes_of(value: Any) -> list[type]:
     """A class, or that of an object, and those it inherits from, but for Python's and torch's."""
     kind = value if isinstance(value, type) else type(value)
     own = not issubclass(kind, torch.Tensor)
-    return [each for each in kind.__mro__ if own and not each.__module__.startswith(_KNOWN)]
+    return [each for each in kind.__mro__ if own and not _is_known(each.__module__)]
 
 
-_KNOWN = ("torch.", "builtins", "stillgraph.", "collections", "typing", "abc", "enum", "functools", "numpy")
+def _is_known(module: str) -> bool:
+    return module.partition(".")[0] in _KNOWN or is_our_module(module)
+
+
+_KNOWN = frozenset({"torch", "builtins", "collections", "typing", "abc", "enum", "functools", "numpy"})
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.effects import (
     DeleteAttribute,
@@ -143,7 +144,7 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made."""
-        if type(value).__module__.startswith("stillgraph."):  # what stands for a range, say
+        if is_our_module(type(value).__module__):  # what stands for a range, say
             kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
             raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
         parts = None if type(value) in (set, frozenset) else split(value)

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_our_module
+
 _T = torch.Tensor
 
 _OPERATORS: dict[Any, Callable[..., Any]] = {
@@ -57,7 +59,7 @@ _REFLECTED: dict[Any, Callable[..., Any]] = {
 
 def decides_itself(kind: type) -> bool:
     """Whether a class of the user's, which is no tensor, says what torch's functions do with its objects."""
-    if issubclass(kind, torch.Tensor) or kind.__module__.startswith(("torch.", "stillgraph.")):
+    if issubclass(kind, torch.Tensor) or kind.__module__.startswith("torch.") or is_our_module(kind.__module__):
         return False
     return isinstance(inspect.getattr_static(kind, "__torch_function__", None), (classmethod, staticmethod))
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
+from stillgraph.core.files import is_our_module
 from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
@@ -329,7 +330,7 @@ def describe(value: Any, fully: bool = False) -> str:
         return "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if type(value).__module__.startswith("stillgraph."):
+    if is_our_module(type(value).__module__):
         return _OURS.get(type(value).__name__, "a value that only the run knows")
     return _article(type(value).__name__)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.files import is_torch
+from stillgraph.core.files import is_our_module, is_torch
 
 
 class Witness:
@@ -91,7 +91,7 @@ class Witness:
         pair = (code, None if caller is None else caller.f_code)
         if pair in self._at_service:
             return
-        if _is_own(_module(frame)) or _is_of_collector(code):
+        if is_our_module(_module(frame)) or _is_of_collector(code):
             self._own.add(code)
             return
         if _is_for_user(frame):
@@ -116,7 +116,7 @@ def _is_for_user(frame: FrameType) -> bool:
         return False
     caller = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
     in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
-    if not in_users_place and (_is_own(caller) or _package(caller) == "torch"):
+    if not in_users_place and (is_our_module(caller) or _package(caller) == "torch"):
         return False
     return all(_module(each) != _IMPORTING for each in _stack(frame))
 
@@ -125,15 +125,11 @@ def _is_of_debugger(frame: FrameType) -> bool:
     """Whether a frame belongs to a debugger that the user's code has called, not to one that it all runs under."""
     for each in _stack(frame):
         name = _module(each)
-        if _is_own(name):
+        if is_our_module(name):
             return False
         if _package(name) in _DEBUGGERS:
             return True
     return False
-
-
-def _is_own(module: str) -> bool:
-    return _package(module) == "stillgraph" and not module.startswith(_DEMO)
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:
@@ -159,7 +155,6 @@ def _package(module: str) -> str:
 _STANDARD_LIBRARY = sys.stdlib_module_names
 _DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "debugpy")
 _IMPORTING = "importlib._bootstrap"
-_DEMO = "stillgraph.demo."
 _IN_USERS_PLACE = "stillgraph.operators."
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__

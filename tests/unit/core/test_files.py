@@ -89,6 +89,23 @@ def test_whose_file_it_is(file: str, expected: set[str]) -> None:
     assert {name for name, asked in ASKED.items() if asked(file)} == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("stillgraph", True),
+        ("stillgraph.trace.frames", True),
+        ("stillgraph.demo", False),
+        ("stillgraph.demo.gpt2", False),
+        ("stillgraph.demonstrating", True),
+        ("stillgraph_experiments", False),
+        ("torch", False),
+        ("__main__", False),
+    ],
+)
+def test_whose_module_it_is(name: str, ours: bool) -> None:
+    assert files.is_our_module(name) is ours
+
+
 def test_paths_in_torch() -> None:
     assert files.path_in_torch("autograd", "function.py") == torch.autograd.function.__file__
     assert files.path_in_torch("utils", "data", "") == os.path.dirname(torch.utils.data.__file__) + os.sep
