@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
+from stillgraph.core import files
 from stillgraph.core.diagnostics import InternalError, StillgraphError
 from stillgraph.core.location import Location
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
@@ -23,8 +24,6 @@ PLACES = "__stillgraph_places__"
 
 Places = Mapping[int, Location]
 
-_OURS = str(Path(__file__).parents[1]) + os.sep
-_DEMO = _OURS + "demo" + os.sep  # user code
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _WRITTEN_BY_US = "<stillgraph "
 _WRITTEN_BY_TORCH = ("<eval_with_key>", "<string>")
@@ -131,7 +130,7 @@ def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location
 
 def is_ours(file: str) -> bool:
     """Whether a file is this package's, or code that it has written."""
-    return file.startswith(_WRITTEN_BY_US) or (file.startswith(_OURS) and not file.startswith(_DEMO))
+    return file.startswith(_WRITTEN_BY_US) or files.is_ours(file)
 
 
 def _is_the_users(file: str) -> bool:

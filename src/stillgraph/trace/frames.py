@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_ours as is_ours  # which modules ask here, with the rest
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
+from stillgraph.trace.call_chain import Call, Step, calls, runs_a_block
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
 _TORCH_LAYERS = (
@@ -34,12 +35,6 @@ _BELOW_TORCH = tuple(  # what torch itself requires and calls
     _SITE_PACKAGES + name
     for name in ("sympy", "mpmath", "numpy", "networkx", "jinja2", "filelock", "fsspec", "typing_extensions", "triton")
 )
-_OURS_INSIDE = _OURS + "demo" + os.sep  # the demonstration is user code
-
-
-def is_ours(file: str) -> bool:
-    """Whether a file belongs to stillgraph."""
-    return file.startswith(_OURS) and not file.startswith(_OURS_INSIDE)
 
 
 def is_torch(file: str) -> bool:
@@ -131,13 +126,9 @@ def is_users(file: str) -> bool:
 def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
-        Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for (inside, _), outside in _calls(_running(), _is_not_ours)
+        Place(call.file, call.inside[0].f_lineno, call.function, call.outside.f_globals)
+        for call in calls(_running(), _is_not_ours)
     )
-
-
-Step = tuple[FrameType, int]
-"""A frame, and the offset of the instruction that it is at."""
 
 
 def _running(start: FrameType | None = None) -> Iterator[Step]:
@@ -169,79 +160,36 @@ def _passed(error: BaseException) -> list[Step]:
     return passed
 
 
-def _calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[tuple[Step, FrameType]]:
-    """The calls of functions in files that count, up to where the capture begins, the innermost first.
-
-    Outside of a capture only the innermost one is told: there is no end to the others.
-
-    Args:
-        steps: the frames, the innermost first.
-        counts: asked of a file.
-
-    Returns:
-        For each call, the frame that runs and the function's own. A function has one for each block that is being run.
-    """
-    calls: list[tuple[Step, FrameType]] = []
-    inside: Step | None = None
-    outside: FrameType | None = None  # the function's own, unless what calls it runs a block
-    for step in steps:
-        frame = step[0]
-        if outside is not None and inside is not None and not _runs_a_part(frame.f_code, outside.f_code):
-            calls.append((inside, outside))
-            inside = None
-        outside = None
-        if frame.f_code.co_qualname in _BEGINNINGS:
-            return calls
-        if counts(frame.f_code.co_filename):
-            inside, outside = inside or step, frame
-    if outside is not None and inside is not None:
-        calls.append((inside, outside))
-    return calls[:1]
-
-
 def show_as_written(error: BaseException) -> None:
     """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them."""
     if full_traceback():
         return
     passed = _passed(error)
-    calls = _calls(reversed(passed), is_users)
-    shown = [_entry(step, own) for step, own in reversed(calls)]
+    shown = [_entry(call) for call in reversed(calls(reversed(passed), is_users))]
     try:
         error.__traceback__ = chained(shown)
     finally:
-        del error, passed, calls, shown  # frames that were made hold this one
+        del error, passed, shown  # frames that were made hold this one
 
 
-def _entry(step: Step, own: FrameType) -> TracebackType | Location:
+def _entry(call: Call) -> TracebackType | Location:
     """The entry of a call in a traceback: its frame, or where that is a block's, the place in the function."""
-    frame, offset = step
-    place = _located(frame.f_code, offset, own.f_code.co_name, ())
-    return TracebackType(None, frame, offset, place.line) if frame is own else place
-
-
-_BEGINNINGS = ("_Attempt.run", "_call_traced")  # of a capture, of a trace
-_CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
-
-
-def _runs_a_block(code: CodeType) -> bool:
-    """Whether what a code object calls is a block of a function, and not a function of the user's."""
-    return is_ours(code.co_filename) and code.co_name not in _CALLING
+    frame, offset = call.inside
+    place = _located(frame.f_code, offset, call.function, ())
+    is_own = frame is call.outside and call.function == frame.f_code.co_name
+    return TracebackType(None, frame, offset, place.line) if is_own else place
 
 
 def function_frame(frame: FrameType) -> FrameType:
     """The frame of the function that a frame belongs to: its own, unless it runs a block of a rewritten function."""
     back = frame.f_back
-    while back is not None and not is_ours(frame.f_code.co_filename) and _runs_a_block(back.f_code):
+    while back is not None and not is_ours(frame.f_code.co_filename) and runs_a_block(back.f_code):
         while back is not None and is_ours(back.f_code.co_filename):
             back = back.f_back
         if back is None:
             return frame
         frame, back = back, back.f_back
     return frame
-def _runs_a_part(code: CodeType, called: CodeType) -> bool:
-    """Whether what a code object calls is a part of a function: a block, or the pattern of a ``case``."""
-    is_pattern = called.co_name.startswith("matches_") and any(constant is called for constant in code.co_consts)
-    return is_pattern or _runs_a_block(code)
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:
@@ -292,7 +240,7 @@ class Locator:
 
     def _located(self, steps: Iterable[Step]) -> Location | None:
         stack = tuple(
-            (inside.f_code, offset, outside.f_code.co_name) for (inside, offset), outside in _calls(steps, is_users)
+            (call.inside[0].f_code, call.inside[1], call.function) for call in calls(steps, is_users)
         )
         if not stack:
             return self.beginning
@@ -319,7 +267,7 @@ def location_of(frame: FrameType | None) -> Location | None:
 
 def function_here() -> CodeType | None:
     """The rewritten code of the user's function that is being run."""
-    return next((outside.f_code for _, outside in _calls(_running(), is_users)), None)
+    return next((call.outside.f_code for call in calls(_running(), is_users)), None)
 
 
 def called(value: Any) -> str:
@@ -330,12 +278,12 @@ def called(value: Any) -> str:
 
 def name_of(value: Any) -> str | None:
     """The variable of the function that is being run which has an object, if one has."""
-    for (inside, _), outside in _calls(_running(), is_users)[:1]:
-        frame: FrameType | None = inside
+    for call in calls(_running(), is_users)[:1]:
+        frame: FrameType | None = call.inside[0]
         while frame is not None:
             if is_users(frame.f_code.co_filename):
                 found = next((name for name, held in frame.f_locals.items() if held is value), None)
                 if found is not None:
                     return found
-            frame = None if frame is outside else frame.f_back
+            frame = None if frame is call.outside else frame.f_back
     return None
