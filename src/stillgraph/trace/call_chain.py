@@ -8,7 +8,7 @@ all. Here they are put together to what Python has when it runs the user's funct
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -39,7 +39,7 @@ class Call:
         return self.inside[0].f_code.co_filename
 
 
-def calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[Call]:
+def calls(steps: Iterable[Step], counts: Callable[[str], bool], twice: Set[int] = frozenset()) -> list[Call]:
     """The calls of functions in files that count, up to where the capture begins, the innermost first.
 
     Outside of a capture only the innermost one is told: there is no end to the others.
@@ -47,11 +47,12 @@ def calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[Call]:
     Args:
         steps: the frames, the innermost first.
         counts: asked of a file.
+        twice: see `caught_in`.
     """
-    calls = _Calls()
+    calls = _Calls(twice)
     for step in _not_suspended(steps):
         code = step[0].f_code
-        calls.reach(code)
+        calls.reach(step[0])
         if code.co_qualname in _BEGINNINGS:
             return calls.found
         if counts(code.co_filename):
@@ -65,22 +66,44 @@ def calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[Call]:
 class _Calls:
     """Puts the frames of a function and of its blocks together, from the innermost frame on."""
 
-    def __init__(self) -> None:
+    def __init__(self, twice: Set[int]) -> None:
         self.found: list[Call] = []
         self._inside: Step | None = None
         self._outside: FrameType | None = None  # the function's own, unless what calls it runs a block
         self._frame: FrameType | None = None  # the last of the user's
         self._comprehensions: list[str] = []  # of which no part of the user's is being run, the innermost first
+        self._twice = twice
+        self._bodies: dict[int, Step | None] = {}  # by the frame that has caught what they raised
+        self._raised_again: list[Step] = []  # of the function whose own frame is to come, the innermost first
         self._is_inner = False  # whether a comprehension was found, in whatever ran last
 
-    def reach(self, code: CodeType) -> None:
+    def reach(self, frame: FrameType) -> None:
         """Go on to the frame that has called the last one."""
-        if self._outside is not None and not _runs_a_part(code, self._outside.f_code):
+        if self._outside is not None and not _runs_a_part(frame.f_code, self._outside.f_code):
             self.end()
         self._outside = None
+        if id(frame) in self._twice and frame.f_code.co_qualname == _CATCHING:
+            self._catch(id(frame))
+
+    def _catch(self, frame: int) -> None:
+        """A frame has caught what its body raised, and the handler has raised it once more: ``raise`` adds no line."""
+        if frame not in self._bodies:
+            self._bodies[frame], self._inside = self._inside, None
+            return
+        body = self._bodies.pop(frame)
+        if self._inside is None:
+            self._inside = body
+        elif body is not None:
+            self._raised_again.append(body)
 
     def enter(self, step: Step) -> None:
-        """The frame is the user's."""
+        """The frame is the user's. That of a block is there twice if a ``try`` in it has caught what it raised."""
+        frame = id(step[0])
+        if frame in self._twice:
+            if frame in self._bodies and self._inside is not None:
+                self._raised_again.append(self._inside)
+                self._inside = None
+            self._bodies[frame] = None
         self._inside = self._inside or step
         self._outside = self._frame = step[0]
 
@@ -88,9 +111,11 @@ class _Calls:
         """The frame before was the function's own, if it was the user's."""
         if self._outside is None or self._inside is None:
             return
-        self.found += [Call(self._inside, self._outside, name) for name in self._comprehensions]
-        self.found.append(Call(self._inside, self._outside, self._outside.f_code.co_name))
-        self._inside, self._comprehensions, self._is_inner = None, [], False
+        name = self._outside.f_code.co_name
+        self.found += [Call(body, self._outside, name) for body in self._raised_again]
+        self.found += [Call(self._inside, self._outside, each) for each in self._comprehensions]
+        self.found.append(Call(self._inside, self._outside, name))
+        self._inside, self._raised_again, self._comprehensions, self._is_inner = None, [], [], False
 
     def comprehend(self, frame: FrameType) -> None:
         """The frame may be what makes a comprehension, of which Python makes a function: one for all its ``for``s."""
@@ -106,6 +131,15 @@ class _Calls:
             return
         self.found.append(Call(self._inside, self._frame, name))
         self._inside = None
+
+
+def caught_in(steps: Iterable[Step]) -> frozenset[int]:
+    """The frames that stand twice in a traceback: they have called what raised, and then the handler."""
+    frames = [id(frame) for frame, _ in steps]
+    return frozenset(each for each in frames if frames.count(each) > 1)
+
+
+_CATCHING = "attempt"  # the operator
 
 
 def _not_suspended(steps: Iterable[Step]) -> Iterator[Step]:

@@ -6,7 +6,7 @@ import dis
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
-from stillgraph.trace.call_chain import Call, Step, calls, runs_a_block
+from stillgraph.trace.call_chain import Call, Step, calls, caught_in, runs_a_block
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _DISTRIBUTIONS = os.path.join(_TORCH, "distributions") + os.sep
@@ -165,7 +165,7 @@ def show_as_written(error: BaseException) -> None:
     if full_traceback():
         return
     passed = _passed(error)
-    shown = [_entry(call) for call in reversed(calls(reversed(passed), is_users))]
+    shown = [_entry(call) for call in reversed(calls(reversed(passed), is_users, caught_in(passed)))]
     try:
         error.__traceback__ = chained(shown)
     finally:
@@ -236,12 +236,13 @@ class Locator:
 
     def raised_at(self, error: BaseException) -> Location | None:
         """The user's line that raised an error which has just been caught, with those that had called it."""
-        return self._located(_until_raised(error))
+        return self._located(_until_raised(error), caught_in(_passed(error)))
 
-    def _located(self, steps: Iterable[Step]) -> Location | None:
-        stack = tuple(
-            (call.inside[0].f_code, call.inside[1], call.function) for call in calls(steps, is_users)
-        )
+    def _located(self, steps: Iterable[Step], twice: Set[int] = frozenset()) -> Location | None:
+        found = calls(steps, is_users, twice)
+        return self._place_of(tuple((call.inside[0].f_code, call.inside[1], call.function) for call in found))
+
+    def _place_of(self, stack: tuple[tuple[CodeType, int, str], ...]) -> Location | None:
         if not stack:
             return self.beginning
         found = self._known.get(stack)

@@ -563,6 +563,158 @@ def operands(x: Tensor, i: Tensor) -> Any:
     return x + 1
 
 
+# ---- exceptions that are raised once more
+class TooLarge(Exception):
+    pass
+
+
+def checked(x: Tensor) -> Tensor:
+    if x.sum() > 3:
+        raise TooLarge("a sum")
+    return x
+
+
+def passing_on(x: Tensor) -> Tensor:
+    try:
+        return checked(x)
+    except TooLarge as error:
+        raise error
+
+
+@case
+def raised_once_more(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = checked(x * i)
+    except TooLarge as error:
+        raise error
+    return y
+
+
+@case
+def raised_once_more_without_a_name(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = checked(x * i)
+    except TooLarge:
+        raise
+    return y
+
+
+@case
+def raised_once_more_on_the_spot(x: Tensor, i: Tensor) -> Any:
+    try:
+        if (x * i).sum() > 3:
+            raise TooLarge("here")
+    except TooLarge as error:
+        raise error
+    return x
+
+
+@case
+def an_error_of_torch_raised_once_more(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = x[i]
+    except IndexError as error:
+        raise error
+    return y
+
+
+@case
+def raised_once_more_in_each_function(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = passing_on(x * i)
+    except TooLarge as error:
+        raise error
+    return y
+
+
+@case
+def raised_once_more_by_a_function(x: Tensor, i: Tensor) -> Any:
+    y = passing_on(x * i)
+    return y + 1
+
+
+@case
+def raised_once_more_in_both_arms(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = checked(x * i)
+    except TooLarge as error:
+        if x.sum() > 10:
+            raise error
+        else:  # noqa: RET506 - an arm of its own
+            raise error
+    return y
+
+
+@case
+def raised_once_more_in_a_loop(x: Tensor, i: Tensor) -> Any:
+    for _ in range(2):
+        while x.sum() < 10:
+            try:
+                y = checked(x * i)
+            except TooLarge as error:
+                raise error
+            x = x + y + 30
+    return x
+
+
+@case
+def raised_once_more_through_finally(x: Tensor, i: Tensor) -> Any:
+    try:
+        try:
+            y = checked(x * i)
+        except TooLarge as error:
+            raise error
+    finally:
+        x = x + 1
+    return y + x
+
+
+@case
+def raised_once_more_at_once(x: Tensor, i: Tensor) -> Any:
+    if (x * i).sum() > 3:
+        try:
+            raise TooLarge("here")
+        except TooLarge as error:
+            raise error
+    return x
+
+
+@case
+def raised_once_more_at_once_without_a_name(x: Tensor, i: Tensor) -> Any:
+    if (x * i).sum() > 3:
+        try:
+            raise TooLarge("here")
+        except TooLarge:
+            raise
+    return x
+
+
+def always() -> None:
+    try:
+        raise TooLarge("always")
+    except TooLarge as error:
+        raise error
+
+
+@case
+def a_function_that_always_raises_once_more(x: Tensor, i: Tensor) -> Any:
+    if (x * i).sum() > 3:
+        try:
+            always()
+        except TooLarge as error:
+            raise error
+    return x
+
+
+@case
+def raised_once_more_from_another(x: Tensor, i: Tensor) -> Any:
+    try:
+        y = checked(x * i)
+    except TooLarge as error:
+        raise ValueError("another") from error
+    return y
+
+
 # ---- what a capture refuses
 class Refused(Exception):
     """As eager raises it where a capture refuses."""
