@@ -7,7 +7,6 @@ all. Here they are put together to what Python has when it runs the user's funct
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -164,7 +163,7 @@ def _comprehension(frame: FrameType) -> str | None:
     code = frame.f_code
     if code.co_qualname in ("generator_of.<locals>.run", "generator_of.<locals>.draw.<locals>.<genexpr>"):
         return "<genexpr>"
-    if code.co_qualname != "_comprehended" or sys.version_info >= (3, 12):  # from there on it is a part of the function
+    if code.co_qualname != "_comprehended" or _ARE_INLINE:
         return None
     variables = frame.f_locals
     if is_ours(variables["element"].__code__.co_filename):  # an operator is at it
@@ -172,6 +171,8 @@ def _comprehension(frame: FrameType) -> str | None:
     return next(name for kind, name in _CONTAINERS if type(variables["result"]) is kind)
 
 
+_FUNCTION = (lambda numbers: [-number for number in numbers]).__code__
+_ARE_INLINE = not any(isinstance(each, CodeType) for each in _FUNCTION.co_consts)  # as from Python 3.12 on
 _CONTAINERS = ((list, "<listcomp>"), (set, "<setcomp>"), (dict, "<dictcomp>"))
 
 
