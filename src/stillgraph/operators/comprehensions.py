@@ -21,7 +21,7 @@ Element = Callable[[Any], Any]
 Add = Callable[[Any, Any], None]
 
 
-def _run(iterable: Any, element: Element, test: Element | None, flat: bool, result: Any, add: Add) -> Any:
+def _comprehended(iterable: Any, element: Element, test: Element | None, flat: bool, result: Any, add: Add) -> Any:
     """Add the elements to a container; only the run knows how many there are where it decides which to take."""
     capture = session()
     if capture is None:
@@ -73,14 +73,14 @@ def list_of(iterable: Any, element: Element, test: Element | None = None, flat: 
     """``[element(x) for x in iterable if test(x)]``; ``[*element(x) …]``, as it were, if ``flat``."""
     if isinstance(iterable, Unjoined):
         return iterable.either(lambda v: list_of(v, element, test, flat))  # type: ignore[no-any-return]  # of Any
-    return _run(iterable, element, test, flat, [], list.append)  # type: ignore[no-any-return]  # the list
+    return _comprehended(iterable, element, test, flat, [], list.append)  # type: ignore[no-any-return]  # the list
 
 
 def set_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> set[Any]:
     """``{element(x) for x in iterable if test(x)}``."""
-    return _run(iterable, element, test, flat, set(), _add_to_set)  # type: ignore[no-any-return]  # the set
+    return _comprehended(iterable, element, test, flat, set(), _add_to_set)  # type: ignore[no-any-return]  # the set
 
 
 def dict_of(iterable: Any, element: Element, test: Element | None = None, flat: bool = False) -> dict[Any, Any]:
     """``{key: value for x in iterable if test(x)}``, ``element`` giving ``(key, value)``."""
-    return _run(iterable, element, test, flat, {}, _add_to_dict)  # type: ignore[no-any-return]  # the dict
+    return _comprehended(iterable, element, test, flat, {}, _add_to_dict)  # type: ignore[no-any-return]  # the dict

@@ -6,7 +6,7 @@ from typing import Any
 
 from stillgraph.operators.calls import call
 from stillgraph.trace.arms import emit_raise
-from stillgraph.trace.caught import Caught
+from stillgraph.trace.caught import Caught, note_named
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.unjoined import Unjoined
@@ -26,6 +26,8 @@ def raised(error: Any) -> Any:
             error = error.either(lambda chosen: _raise(capture, raised(chosen)))
         else:
             error = error.either(lambda chosen: chosen)
+    if isinstance(error, Caught):
+        note_named(error)
     return error
 
 

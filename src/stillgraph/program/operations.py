@@ -441,8 +441,14 @@ def keep(name: str, values: list[Any]) -> None:
     raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
-def reraise(error: BaseException, left: Left | None = None) -> NoReturn:
-    """``raise`` in a handler: the exception goes on."""
+def reraise(error: BaseException, left: Left | None = None, named: bool = False) -> NoReturn:
+    """``raise`` in a handler: the exception goes on.
+
+    Args:
+        error: what the program caught.
+        left: see `raise_`.
+        named: whether it is ``raise error``, of which a traceback shows the line.
+    """
     take_left(error)
     raise _leaving(error, left)
 

@@ -11,6 +11,7 @@ from stillgraph.core.diagnostics import InternalError, StillgraphError
 from stillgraph.core.files import is_ours, is_torch, is_written_by_torch
 from stillgraph.core.location import Location
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
+from stillgraph.program.operations import reraise
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,6 +20,7 @@ PLACES = "__stillgraph_places__"
 """The name among a driver's globals of its table: line -> the user's line, 0 -> where the program begins."""
 
 Places = Mapping[int, Location]
+
 
 def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
     """Let an error that leaves a call show the user's lines, in its traceback and in those of what led to it.
@@ -103,15 +105,33 @@ def _shown(trace: TracebackType | None, calling: Set[CodeType]) -> list[Tracebac
         if is_ours(last.co_filename) and last not in calling:
             return None
         return _without_ours(entries)
-    innermost = entries[drivers[-1]]
-    places: Places = innermost.tb_frame.f_globals[PLACES]
-    location = places.get(innermost.tb_lineno) or places.get(0)
-    lines = () if location is None else (*location.callers, location)
+    lines = _lines(entries[drivers[-1]])
+    for index in reversed(drivers[:-1]):
+        if _names_what_it_raises(entries[index + 1]):
+            lines = _raised_again(_lines(entries[index]), lines)
     below = [each for each in entries[drivers[-1] + 1 :] if _is_the_users(_file(each))]
     known = {(place.file, place.line) for place in lines}
     while below and (_file(below[0]), below[0].tb_lineno) in known:  # made for the same line, see `program.acts`
         del below[0]
     return [*_without_ours(entries[: drivers[0]]), *lines, *below]
+
+
+def _lines(entry: TracebackType) -> tuple[Location, ...]:
+    """The user's lines that a line of a driver stands for, the outermost first."""
+    places: Places = entry.tb_frame.f_globals[PLACES]
+    location = places.get(entry.tb_lineno) or places.get(0)
+    return () if location is None else (*location.callers, location)
+
+
+def _names_what_it_raises(entry: TracebackType) -> bool:
+    """Whether an entry is that of ``raise error`` in a handler: a traceback shows its line, not that of ``raise``."""
+    frame = entry.tb_frame
+    return frame.f_code is reraise.__code__ and bool(frame.f_locals["named"])
+
+
+def _raised_again(again: tuple[Location, ...], before: tuple[Location, ...]) -> tuple[Location, ...]:
+    """The lines of an exception that a handler raises once more: it had come as far as the handler's function."""
+    return (*again, *before[len(again) - 1 :])
 
 
 def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location]:

@@ -34,6 +34,26 @@ def store(name: str, at: Located) -> ast.Name:
     return ast.Name(name, ast.Store(), **span(at))
 
 
+def at_method(node: ast.Call) -> Located:
+    """What has the place of a method's call as Python tells it: from the method's name on, if that begins a line."""
+    starred = any(isinstance(each, ast.Starred) for each in node.args)
+    if starred or any(each.arg is None for each in node.keywords) or not isinstance(node.func, ast.Attribute):
+        return node
+    return ast.Pass(**{**span(node), **_beginning(node.func)})
+
+
+def at_name(node: ast.Attribute) -> Located:
+    """What has the place of the read of an attribute as Python tells it: see `at_method`."""
+    return ast.Pass(**{**span(node), **_beginning(node)})
+
+
+def _beginning(node: ast.Attribute) -> dict[str, Any]:
+    """Where the name of an attribute begins, unless the expression began on the same line."""
+    if node.end_lineno in (None, node.lineno):
+        return {}
+    return {"lineno": node.end_lineno, "col_offset": max((node.end_col_offset or 0) - len(node.attr), 0)}
+
+
 def constant(value: object, at: Located) -> ast.Constant:
     return ast.Constant(value, **span(at))  # type: ignore[arg-type]  # the stubs know fewer
 

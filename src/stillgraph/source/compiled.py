@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 
+from stillgraph.core.rewritten import BLOCK, REWRITTEN, is_rewritten
 from stillgraph.source import build
 from stillgraph.source.scopes import FunctionNode
 from stillgraph.source.tree import without_warnings
 
 _FUTURES = reduce(lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0)
-_MARK = type("Rewritten", (), {"__repr__": lambda self: "<rewritten by stillgraph>"})()
 
 
 def is_converted(code: types.CodeType) -> bool:
     """Whether a code object, of a function or of anything nested in one, was made by `convert`."""
-    return bool(code.co_consts) and code.co_consts[-1] is _MARK
+    return is_rewritten(code)
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str]) -
         if isinstance(constant, types.CodeType):
             if constant.co_name in helpers:
                 constant = _labelled(constant, f"{name}.<locals>.{constant.co_name}", prefix, helpers)
+                constant = constant.replace(co_consts=(*constant.co_consts[:-1], BLOCK, REWRITTEN))
             else:
                 separator = "." if is_class_body else ".<locals>."
                 is_global = constant.co_qualname == constant.co_name
@@ -88,7 +89,7 @@ def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str]) -
         elif isinstance(constant, str) and constant == code.co_qualname and is_class_body:
             constant = name                 # from which a class body sets __qualname__
         constants.append(constant)
-    return code.replace(co_consts=(*constants, _MARK), co_qualname=name)
+    return code.replace(co_consts=(*constants, REWRITTEN), co_qualname=name)
 
 
 def bind(code: types.CodeType, fn: types.FunctionType, supplied: Mapping[str, object]) -> types.FunctionType:

@@ -23,7 +23,7 @@ from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace.caught import Caught
+from stillgraph.trace.caught import Caught, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
@@ -155,8 +155,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         arm.diverged = True
     except BaseException as error:
         if isinstance(error, Caught):
-            left = recorder.left_behind()
-            recorder.emit("call_function", reraise, (error,), {} if left is None else {"left": left})
+            _emit_reraise(recorder, error)
             arm.diverged = True
             return
         if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
@@ -166,6 +165,19 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
         else:
             emit_raise(recorder, error)
         arm.diverged = True
+
+
+def _emit_reraise(recorder: Recorder, error: Any) -> None:
+    """Record that an exception goes on that the program has caught."""
+    left = recorder.left_behind()
+    keywords: dict[str, Any] = {} if left is None else {"left": left}
+    where = recorder.locator.raised_at(error) if take_named(error) else None
+    error.__traceback__ = None  # the other arm raises it as well
+    if where is not None:
+        keywords["named"] = True
+    node = recorder.emit("call_function", reraise, (error,), keywords)
+    if where is not None:
+        node.meta["location"] = where
 
 
 def _failure(recorder: Recorder, error: Exception) -> BaseException:

@@ -21,6 +21,19 @@ class Caught(Staged):
         self._refuse()
 
 
+_NAMED = "stillgraph_named"
+
+
+def note_named(error: Caught) -> None:
+    """The code says ``raise error``: a traceback shows that line, as it does not show a bare ``raise``."""
+    vars(error)[_NAMED] = True
+
+
+def take_named(error: Caught) -> bool:
+    """Whether the code has named it to raise it; forgotten then."""
+    return bool(vars(error).pop(_NAMED, False))
+
+
 class CaughtPart(Staged):
     """The type or the traceback of an exception of which only the run knows what it is."""
 

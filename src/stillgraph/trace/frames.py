@@ -5,16 +5,17 @@ from __future__ import annotations
 import dis
 import linecache
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-from stillgraph.core.files import is_ours, is_torch, is_users, is_written_by_us, path_in_torch
+from stillgraph.core.files import is_ours, is_torch, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
+from stillgraph.trace.call_chain import Call, Step, calls, caught_in, runs_a_block
 
 _TRANSFORMS = tuple(path_in_torch("_functorch", f"{name}.py") for name in ("apis", "eager_transforms", "vmap"))
 
@@ -65,13 +66,9 @@ def _is_not_ours(file: str) -> bool:
 def places_here() -> tuple[Place, ...]:
     """The lines of the captured functions that are being called, the innermost first."""
     return tuple(
-        Place(inside.f_code.co_filename, inside.f_lineno, outside.f_code.co_name, outside.f_globals)
-        for (inside, _), outside in _calls(_running(), _is_not_ours)
+        Place(call.file, call.inside[0].f_lineno, call.function, call.outside.f_globals)
+        for call in calls(_running(), _is_not_ours)
     )
-
-
-Step = tuple[FrameType, int]
-"""A frame, and the offset of the instruction that it is at."""
 
 
 def _running(start: FrameType | None = None) -> Iterator[Step]:
@@ -103,80 +100,36 @@ def _passed(error: BaseException) -> list[Step]:
     return passed
 
 
-def _calls(steps: Iterable[Step], counts: Callable[[str], bool]) -> list[tuple[Step, FrameType]]:
-    """The calls of functions in files that count, up to where the capture begins, the innermost first.
-
-    Outside of a capture only the innermost one is told: there is no end to the others.
-
-    Args:
-        steps: the frames, the innermost first.
-        counts: asked of a file.
-
-    Returns:
-        For each call, the frame that runs and the function's own. A function has one for each block that is being run.
-    """
-    calls: list[tuple[Step, FrameType]] = []
-    inside: Step | None = None
-    outside: FrameType | None = None  # the function's own, unless what calls it runs a block
-    for step in steps:
-        frame = step[0]
-        if outside is not None and inside is not None and not _runs_a_part(frame.f_code, outside.f_code):
-            calls.append((inside, outside))
-            inside = None
-        outside = None
-        if frame.f_code.co_qualname in _BEGINNINGS:
-            return calls
-        if counts(frame.f_code.co_filename):
-            inside, outside = inside or step, frame
-    if outside is not None and inside is not None:
-        calls.append((inside, outside))
-    return calls[:1]
-
-
 def show_as_written(error: BaseException) -> None:
     """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them."""
     if full_traceback():
         return
     passed = _passed(error)
-    calls = _calls(reversed(passed), is_users)
-    shown = [_entry(step, own) for step, own in reversed(calls)]
+    shown = [_entry(call) for call in reversed(calls(reversed(passed), is_users, caught_in(passed)))]
     try:
         error.__traceback__ = chained(shown)
     finally:
-        del error, passed, calls, shown  # frames that were made hold this one
+        del error, passed, shown  # frames that were made hold this one
 
 
-def _entry(step: Step, own: FrameType) -> TracebackType | Location:
+def _entry(call: Call) -> TracebackType | Location:
     """The entry of a call in a traceback: its frame, or where that is a block's, the place in the function."""
-    frame, offset = step
-    place = _located(frame.f_code, offset, own.f_code.co_name, ())
-    return TracebackType(None, frame, offset, place.line) if frame is own else place
-
-
-_BEGINNINGS = ("CaptureAttempt.run", "_call_traced")  # of a capture, of a trace
-_CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
-
-
-def _runs_a_block(code: CodeType) -> bool:
-    """Whether what a code object calls is a block of a function, and not a function of the user's."""
-    file = code.co_filename
-    return is_ours(file) and not is_written_by_us(file) and code.co_name not in _CALLING
+    frame, offset = call.inside
+    place = _located(frame.f_code, offset, call.function, ())
+    is_own = frame is call.outside and call.function == frame.f_code.co_name
+    return TracebackType(None, frame, offset, place.line) if is_own else place
 
 
 def function_frame(frame: FrameType) -> FrameType:
     """The frame of the function that a frame belongs to: its own, unless it runs a block of a rewritten function."""
     back = frame.f_back
-    while back is not None and not is_ours(frame.f_code.co_filename) and _runs_a_block(back.f_code):
+    while back is not None and not is_ours(frame.f_code.co_filename) and runs_a_block(back.f_code):
         while back is not None and is_ours(back.f_code.co_filename):
             back = back.f_back
         if back is None:
             return frame
         frame, back = back, back.f_back
     return frame
-def _runs_a_part(code: CodeType, called: CodeType) -> bool:
-    """Whether what a code object calls is a part of a function: a block, or the pattern of a ``case``."""
-    is_pattern = called.co_name.startswith("matches_") and any(constant is called for constant in code.co_consts)
-    return is_pattern or _runs_a_block(code)
 
 
 def attribute_read(frame: FrameType | None) -> set[str]:
@@ -223,12 +176,13 @@ class Locator:
 
     def raised_at(self, error: BaseException) -> Location | None:
         """The user's line that raised an error which has just been caught, with those that had called it."""
-        return self._located(_until_raised(error))
+        return self._located(_until_raised(error), caught_in(_passed(error)))
 
-    def _located(self, steps: Iterable[Step]) -> Location | None:
-        stack = tuple(
-            (inside.f_code, offset, outside.f_code.co_name) for (inside, offset), outside in _calls(steps, is_users)
-        )
+    def _located(self, steps: Iterable[Step], twice: Set[int] = frozenset()) -> Location | None:
+        found = calls(steps, is_users, twice)
+        return self._place_of(tuple((call.inside[0].f_code, call.inside[1], call.function) for call in found))
+
+    def _place_of(self, stack: tuple[tuple[CodeType, int, str], ...]) -> Location | None:
         if not stack:
             return self.beginning
         found = self._known.get(stack)
@@ -254,7 +208,7 @@ def location_of(frame: FrameType | None) -> Location | None:
 
 def function_here() -> CodeType | None:
     """The rewritten code of the user's function that is being run."""
-    return next((outside.f_code for _, outside in _calls(_running(), is_users)), None)
+    return next((call.outside.f_code for call in calls(_running(), is_users)), None)
 
 
 def called(value: Any) -> str:
@@ -265,12 +219,12 @@ def called(value: Any) -> str:
 
 def name_of(value: Any) -> str | None:
     """The variable of the function that is being run which has an object, if one has."""
-    for (inside, _), outside in _calls(_running(), is_users)[:1]:
-        frame: FrameType | None = inside
+    for call in calls(_running(), is_users)[:1]:
+        frame: FrameType | None = call.inside[0]
         while frame is not None:
             if is_users(frame.f_code.co_filename):
                 found = next((name for name, held in frame.f_locals.items() if held is value), None)
                 if found is not None:
                     return found
-            frame = None if frame is outside else frame.f_back
+            frame = None if frame is call.outside else frame.f_back
     return None

@@ -19,7 +19,7 @@ def read_attribute(node: ast.Attribute, to: Rewriter) -> ast.expr:
     name = to.mangled(node.attr)
     if name not in to.watched:
         return node
-    return to.op("attr", [node.value, build.constant(name, node)], node)
+    return to.op("attr", [node.value, build.constant(name, node)], build.at_name(node))
 
 
 STEP = Step("attributes", {ast.Attribute: attribute})

@@ -31,7 +31,7 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     if callee is not Callee.ORDINARY and not asks and not (callee is Callee.PLAIN and starred):
         return _with_arguments(node, node.func, to)
     plain = _with_arguments(node, to.expr(node.func), to)
-    return to.op("call", [plain.func, *plain.args], node, plain.keywords)
+    return to.op("call", [plain.func, *plain.args], build.at_method(node), plain.keywords)
 
 
 def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.Call:
