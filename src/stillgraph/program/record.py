@@ -64,6 +64,10 @@ class SizeRead:
     shape: tuple[int, ...]
 
 
+START_UP = "torch's start-up"
+"""The phase in which torch loads what it loads once in a process. It is no part of a capture's time."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """A part of the work, and how many seconds it took."""
@@ -81,7 +85,7 @@ class Record:
         lines: by file, the lines that ran; empty where nobody watched.
         decisions: what Python decided.
         sizes: where shapes were read.
-        phases: what took how long; the phases do not overlap.
+        phases: what took how long; the phases do not overlap. `START_UP` is among them where torch was not loaded yet.
         attempts: how often the function was run, for a capture begins anew when it learns something on the way.
     """
 
@@ -91,3 +95,8 @@ class Record:
     sizes: tuple[SizeRead, ...] = ()
     phases: tuple[Phase, ...] = ()
     attempts: int = 1
+
+    @property
+    def start_up(self) -> float:
+        """How many seconds torch took to load what it loads once in a process; 0 for all captures but the first."""
+        return sum(phase.seconds for phase in self.phases if phase.name == START_UP)

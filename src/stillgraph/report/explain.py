@@ -127,7 +127,7 @@ class Explanation:
         place: where it stands.
         program: the program itself; None for a call that is refused.
         refused: why the call is refused; None for one that is not.
-        seconds: how long the capture took.
+        seconds: how long the capture took; torch's start-up, in the first capture of a process, is not counted.
         nodes: operations in all regions together, constructs not counted.
         regions: straight-line graphs.
         staged: the user's branches, loops, recursions, tries and checkpoints, outermost first.
@@ -139,7 +139,8 @@ class Explanation:
         guards: what must hold for the program to be used again.
         effects: what a call does to Python's objects.
         splits: what is done once per path.
-        phases: what took how long.
+        phases: what took how long: torch's start-up where it was this capture that met it, the parts of the capture,
+            which add up to ``seconds``, and ``"lowering"``, the making of the driver.
         attempts: how often the function was run to capture it.
         driver: the code that carries the program out, in Python.
         cache: how the static function's cache has done; None where there is none.
@@ -244,7 +245,7 @@ def explain(
 
     Args:
         program: the program.
-        seconds: how long its capture took.
+        seconds: how long its capture took, torch's start-up included.
         cache: how the cache that it belongs to has done.
         visits: how often each region was entered by the calls so far, in the order of `Program.regions`; None for one
             that was not counted, or for all.
@@ -266,7 +267,7 @@ def explain(
         place=place_of(program.location),
         program=program,
         refused=None,
-        seconds=seconds,
+        seconds=_capture_seconds(record, seconds),
         nodes=sum(counts.values()),
         regions=len(regions),
         staged=tuple(_staged(regions, place_of(program.location))),
@@ -289,6 +290,10 @@ def explain(
 def _per_path(choice: Choice) -> str:
     lines = dict.fromkeys(str(place_of(side.location)) for side in choice.sides if side.location is not None)
     return f"the result is another one on each path{f' at {chr(32).join(lines)}' if lines else ''} (SG603)"
+
+
+def _capture_seconds(record: Record, seconds: float) -> float:
+    return max(seconds - record.start_up, 0.0)
 
 
 def _phases(record: Record, seconds: float) -> Iterator[Phase]:
@@ -383,7 +388,7 @@ def explain_refusal(
         name: of the function.
         location: of the function.
         record: what the capture did until then.
-        seconds: how long that took.
+        seconds: how long that took, torch's start-up included.
     """
     place = place_of(error.location)
     callers = tuple(filter(None, map(place_of, error.location.callers))) if error.location is not None else ()
@@ -399,7 +404,7 @@ def explain_refusal(
         place=place_of(location),
         program=None,
         refused=refused,
-        seconds=seconds,
+        seconds=_capture_seconds(record, seconds),
         nodes=0,
         regions=0,
         staged=(),

@@ -23,6 +23,7 @@ from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Argument, Attribute, Guard, ModeGuard, Source
 from stillgraph.program.outputs import Constant, Template
 from stillgraph.program.program import Program
+from stillgraph.program.record import START_UP
 from stillgraph.program.writes import is_written, writes_in_place, written_arguments
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
@@ -45,7 +46,7 @@ from stillgraph.trace.results import Results
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
-from stillgraph.trace.symbolic import is_fake, under_transform, without_dispatch_modes
+from stillgraph.trace.symbolic import is_fake, is_loaded, load_shapes, under_transform, without_dispatch_modes
 from stillgraph.trace.told import Told, constants
 from stillgraph.trace.torch_settings import caches_weights, uses_parametrizations
 from stillgraph.trace.watch import GUARDS, RECORDING, REWRITING, Watch
@@ -109,6 +110,9 @@ def capture(
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
+        if not is_loaded(load_shapes):
+            with watch.phase(START_UP):
+                load_shapes()
         try:
             return _Attempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch).run(name, call)
         except Restart as restart:

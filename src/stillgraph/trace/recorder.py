@@ -23,6 +23,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
+from stillgraph.program.record import START_UP
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
@@ -74,7 +75,8 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__()
-        self.symbolic = Symbolic()
+        self.watch = Watch()
+        self.symbolic = Symbolic(lambda: self.watch.phase(START_UP))
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
@@ -107,7 +109,6 @@ class Recorder(TorchFunctionMode):
         self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded
         self.witness = Witness()
-        self.watch = Watch()
         self.ended = False  # whether the capture is over
 
     def path_fails(self, refusal: BaseException) -> None:

@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stillgraph.core.location import Location
-from stillgraph.program.record import Decision, Phase, RanFunction, Record, SizeRead
+from stillgraph.program.record import START_UP, Decision, Phase, RanFunction, Record, SizeRead
 from stillgraph.trace.frames import is_below_torch, is_users, line_of
 
 EARLIER = "earlier attempts"
@@ -35,6 +35,7 @@ class Watch:
         self._seconds: dict[str, float] = {}
         self._attempts = 0
         self._begun = 0.0
+        self._started = 0.0  # seconds of torch's start-up in this attempt
         self._inner = 0.0  # seconds of phases inside the one that is under way
         self._clear()
 
@@ -50,10 +51,11 @@ class Watch:
         """An attempt begins."""
         now = time.perf_counter()
         if self._attempts:
-            earlier = self._seconds.get(EARLIER, 0.0)
-            self._seconds = {EARLIER: earlier + now - self._begun}
+            kept = {name: self._seconds[name] for name in (START_UP, EARLIER) if name in self._seconds}
+            self._seconds = {**kept, EARLIER: kept.get(EARLIER, 0.0) + now - self._begun - self._started}
         self._attempts += 1
         self._begun = now
+        self._started = 0.0
         self._clear()
 
     @contextlib.contextmanager
@@ -66,6 +68,8 @@ class Watch:
         finally:
             seconds = time.perf_counter() - begin
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds - self._inner
+            if name == START_UP:
+                self._started += seconds
             self._inner = outer + seconds
 
     # ---- what runs
@@ -137,7 +141,7 @@ class Watch:
             tuple((file, tuple(sorted(lines))) for file, lines in sorted(self._lines.items()) if file in files),
             self._decisions(),
             tuple(SizeRead(location, shape) for location, shape in self.sizes.items()),
-            tuple(Phase(name, seconds) for name, seconds in self._seconds.items()),
+            tuple(Phase(name, self._seconds[name]) for name in sorted(self._seconds, key=START_UP.__ne__)),
             max(self._attempts, 1),
         )
 
