@@ -87,6 +87,8 @@ class Record:
         sizes: where shapes were read.
         phases: what took how long; the phases do not overlap. `START_UP` is among them where torch was not loaded yet.
         attempts: how often the function was run, for a capture begins anew when it learns something on the way.
+        recorded: where operations were recorded, those that were dropped again included; empty where nobody watched.
+        branched: by file and line, where a condition was made a branch; empty where nobody watched.
     """
 
     functions: tuple[RanFunction, ...] = ()
@@ -95,6 +97,8 @@ class Record:
     sizes: tuple[SizeRead, ...] = ()
     phases: tuple[Phase, ...] = ()
     attempts: int = 1
+    recorded: tuple[Location, ...] = ()
+    branched: tuple[tuple[str, int], ...] = ()
 
     @property
     def start_up(self) -> float:

@@ -21,7 +21,7 @@ from stillgraph.program.printer import guard_texts, is_part
 from stillgraph.program.program import Program
 from stillgraph.program.record import Decision, Phase, RanFunction, Record
 from stillgraph.report.boxes import Box, Place, boxes, place_of
-from stillgraph.report.lines import SourceFunction, mark_lines
+from stillgraph.report.lines import Refusal, SourceFunction, mark_lines
 from stillgraph.report.sources import function_texts
 from stillgraph.report.specialised import Specialised, specialised
 from stillgraph.runtime.cache import CacheInfo
@@ -395,9 +395,9 @@ def explain_refusal(
     sides = tuple(RefusedSide(side.text, place_of(side.location)) for side in error.sides)
     code, title = error.reason.code, error.reason.title
     refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers, sides)
-    marked = None if place is None else (place, f"{error.message} ({error.reason.code})")
-    # Which of the lines that ran would have been staged, only a program could tell: they stay plain.
-    functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), {}, marked)
+    refusal = Refusal(error.message, code, place, callers, record.recorded, record.branched)
+    ran = {file: frozenset(lines) for file, lines in record.lines}
+    functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), ran, refusal)
     lines = sum(len(function.lines) for function in functions)
     return Explanation(
         name=name,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.core.location import Location
 from stillgraph.program.program import Split
 from stillgraph.program.record import Decision
 from stillgraph.report.boxes import Box, Operation, Place
@@ -66,6 +67,25 @@ class SourceFunction:
         return {kind: found.count(kind) for kind in MARKS if kind in found}
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What ended a capture.
+
+    Attributes:
+        message, code: why.
+        place: the line.
+        callers: the lines that called, the outermost first.
+        recorded, branched: as `Record` has them.
+    """
+
+    message: str
+    code: str
+    place: Place | None
+    callers: tuple[Place, ...]
+    recorded: tuple[Location, ...]
+    branched: tuple[tuple[str, int], ...]
+
+
 @dataclass
 class _Notes:
     """What is known of the lines of one file, by their numbers."""
@@ -73,6 +93,14 @@ class _Notes:
     whys: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     own: dict[int, list[Operation]] = field(default_factory=dict)
     called: dict[int, list[Operation]] = field(default_factory=dict)
+    branched: set[int] = field(default_factory=set)
+
+    def has_region(self, lines: Iterable[int]) -> bool:
+        """Whether a construct on these lines is, or was going to be, a region of the program."""
+        every = (*lines,)
+        return not self.branched.isdisjoint(every) or any(
+            operation.written for each in every for operation in self.own.get(each, ())
+        )
 
     def modes(self, lines: Iterable[int]) -> set[str]:
         """The modes in which the operations of these lines run."""
@@ -92,7 +120,7 @@ def mark_lines(
     special: Iterable[Specialised],
     splits: Iterable[Split],
     ran: Mapping[str, frozenset[int]],
-    refused: tuple[Place, str] | None = None,
+    refusal: Refusal | None = None,
     sides: Iterable[Side] = (),
 ) -> tuple[SourceFunction, ...]:
     """Mark the lines of functions.
@@ -104,7 +132,7 @@ def mark_lines(
         special: what was specialised on.
         splits: what is done once per path.
         ran: by file the lines that ran; without a file's, its lines that left nothing stay plain.
-        refused: the line that ended the capture, and why.
+        refusal: what ended the capture, and what had been recorded until then.
         sides: what gives another result on each path.
     """
     notes: dict[str, _Notes] = {}
@@ -127,8 +155,8 @@ def mark_lines(
         if side.location is not None:
             why = f"the result is another one on each path: {side.text} (SG603)"
             of(side.location.file).add(side.location.line, "split", why)
-    if refused is not None:
-        of(refused[0].file).add(refused[0].line, "refused", refused[1])
+    if refusal is not None:
+        _note_refusal(refusal, of)
     count = _Visits(boxes)
     return tuple(_function(text, of(text.ran.file), ran.get(text.ran.file, frozenset()), count) for text in texts)
 
@@ -138,6 +166,22 @@ def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
         of(operation.place.file).own.setdefault(operation.place.line, []).append(operation)
     for caller in operation.callers:
         of(caller.file).called.setdefault(caller.line, []).append(operation)
+
+
+def _note_refusal(refusal: Refusal, of: Callable[[str], _Notes]) -> None:
+    """There is no program to tell by what the lines before it became: what was recorded for them tells it."""
+    for file, line in refusal.branched:
+        of(file).branched.add(line)
+        of(file).add(line, "staged", "a branch, as far as the capture got")
+    for location in refusal.recorded:
+        of(location.file).add(location.line, "staged", "operations, as far as the capture got")
+        for caller in location.callers:
+            of(caller.file).add(caller.line, "staged", "operations of functions called here, as far as the capture got")
+    for call in refusal.callers:
+        of(call.file).add(call.line, "refused", f"calls what ended the capture at {refusal.place} ({refusal.code})")
+    if refusal.place is not None:
+        why = f"{refusal.message} ({refusal.code})"
+        of(refusal.place.file).add(refusal.place.line, "refused", why)
 
 
 class _Visits:
@@ -192,7 +236,7 @@ def _marks(
     staged = ", ".join(filter(None, (_staged(own, called), *shapes)))
     if staged:
         whys["staged"] = [staged]
-    elif "evaluated" not in whys and any(number in ran for number in span):
+    elif whys.keys().isdisjoint(("evaluated", "staged", "refused")) and any(number in ran for number in span):
         whys["evaluated"] = ["ran during capture, and left nothing in the program"]
     for kind in MARKS:
         if kind in whys:
@@ -227,7 +271,7 @@ def _steering(text: FunctionText, notes: _Notes) -> dict[int, str]:
             inside = False
         elif isinstance(node, (ast.If, ast.While, ast.For)):
             head = range(node.lineno, _first(node.body[0]))
-            inside = inside or any(operation.written for each in head for operation in notes.own.get(each, ()))
+            inside = inside or notes.has_region(head)
         elif type(node) in _EXITS and inside:
             found[getattr(node, "lineno", 0)] = f"'{_EXITS[type(node)]}' in a region decides what the program does next"
         elif isinstance(node, ast.With):

@@ -377,7 +377,8 @@ class Recorder(TorchFunctionMode):
         self.emitted += 1
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
         node.meta["context"] = current_context()
-        node.meta["location"] = self.locator.here()
+        node.meta["location"] = where = self.locator.here()
+        self.watch.recorded(where)
         return node
 
     def to_node(self, value: Any) -> Any:

@@ -42,6 +42,8 @@ class Watch:
     def _clear(self) -> None:
         self.decisions: list[tuple[str, CodeType, int, bool | int]] = []
         self.sizes: dict[Location, tuple[int, ...]] = {}
+        self._recorded: dict[Location, None] = {}
+        self._staged: dict[tuple[CodeType, int], None] = {}
         self._functions: dict[CodeType, RanFunction] = {}
         self._lines: dict[str, set[int]] = {}
         self._shown: dict[str, bool] = {}
@@ -82,6 +84,16 @@ class Watch:
             outcome: the condition's truth value, or how many iterations a loop was unrolled into.
         """
         self.decisions.append((kind, frame.f_code, frame.f_lasti, outcome))
+
+    def staged(self, frame: FrameType) -> None:
+        """A condition, in a frame of the rewritten code, is being made a branch of the program."""
+        if self._wanted:
+            self._staged[frame.f_code, frame.f_lasti] = None
+
+    def recorded(self, location: Location | None) -> None:
+        """An operation of a line was recorded."""
+        if self._wanted and location is not None:
+            self._recorded[location] = None
 
     def forget(self, decided: int) -> None:
         """Drop all decisions but the first ones: what followed is going to be recorded anew."""
@@ -143,6 +155,8 @@ class Watch:
             tuple(SizeRead(location, shape) for location, shape in self.sizes.items()),
             tuple(Phase(name, self._seconds[name]) for name in sorted(self._seconds, key=START_UP.__ne__)),
             max(self._attempts, 1),
+            tuple(self._recorded),
+            tuple((code.co_filename, line_of(code, offset)) for code, offset in self._staged),
         )
 
     def _decisions(self) -> tuple[Decision, ...]:

@@ -103,8 +103,56 @@ def test_a_refused_call_is_explained() -> None:
     found = marks(explanation, "reads_a_file")
     assert found['with open("weights.txt") as file:'] == "refused"
     assert found["for _ in range(2):"] == "evaluated"
-    assert found["y = x + 1"] == ""  # what it would have become, nobody knows
+    assert (found["y = x + 1"], found["y = y * 2"]) == ("staged", "staged")
+    assert found["return y + float(file.read())"] == ""  # the capture did not get there
     assert str(explanation).startswith("reads_a_file: refused\n")
+
+
+def refused_within(x: Any, scale: float) -> Any:
+    y = x * scale
+    if y > 1:
+        return y
+    return {y.item(): y}
+
+
+def calls_refused(x: Any, flag: Any) -> Any:
+    width = 2
+    if flag:
+        x = x + width
+    else:
+        return x
+    y = refused_within(x.sum(), 2.0)
+    return y
+
+
+def test_a_refused_call_is_marked_as_far_as_the_capture_got() -> None:
+    explanation = explained(calls_refused, torch.ones(3), torch.tensor(True))
+    assert explanation.refused.code == "SG301"
+    assert marks(explanation, "calls_refused") == {
+        "def calls_refused(x: Any, flag: Any) -> Any:": "",
+        "width = 2": "evaluated",
+        "if flag:": "staged",
+        "x = x + width": "staged",
+        "else:": "",
+        "return x": "staged",
+        "y = refused_within(x.sum(), 2.0)": "refused",
+        "return y": "",
+    }
+    assert marks(explanation, "refused_within") == {
+        "def refused_within(x: Any, scale: float) -> Any:": "",
+        "y = x * scale": "staged",
+        "if y > 1:": "staged",
+        "return y": "staged",
+        "return {y.item(): y}": "refused",
+    }
+    (caller, _) = explanation.functions
+    said = {mark.kind: mark.why for line in caller.lines if line.mark == "refused" for mark in line.marks}
+    last = refused_within.__code__.co_firstlineno + 4
+    assert said == {
+        "refused": f"calls what ended the capture at test_lines.py:{last} (SG301)",
+        "staged": "operations, as far as the capture got; "
+        "operations of functions called here, as far as the capture got",
+    }
 
 
 def test_a_refusal_of_what_is_returned_is_marked_at_its_line() -> None:
