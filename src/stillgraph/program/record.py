@@ -69,6 +69,21 @@ START_UP = "torch's start-up"
 
 
 @dataclass(frozen=True)
+class MetadataRead:
+    """A line that asked a tensor for something besides its contents and sizes.
+
+    Attributes:
+        location: the line, with the columns of the expression.
+        name: of the attribute or method.
+        values: what it gave, each value once, at most four; of what has no short text, nothing.
+    """
+
+    location: Location
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Phase:
     """A part of the work, and how many seconds it took."""
 
@@ -85,6 +100,7 @@ class Record:
         lines: by file, the lines that ran; empty where nobody watched.
         decisions: what Python decided.
         sizes: where shapes were read.
+        metadata: where other metadata of tensors was read.
         phases: what took how long; the phases do not overlap. `START_UP` is among them where torch was not loaded yet.
         attempts: how often the function was run, for a capture begins anew when it learns something on the way.
         recorded: where operations were recorded, those that were dropped again included; empty where nobody watched.
@@ -99,6 +115,7 @@ class Record:
     attempts: int = 1
     recorded: tuple[Location, ...] = ()
     branched: tuple[tuple[str, int], ...] = ()
+    metadata: tuple[MetadataRead, ...] = ()
 
     @property
     def start_up(self) -> float:

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from stillgraph.program.program import Program
 from stillgraph.program.record import Decision, Phase, RanFunction, Record
 from stillgraph.report.boxes import Box, Place, boxes, place_of
 from stillgraph.report.lines import Refusal, SourceFunction, mark_lines
-from stillgraph.report.sources import function_texts
+from stillgraph.report.metadata import Asked, asked_metadata, asked_sizes, asked_types
+from stillgraph.report.sources import FunctionText, function_texts
 from stillgraph.report.specialised import Specialised, specialised
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.native import lower
@@ -260,7 +261,8 @@ def explain(
     special = tuple(specialised(program, texts, ran))
     choices = tuple(_choices(program.result))
     sides = tuple(side for choice in choices for side in choice.sides)
-    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran, sides=sides)
+    asked = _asked(record, texts, ran)
+    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran, sides=sides, asked=asked)
     counts = Counter(_operation_names(program))
     return Explanation(
         name=program.name,
@@ -285,6 +287,10 @@ def explain(
         cache=cache,
         sizes=_sizes(program, functions, sum(counts.values())),
     )
+
+
+def _asked(record: Record, texts: Sequence[FunctionText], ran: Mapping[str, frozenset[int]]) -> list[Asked]:
+    return [*asked_sizes(record), *asked_metadata(record), *asked_types(texts, ran)]
 
 
 def _per_path(choice: Choice) -> str:
@@ -397,7 +403,9 @@ def explain_refusal(
     refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers, sides)
     refusal = Refusal(error.message, code, place, callers, record.recorded, record.branched)
     ran = {file: frozenset(lines) for file, lines in record.lines}
-    functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), ran, refusal)
+    texts = function_texts(record.functions)
+    asked = _asked(record, texts, ran)
+    functions = mark_lines(texts, (), record.decisions, (), (), ran, refusal, asked=asked)
     lines = sum(len(function.lines) for function in functions)
     return Explanation(
         name=name,

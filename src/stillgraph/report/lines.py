@@ -11,6 +11,7 @@ from stillgraph.core.location import Location
 from stillgraph.program.program import Split
 from stillgraph.program.record import Decision
 from stillgraph.report.boxes import Box, Operation, Place
+from stillgraph.report.metadata import Asked
 from stillgraph.report.sources import FunctionText
 from stillgraph.report.specialised import Specialised
 
@@ -122,6 +123,7 @@ def mark_lines(
     ran: Mapping[str, frozenset[int]],
     refusal: Refusal | None = None,
     sides: Iterable[Side] = (),
+    asked: Iterable[Asked] = (),
 ) -> tuple[SourceFunction, ...]:
     """Mark the lines of functions.
 
@@ -134,6 +136,7 @@ def mark_lines(
         ran: by file the lines that ran; without a file's, its lines that left nothing stay plain.
         refusal: what ended the capture, and what had been recorded until then.
         sides: what gives another result on each path.
+        asked: what Python answered of tensors.
     """
     notes: dict[str, _Notes] = {}
 
@@ -145,6 +148,8 @@ def mark_lines(
             _note_operation(operation, of)
     for decision in decisions:
         of(decision.file).add(decision.line, "evaluated", f"'{decision.kind}' {decision}")
+    for answer in asked:
+        of(answer.place.file).add(answer.place.line, "evaluated", answer.why)
     for each in special:
         for place in each.places:
             of(place.file).add(place.line, "specialised", each.why)

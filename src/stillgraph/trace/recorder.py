@@ -264,6 +264,15 @@ class Recorder(TorchFunctionMode):
                 return result
         if self.device is not None and makes_tensors(func) and kwargs.get("device") is None:
             kwargs = {**kwargs, "device": self.device}
+        before = self.emitted
+        result = self._handled(func, args, kwargs)
+        if self.emitted == before and result is not None and not special.has_staged(result):
+            name = getattr(func, "__name__", "")
+            of = func.__self__.__name__ if name == "__get__" else name
+            self.watch.metadata_read(self.locator.here(), of, result)
+        return result
+
+    def _handled(self, func: Any, args: Any, kwargs: Any) -> Any:
         handler = special.HANDLERS.get(func)
         if handler is not None:
             return handler(self, func, args, kwargs)

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
 from stillgraph.core.location import Location
-from stillgraph.program.record import START_UP, Decision, Phase, RanFunction, Record, SizeRead
+from stillgraph.program.record import START_UP, Decision, MetadataRead, Phase, RanFunction, Record, SizeRead
 from stillgraph.trace.frames import is_below_torch, is_users, line_of
 
 EARLIER = "earlier attempts"
@@ -42,6 +44,7 @@ class Watch:
     def _clear(self) -> None:
         self.decisions: list[tuple[str, CodeType, int, bool | int]] = []
         self.sizes: dict[Location, tuple[int, ...]] = {}
+        self._metadata: dict[tuple[Location, str], dict[str, None]] = {}
         self._recorded: dict[Location, None] = {}
         self._staged: dict[tuple[CodeType, int], None] = {}
         self._functions: dict[CodeType, RanFunction] = {}
@@ -109,6 +112,13 @@ class Watch:
         else:
             self.sizes.pop(location, None)
 
+    def metadata_read(self, location: Location | None, name: str, value: Any) -> None:
+        """A line asked a tensor for something besides its contents and sizes, and got a value of Python's."""
+        if location is not None:
+            values = self._metadata.setdefault((location, name), {})
+            if isinstance(value, _SHORT) and len(values) < _MOST_VALUES:
+                values[repr(value)] = None
+
     def ran(self, code: CodeType, module: Any, *, rewritten: bool) -> None:
         """A function ran."""
         if code in self._functions or code.co_name in _NO_FUNCTIONS or not _is_shown(code.co_filename):
@@ -157,6 +167,7 @@ class Watch:
             max(self._attempts, 1),
             tuple(self._recorded),
             tuple((code.co_filename, line_of(code, offset)) for code, offset in self._staged),
+            tuple(MetadataRead(location, name, tuple(each)) for (location, name), each in self._metadata.items()),
         )
 
     def _decisions(self) -> tuple[Decision, ...]:
@@ -177,5 +188,7 @@ def _is_shown(file: str) -> bool:
     return (not file.startswith("<") or bool(linecache.getlines(file))) and is_users(file) and not is_below_torch(file)
 
 
+_SHORT = (bool, int, float, torch.dtype, torch.device, torch.layout)
+_MOST_VALUES = 4
 _LOOPS = ("for", "while")
 _NO_FUNCTIONS = frozenset({"<module>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"})

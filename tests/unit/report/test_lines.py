@@ -305,7 +305,74 @@ def test_conditions_on_metadata_modes_and_entries_are_specialised() -> None:
     assert conditions == ["specialised"] * 4
     assert [special.spelled for special in explanation.specialised] == [
         "CONFIG['deep'] = True",
-        "x.dtype",
-        "x.dim",
+        "x.dtype = torch.float32",
+        "x.dim() = 1",
         "torch.is_grad_enabled",
     ]
+
+
+def test_metadata_is_marked_wherever_it_is_read() -> None:
+    def asking(x: Any, mask: Any) -> Any:
+        width, rows = x.size(-1), len(x)
+        kind = x.dtype
+        flat = x.reshape(x.dim() - 1, -1)
+        y = flat + 1 if isinstance(mask, torch.Tensor) else flat
+        inner = isinstance(kind, torch.dtype)
+        y = y.new_ones(2) * width if y.requires_grad else y.to(kind)
+        return y, rows, inner
+
+    explanation = explained(asking, torch.ones(2, 3), torch.ones(2))
+    (function,) = explanation.functions
+    kinds = {line.text.strip(): [mark.kind for mark in line.marks] for line in function.lines[1:]}
+    assert kinds == {
+        "width, rows = x.size(-1), len(x)": ["specialised", "evaluated"],
+        "kind = x.dtype": ["specialised", "evaluated"],
+        "flat = x.reshape(x.dim() - 1, -1)": ["staged", "specialised", "evaluated"],
+        "y = flat + 1 if isinstance(mask, torch.Tensor) else flat": ["staged", "specialised", "evaluated"],
+        "inner = isinstance(kind, torch.dtype)": ["evaluated"],  # no guard came of it
+        "y = y.new_ones(2) * width if y.requires_grad else y.to(kind)": ["staged", "specialised", "evaluated"],
+        "return y, rows, inner": ["evaluated"],
+    }
+    assert [special.spelled for special in explanation.specialised] == [
+        "x.dtype = torch.float32",
+        "x.dim() = 2",
+        "y.requires_grad = False",
+        "isinstance(mask, torch.Tensor)",
+        "x.size(-1) = [2, 3]",
+        "len(x) = [2, 3]",
+    ]
+    said = {mark.kind: mark.why for mark in function.lines[2].marks}
+    assert said == {
+        "specialised": "x.dtype is fixed in this program; where it differs, another is made (SG601)",
+        "evaluated": "x.dtype is answered by Python during capture, and is torch.float32",
+    }
+
+
+def test_sizes_that_are_open_are_part_of_the_program() -> None:
+    def rows(x: Any) -> Any:
+        n = x.shape[0]
+        k = x.dim()
+        return x.sum() * n * k
+
+    spec = [sg.InputSpec([None, 3])]
+    explanation = sg.to_static(rows, backend="eager", input_spec=spec).explain(torch.ones(2, 3))
+    kinds = {line.text.strip(): [mark.kind for mark in line.marks] for line in explanation.functions[0].lines}
+    assert (kinds["n = x.shape[0]"], kinds["k = x.dim()"]) == (["staged"], ["specialised", "evaluated"])
+
+
+def test_metadata_of_what_no_input_leads_to_is_no_specialisation() -> None:
+    def alone() -> Any:
+        x = torch.ones(2)
+        return x if x.dtype == torch.float32 else None
+
+    explanation = explained(alone)
+    assert explanation.specialised == ()
+    assert [mark.kind for mark in explanation.functions[0].lines[2].marks] == ["evaluated"]
+
+
+def test_metadata_before_a_refusal_is_evaluated() -> None:
+    def refused(x: Any) -> Any:
+        k = x.dim()
+        return {x.sum().item(): k}
+
+    assert [mark.kind for mark in explained(refused, torch.ones(2)).functions[0].lines[1].marks] == ["evaluated"]
