@@ -46,6 +46,11 @@ class Decision:
     outcomes: tuple[bool, ...] = ()
     iterations: tuple[int, ...] = ()
 
+    @property
+    def reason(self) -> str:
+        """The code of what was done."""
+        return "SG604" if self.iterations else "SG606"
+
     def __str__(self) -> str:
         if self.iterations:
             least, most = self.iterations[0], self.iterations[-1]

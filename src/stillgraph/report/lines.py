@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -138,6 +139,7 @@ def mark_lines(
         sides: what gives another result on each path.
         asked: what Python answered of tensors.
     """
+    texts = list(texts)
     notes: dict[str, _Notes] = {}
 
     def of(file: str) -> _Notes:
@@ -146,8 +148,10 @@ def mark_lines(
     for box in boxes:
         for operation in box.operations:
             _note_operation(operation, of)
+            for place, name in _calls_left_to_python(operation, texts):
+                of(place.file).add(place.line, "evaluated", f"{name} runs as it is (SG605)")
     for decision in decisions:
-        of(decision.file).add(decision.line, "evaluated", f"'{decision.kind}' {decision}")
+        of(decision.file).add(decision.line, "evaluated", f"'{decision.kind}' {decision} ({decision.reason})")
     for answer in asked:
         of(answer.place.file).add(answer.place.line, "evaluated", answer.why)
     for each in special:
@@ -171,6 +175,21 @@ def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
         of(operation.place.file).own.setdefault(operation.place.line, []).append(operation)
     for caller in operation.callers:
         of(caller.file).called.setdefault(caller.line, []).append(operation)
+
+
+def _calls_left_to_python(operation: Operation, texts: Iterable[FunctionText]) -> Iterator[tuple[Place, str]]:
+    """The lines, of those that led to an operation, that call a function which is not rewritten, and its name."""
+    left = [text for text in texts if not text.ran.rewritten]
+
+    def name(place: Place) -> str | None:
+        found = (text for text in left if text.ran.file == place.file and text.ran.line <= place.line <= text.last)
+        return next((text.ran.name for text in found), None)
+
+    if left and operation.place is not None:
+        for outer, inner in itertools.pairwise((*operation.callers, operation.place)):
+            called = name(inner)
+            if called is not None and name(outer) is None:
+                yield outer, called
 
 
 def _note_refusal(refusal: Refusal, of: Callable[[str], _Notes]) -> None:
@@ -219,7 +238,8 @@ def _function(text: FunctionText, notes: _Notes, ran: frozenset[int], visits: _V
         own = [operation for each in span for operation in notes.own.get(each, ())]
         called = [operation for each in span for operation in notes.called.get(each, ())]
         shapes = [steering[each] for each in span if each in steering and (not ran or each in ran)]
-        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran, shapes))
+        plainly = _RAN if text.ran.rewritten else _RAN_AS_IT_IS
+        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran, shapes, plainly))
         shown = (*own, *called) if marks else ()
         ids = tuple(dict.fromkeys(operation.id for operation in shown))
         lines.append(SourceLine(number, line, marks, ids, visits.of(ids)))
@@ -233,6 +253,7 @@ def _marks(
     called: list[Operation],
     ran: frozenset[int],
     shapes: list[str],
+    plainly: str,
 ) -> Iterator[Mark]:
     whys: dict[str, list[str]] = {}
     for number in span:
@@ -242,10 +263,14 @@ def _marks(
     if staged:
         whys["staged"] = [staged]
     elif whys.keys().isdisjoint(("evaluated", "staged", "refused")) and any(number in ran for number in span):
-        whys["evaluated"] = ["ran during capture, and left nothing in the program"]
+        whys["evaluated"] = [plainly]
     for kind in MARKS:
         if kind in whys:
             yield Mark(kind, "; ".join(dict.fromkeys(whys[kind])))
+
+
+_RAN = "ran during capture, and left nothing in the program"
+_RAN_AS_IT_IS = "ran as it is, and left nothing in the program: the function is not rewritten (SG605)"
 
 
 def _staged(own: list[Operation], called: list[Operation]) -> str:

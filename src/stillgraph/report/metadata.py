@@ -36,7 +36,7 @@ class Asked:
     def why(self) -> str:
         """That it ran, in a sentence."""
         shown = f", and is {' or '.join(self.values)}" if self.values else ""
-        return f"{self.text} is answered by Python during capture{shown}"
+        return f"{self.text} is answered by Python during capture{shown} (SG606)"
 
 
 def asked_sizes(record: Record) -> Iterator[Asked]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.core.reasons import REASONS
 from tests.unit.report import models
+
+CODE = re.compile(r"\((SG\d+)\)")
 
 
 def explained(function: Any, *args: Any) -> Any:
@@ -55,10 +59,10 @@ def test_every_line_has_its_mark(halving: Any) -> None:
 def test_what_the_marks_say(halving: Any) -> None:
     (function,) = halving.functions
     said = {line.text.strip(): {mark.kind: mark.why for mark in line.marks} for line in function.lines}
-    assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations"}
+    assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations (SG604)"}
     assert said['if mode == "mean":'] == {
         "specialised": "mode is 'mean' in this program; another value makes another program (SG601)",
-        "evaluated": "'if' the condition was true",
+        "evaluated": "'if' the condition was true (SG606)",
     }
     assert said["while x.norm() > limit:"] == {"staged": "'while' is a region of the program, 2 operations"}
     assert said["rows = x.shape[0]"]["specialised"].startswith("the shape [3, 4] is fixed in this program")
@@ -344,7 +348,7 @@ def test_metadata_is_marked_wherever_it_is_read() -> None:
     said = {mark.kind: mark.why for mark in function.lines[2].marks}
     assert said == {
         "specialised": "x.dtype is fixed in this program; where it differs, another is made (SG601)",
-        "evaluated": "x.dtype is answered by Python during capture, and is torch.float32",
+        "evaluated": "x.dtype is answered by Python during capture, and is torch.float32 (SG606)",
     }
 
 
@@ -376,3 +380,47 @@ def test_metadata_before_a_refusal_is_evaluated() -> None:
         return {x.sum().item(): k}
 
     assert [mark.kind for mark in explained(refused, torch.ones(2)).functions[0].lines[1].marks] == ["evaluated"]
+
+
+@sg.not_to_static
+def left_alone(x: Any) -> Any:
+    total = x
+    for _ in range(2):
+        total = total + x
+    return total
+
+
+def test_a_call_that_is_left_to_python_says_so() -> None:
+    def calling(x: Any) -> Any:
+        return left_alone(x) * 2
+
+    explanation = explained(calling, torch.ones(2))
+    said = {line.text.strip(): line.marks for function in explanation.functions for line in function.lines}
+    assert [(mark.kind, mark.why) for mark in said["return left_alone(x) * 2"]] == [
+        ("staged", "1 operation, 2 operations of functions called here"),
+        ("evaluated", "left_alone runs as it is (SG605)"),
+    ]
+    as_it_is = "ran as it is, and left nothing in the program: the function is not rewritten (SG605)"
+    assert [mark.why for mark in said["for _ in range(2):"]] == [as_it_is]
+    assert "\n  left to Python: left_alone (SG605)\n" in str(explanation)
+
+
+def test_reasons_that_lines_have_are_in_the_catalogue(halving: Any) -> None:
+    told = {code for f in halving.functions for line in f.lines for m in line.marks for code in CODE.findall(m.why)}
+    assert told == {"SG601", "SG604", "SG606"}
+    assert told <= REASONS.keys()
+
+
+def test_a_for_that_is_staged_is_not_told_as_unrolled() -> None:
+    def over(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = x + 1
+        for _ in range(100):
+            x = x * 2
+        for row in (each for each in (x, x)):
+            x = x + row
+        return x
+
+    explanation = explained(over, torch.ones(2), torch.tensor(3))
+    assert explanation.decisions == ()
+    assert [construct.kind for construct in explanation.staged] == ["while", "while"]
