@@ -491,6 +491,8 @@ class Session(Narrowing):
                 return decided
         if isinstance(value, StagedNumber) and current() is self:
             self._ask_for_constants(value)
+        if what == "bool" and not self.knowledge.tries and self._is_asked_by_rewritten_code():
+            raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
         if what == "text":
             raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
         if in_loader():
@@ -517,6 +519,13 @@ class Session(Narrowing):
         sources = {source for name, source in self.changing.items() if name in behind}
         if sources:
             raise Restart("constant", sources)
+
+    def _is_asked_by_rewritten_code(self) -> bool:
+        """Whether a statement of rewritten code asks for a value by itself, and no function that it calls."""
+        frame = sys._getframe(1)
+        while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+            frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+        return frame is not None and self.is_rewritten(frame.f_code)
 
     def _decide_size(self, value: Any, what: str) -> Any:
         """The value of an expression of declared sizes at this call's sizes; torch's own code may rely on it."""
