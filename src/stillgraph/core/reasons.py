@@ -218,6 +218,24 @@ _ALL = (
         "The paths return values without a join: the program gives that of the path taken, and no file can hold it.",
         "Return the same structure of tensors from every path.",
     ),
+    Reason(
+        "SG604",
+        "loop unrolled",
+        "How often a loop runs was known during capture, so its body is in the program once for each iteration.",
+        "Let a tensor say how often, or lower unroll_limit, and the loop becomes one of the program.",
+    ),
+    Reason(
+        "SG605",
+        "left to Python",
+        "A function is not rewritten: Python ran it as it is, and the program has the operations that it did.",
+        "Take stillgraph.not_to_static away where a tensor should decide something in it.",
+    ),
+    Reason(
+        "SG606",
+        "decided during capture",
+        "A condition, or what is asked of a tensor besides its contents, has one answer here; no other path is kept.",
+        "Write the condition on a tensor's contents, or on a size that an InputSpec leaves open, for a branch.",
+    ),
 )
 
 REASONS: dict[str, Reason] = {reason.code: reason for reason in _ALL}

@@ -48,6 +48,7 @@ def if_(
         exit = then() if known else (None if orelse is None else orelse())
         return exit if rest is None else continue_(exit, rest, keeps=keeps, drops=drops)
     assert capture is not None
+    capture.watch.staged(sys._getframe(1))
     blocks = (then, orelse, rest)
     return branch(capture, known, then, orelse or _nothing, places(keeps, *blocks), places(drops, *blocks), rest, "if")
 
@@ -96,6 +97,7 @@ def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
             capture.watch.decided("if expression", sys._getframe(1), known)
         return then() if known else orelse()
     assert capture is not None
+    capture.watch.staged(sys._getframe(1))
     return select(capture, known, then, orelse, "if expression")
 
 

@@ -301,7 +301,9 @@ def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | N
     if not isinstance(length, int):
         if not sequence.stageable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
-        return _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+        exit = _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
+        context.iterations = None
+        return exit
     start = context.checkpoint()
     staged: Any = None
     if sequence.stageable and length > context.session.options.unroll_limit:
@@ -376,6 +378,7 @@ def _of_a_block(variables: list[Any]) -> list[VariablePlace]:
 
 def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run a generator, and the loop's body wherever it yields."""
+    context.iterations = None  # the generator's own loops tell how often
     journal = context.session.journal
     left = Variable("the loop's exit", NO_EXIT)
     keeps, drops = (_of_a_block(context.keeps), _of_a_block(context.drops))
@@ -426,7 +429,9 @@ def _try_stage_for(
     start.rollback()
     again = context.checkpoint()
     try:
-        return _stage_for(context, sequence, length, body)
+        exit = _stage_for(context, sequence, length, body)
+        context.iterations = None
+        return exit
     except _Unstageable as failure:
         again.rollback()
         return failure

@@ -46,6 +46,11 @@ class Decision:
     outcomes: tuple[bool, ...] = ()
     iterations: tuple[int, ...] = ()
 
+    @property
+    def reason(self) -> str:
+        """The code of what was done."""
+        return "SG604" if self.iterations else "SG606"
+
     def __str__(self) -> str:
         if self.iterations:
             least, most = self.iterations[0], self.iterations[-1]
@@ -62,6 +67,25 @@ class SizeRead:
 
     location: Location
     shape: tuple[int, ...]
+
+
+START_UP = "torch's start-up"
+"""The phase in which torch loads what it loads once in a process. It is no part of a capture's time."""
+
+
+@dataclass(frozen=True)
+class MetadataRead:
+    """A line that asked a tensor for something besides its contents and sizes.
+
+    Attributes:
+        location: the line, with the columns of the expression.
+        name: of the attribute or method.
+        values: what it gave, each value once, at most four; of what has no short text, nothing.
+    """
+
+    location: Location
+    name: str
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,8 +105,11 @@ class Record:
         lines: by file, the lines that ran; empty where nobody watched.
         decisions: what Python decided.
         sizes: where shapes were read.
-        phases: what took how long; the phases do not overlap.
+        metadata: where other metadata of tensors was read.
+        phases: what took how long; the phases do not overlap. `START_UP` is among them where torch was not loaded yet.
         attempts: how often the function was run, for a capture begins anew when it learns something on the way.
+        recorded: where operations were recorded, those that were dropped again included; empty where nobody watched.
+        branched: by file and line, where a condition was made a branch; empty where nobody watched.
     """
 
     functions: tuple[RanFunction, ...] = ()
@@ -91,3 +118,11 @@ class Record:
     sizes: tuple[SizeRead, ...] = ()
     phases: tuple[Phase, ...] = ()
     attempts: int = 1
+    recorded: tuple[Location, ...] = ()
+    branched: tuple[tuple[str, int], ...] = ()
+    metadata: tuple[MetadataRead, ...] = ()
+
+    @property
+    def start_up(self) -> float:
+        """How many seconds torch took to load what it loads once in a process; 0 for all captures but the first."""
+        return sum(phase.seconds for phase in self.phases if phase.name == START_UP)

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from stillgraph.program.printer import guard_texts, is_part
 from stillgraph.program.program import Program
 from stillgraph.program.record import Decision, Phase, RanFunction, Record
 from stillgraph.report.boxes import Box, Place, boxes, place_of
-from stillgraph.report.lines import SourceFunction, mark_lines
-from stillgraph.report.sources import function_texts
+from stillgraph.report.lines import Refusal, SourceFunction, mark_lines
+from stillgraph.report.metadata import Asked, asked_metadata, asked_sizes, asked_types
+from stillgraph.report.sources import FunctionText, function_texts
 from stillgraph.report.specialised import Specialised, specialised
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.native import lower
@@ -127,7 +128,7 @@ class Explanation:
         place: where it stands.
         program: the program itself; None for a call that is refused.
         refused: why the call is refused; None for one that is not.
-        seconds: how long the capture took.
+        seconds: how long the capture took; torch's start-up, in the first capture of a process, is not counted.
         nodes: operations in all regions together, constructs not counted.
         regions: straight-line graphs.
         staged: the user's branches, loops, recursions, tries and checkpoints, outermost first.
@@ -139,7 +140,8 @@ class Explanation:
         guards: what must hold for the program to be used again.
         effects: what a call does to Python's objects.
         splits: what is done once per path.
-        phases: what took how long.
+        phases: what took how long: torch's start-up where it was this capture that met it, the parts of the capture,
+            which add up to ``seconds``, and ``"lowering"``, the making of the driver.
         attempts: how often the function was run to capture it.
         driver: the code that carries the program out, in Python.
         cache: how the static function's cache has done; None where there is none.
@@ -244,7 +246,7 @@ def explain(
 
     Args:
         program: the program.
-        seconds: how long its capture took.
+        seconds: how long its capture took, torch's start-up included.
         cache: how the cache that it belongs to has done.
         visits: how often each region was entered by the calls so far, in the order of `Program.regions`; None for one
             that was not counted, or for all.
@@ -259,14 +261,15 @@ def explain(
     special = tuple(specialised(program, texts, ran))
     choices = tuple(_choices(program.result))
     sides = tuple(side for choice in choices for side in choice.sides)
-    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran, sides=sides)
+    asked = _asked(record, texts, ran)
+    functions = mark_lines(texts, regions, record.decisions, special, program.splits, ran, sides=sides, asked=asked)
     counts = Counter(_operation_names(program))
     return Explanation(
         name=program.name,
         place=place_of(program.location),
         program=program,
         refused=None,
-        seconds=seconds,
+        seconds=_capture_seconds(record, seconds),
         nodes=sum(counts.values()),
         regions=len(regions),
         staged=tuple(_staged(regions, place_of(program.location))),
@@ -286,9 +289,17 @@ def explain(
     )
 
 
+def _asked(record: Record, texts: Sequence[FunctionText], ran: Mapping[str, frozenset[int]]) -> list[Asked]:
+    return [*asked_sizes(record), *asked_metadata(record), *asked_types(texts, ran)]
+
+
 def _per_path(choice: Choice) -> str:
     lines = dict.fromkeys(str(place_of(side.location)) for side in choice.sides if side.location is not None)
     return f"the result is another one on each path{f' at {chr(32).join(lines)}' if lines else ''} (SG603)"
+
+
+def _capture_seconds(record: Record, seconds: float) -> float:
+    return max(seconds - record.start_up, 0.0)
 
 
 def _phases(record: Record, seconds: float) -> Iterator[Phase]:
@@ -383,23 +394,25 @@ def explain_refusal(
         name: of the function.
         location: of the function.
         record: what the capture did until then.
-        seconds: how long that took.
+        seconds: how long that took, torch's start-up included.
     """
     place = place_of(error.location)
     callers = tuple(filter(None, map(place_of, error.location.callers))) if error.location is not None else ()
     sides = tuple(RefusedSide(side.text, place_of(side.location)) for side in error.sides)
     code, title = error.reason.code, error.reason.title
     refused = Refused(code, title, error.message, error.hint or "", str(error), place, callers, sides)
-    marked = None if place is None else (place, f"{error.message} ({error.reason.code})")
-    # Which of the lines that ran would have been staged, only a program could tell: they stay plain.
-    functions = mark_lines(function_texts(record.functions), (), record.decisions, (), (), {}, marked)
+    refusal = Refusal(error.message, code, place, callers, record.recorded, record.branched)
+    ran = {file: frozenset(lines) for file, lines in record.lines}
+    texts = function_texts(record.functions)
+    asked = _asked(record, texts, ran)
+    functions = mark_lines(texts, (), record.decisions, (), (), ran, refusal, asked=asked)
     lines = sum(len(function.lines) for function in functions)
     return Explanation(
         name=name,
         place=place_of(location),
         program=None,
         refused=refused,
-        seconds=seconds,
+        seconds=_capture_seconds(record, seconds),
         nodes=0,
         regions=0,
         staged=(),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.core.location import Location
 from stillgraph.program.program import Split
 from stillgraph.program.record import Decision
 from stillgraph.report.boxes import Box, Operation, Place
+from stillgraph.report.metadata import Asked
 from stillgraph.report.sources import FunctionText
 from stillgraph.report.specialised import Specialised
 
@@ -66,6 +69,25 @@ class SourceFunction:
         return {kind: found.count(kind) for kind in MARKS if kind in found}
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What ended a capture.
+
+    Attributes:
+        message, code: why.
+        place: the line.
+        callers: the lines that called, the outermost first.
+        recorded, branched: as `Record` has them.
+    """
+
+    message: str
+    code: str
+    place: Place | None
+    callers: tuple[Place, ...]
+    recorded: tuple[Location, ...]
+    branched: tuple[tuple[str, int], ...]
+
+
 @dataclass
 class _Notes:
     """What is known of the lines of one file, by their numbers."""
@@ -73,6 +95,14 @@ class _Notes:
     whys: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     own: dict[int, list[Operation]] = field(default_factory=dict)
     called: dict[int, list[Operation]] = field(default_factory=dict)
+    branched: set[int] = field(default_factory=set)
+
+    def has_region(self, lines: Iterable[int]) -> bool:
+        """Whether a construct on these lines is, or was going to be, a region of the program."""
+        every = (*lines,)
+        return not self.branched.isdisjoint(every) or any(
+            operation.written for each in every for operation in self.own.get(each, ())
+        )
 
     def modes(self, lines: Iterable[int]) -> set[str]:
         """The modes in which the operations of these lines run."""
@@ -92,8 +122,9 @@ def mark_lines(
     special: Iterable[Specialised],
     splits: Iterable[Split],
     ran: Mapping[str, frozenset[int]],
-    refused: tuple[Place, str] | None = None,
+    refusal: Refusal | None = None,
     sides: Iterable[Side] = (),
+    asked: Iterable[Asked] = (),
 ) -> tuple[SourceFunction, ...]:
     """Mark the lines of functions.
 
@@ -104,9 +135,11 @@ def mark_lines(
         special: what was specialised on.
         splits: what is done once per path.
         ran: by file the lines that ran; without a file's, its lines that left nothing stay plain.
-        refused: the line that ended the capture, and why.
+        refusal: what ended the capture, and what had been recorded until then.
         sides: what gives another result on each path.
+        asked: what Python answered of tensors.
     """
+    texts = list(texts)
     notes: dict[str, _Notes] = {}
 
     def of(file: str) -> _Notes:
@@ -115,8 +148,12 @@ def mark_lines(
     for box in boxes:
         for operation in box.operations:
             _note_operation(operation, of)
+            for place, name in _calls_left_to_python(operation, texts):
+                of(place.file).add(place.line, "evaluated", f"{name} runs as it is (SG605)")
     for decision in decisions:
-        of(decision.file).add(decision.line, "evaluated", f"'{decision.kind}' {decision}")
+        of(decision.file).add(decision.line, "evaluated", f"'{decision.kind}' {decision} ({decision.reason})")
+    for answer in asked:
+        of(answer.place.file).add(answer.place.line, "evaluated", answer.why)
     for each in special:
         for place in each.places:
             of(place.file).add(place.line, "specialised", each.why)
@@ -127,8 +164,8 @@ def mark_lines(
         if side.location is not None:
             why = f"the result is another one on each path: {side.text} (SG603)"
             of(side.location.file).add(side.location.line, "split", why)
-    if refused is not None:
-        of(refused[0].file).add(refused[0].line, "refused", refused[1])
+    if refusal is not None:
+        _note_refusal(refusal, of)
     count = _Visits(boxes)
     return tuple(_function(text, of(text.ran.file), ran.get(text.ran.file, frozenset()), count) for text in texts)
 
@@ -138,6 +175,37 @@ def _note_operation(operation: Operation, of: Callable[[str], _Notes]) -> None:
         of(operation.place.file).own.setdefault(operation.place.line, []).append(operation)
     for caller in operation.callers:
         of(caller.file).called.setdefault(caller.line, []).append(operation)
+
+
+def _calls_left_to_python(operation: Operation, texts: Iterable[FunctionText]) -> Iterator[tuple[Place, str]]:
+    """The lines, of those that led to an operation, that call a function which is not rewritten, and its name."""
+    left = [text for text in texts if not text.ran.rewritten]
+
+    def name(place: Place) -> str | None:
+        found = (text for text in left if text.ran.file == place.file and text.ran.line <= place.line <= text.last)
+        return next((text.ran.name for text in found), None)
+
+    if left and operation.place is not None:
+        for outer, inner in itertools.pairwise((*operation.callers, operation.place)):
+            called = name(inner)
+            if called is not None and name(outer) is None:
+                yield outer, called
+
+
+def _note_refusal(refusal: Refusal, of: Callable[[str], _Notes]) -> None:
+    """There is no program to tell by what the lines before it became: what was recorded for them tells it."""
+    for file, line in refusal.branched:
+        of(file).branched.add(line)
+        of(file).add(line, "staged", "a branch, as far as the capture got")
+    for location in refusal.recorded:
+        of(location.file).add(location.line, "staged", "operations, as far as the capture got")
+        for caller in location.callers:
+            of(caller.file).add(caller.line, "staged", "operations of functions called here, as far as the capture got")
+    for call in refusal.callers:
+        of(call.file).add(call.line, "refused", f"calls what ended the capture at {refusal.place} ({refusal.code})")
+    if refusal.place is not None:
+        why = f"{refusal.message} ({refusal.code})"
+        of(refusal.place.file).add(refusal.place.line, "refused", why)
 
 
 class _Visits:
@@ -170,7 +238,8 @@ def _function(text: FunctionText, notes: _Notes, ran: frozenset[int], visits: _V
         own = [operation for each in span for operation in notes.own.get(each, ())]
         called = [operation for each in span for operation in notes.called.get(each, ())]
         shapes = [steering[each] for each in span if each in steering and (not ran or each in ran)]
-        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran, shapes))
+        plainly = _RAN if text.ran.rewritten else _RAN_AS_IT_IS
+        marks = () if number in plain else tuple(_marks(span, notes, own, called, ran, shapes, plainly))
         shown = (*own, *called) if marks else ()
         ids = tuple(dict.fromkeys(operation.id for operation in shown))
         lines.append(SourceLine(number, line, marks, ids, visits.of(ids)))
@@ -184,6 +253,7 @@ def _marks(
     called: list[Operation],
     ran: frozenset[int],
     shapes: list[str],
+    plainly: str,
 ) -> Iterator[Mark]:
     whys: dict[str, list[str]] = {}
     for number in span:
@@ -192,11 +262,15 @@ def _marks(
     staged = ", ".join(filter(None, (_staged(own, called), *shapes)))
     if staged:
         whys["staged"] = [staged]
-    elif "evaluated" not in whys and any(number in ran for number in span):
-        whys["evaluated"] = ["ran during capture, and left nothing in the program"]
+    elif whys.keys().isdisjoint(("evaluated", "staged", "refused")) and any(number in ran for number in span):
+        whys["evaluated"] = [plainly]
     for kind in MARKS:
         if kind in whys:
             yield Mark(kind, "; ".join(dict.fromkeys(whys[kind])))
+
+
+_RAN = "ran during capture, and left nothing in the program"
+_RAN_AS_IT_IS = "ran as it is, and left nothing in the program: the function is not rewritten (SG605)"
 
 
 def _staged(own: list[Operation], called: list[Operation]) -> str:
@@ -227,7 +301,7 @@ def _steering(text: FunctionText, notes: _Notes) -> dict[int, str]:
             inside = False
         elif isinstance(node, (ast.If, ast.While, ast.For)):
             head = range(node.lineno, _first(node.body[0]))
-            inside = inside or any(operation.written for each in head for operation in notes.own.get(each, ()))
+            inside = inside or notes.has_region(head)
         elif type(node) in _EXITS and inside:
             found[getattr(node, "lineno", 0)] = f"'{_EXITS[type(node)]}' in a region decides what the program does next"
         elif isinstance(node, ast.With):

@@ -98,8 +98,8 @@ class Logbook:
             sizes = {"operations": told.nodes, "regions": told.regions}
             sizes |= {"inputs": len(program.inputs), "guards": len(program.guards)}
             text = f"{name} is one program: {', '.join(f'{what} {count}' for what, count in sizes.items())}"
-            data: dict[str, Any] = {"function": name, "seconds": seconds, **sizes}
-            log("capture", "captured", f"{text}, in {seconds:.3f} s", **data)
+            data: dict[str, Any] = {"function": name, "seconds": told.seconds, **sizes}
+            log("capture", "captured", f"{text}, in {told.seconds:.3f} s", **data)
         if is_logged("guards"):
             guards = [str(guard) for guard in program.guards]
             listed = "".join(f"\n  {guard}" for guard in guards)

@@ -27,7 +27,8 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.program.program import Program
-from stillgraph.report.boxes import Place, place_of
+from stillgraph.report.boxes import Place
+from stillgraph.report.metadata import Asked, asked_metadata, asked_sizes, asked_types, is_type_guarded
 from stillgraph.report.sources import FunctionText
 
 
@@ -37,7 +38,7 @@ class Specialised:
 
     Attributes:
         what: how the lines spell it: ``n``, ``self.scale``, ``x.shape``.
-        values: what it was, each value once, at most four; none for a tensor's metadata and torch's modes.
+        values: what it was, each value once, at most four; none for types and torch's modes.
         sources: where a call finds it, at most four; empty for the size of a tensor.
         count: how many places of the call's world the lines read it from.
         places: the lines.
@@ -86,7 +87,7 @@ def specialised(program: Program, texts: Sequence[FunctionText], ran: dict[str, 
             reads.guards.update(dict.fromkeys(guards))
             reads.places[place] = None
     made = [_told(spelling, reads) for (spelling, _, _), reads in found.items()]
-    return made + _metadata(program, texts) + _sizes(program)
+    return made + _answers(program, texts, ran) + _modes(program, texts)
 
 
 def _runs(node: ast.expr, lines: frozenset[int]) -> bool:
@@ -110,53 +111,54 @@ def _value(guard: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _metadata(program: Program, texts: Sequence[FunctionText]) -> list[Specialised]:
-    """Conditions that Python decided by a tensor's metadata or torch's modes, which guards on the inputs fix."""
+def _modes(program: Program, texts: Sequence[FunctionText]) -> list[Specialised]:
+    """Conditions that Python decided by torch's modes."""
     decided = {(decision.file, decision.line) for decision in program.record.decisions}
-    tensors = any(isinstance(guard, TensorGuard) for guard in program.guards)
     made = []
     for text in texts:
         every = ast.walk(text.tree or ast.Module([], []))
         tests = [node.test for node in every if isinstance(node, (ast.If, ast.IfExp))]
         for node in (inner for test in tests for inner in ast.walk(test)):
-            name = node.attr if isinstance(node, ast.Attribute) else ""
             if not isinstance(node, ast.Attribute) or (text.ran.file, node.lineno) not in decided:
                 continue
-            base = ast.unparse(node.value)
-            if name in _METADATA and tensors and base != "torch":
-                why = f"{ast.unparse(node)} is fixed in this program; where it differs, another is made (SG601)"
-            elif name in _MODES and base == "torch":
+            if node.attr in _MODES and ast.unparse(node.value) == "torch":
                 why = "torch's modes are fixed in this program; another mode makes another program (SG601)"
-            else:
-                continue
-            column, end = node.col_offset + text.shift, (node.end_col_offset or 0) + text.shift
-            place = Place(text.ran.file, node.lineno, column, end, text.ran.name)
-            made.append(Specialised(ast.unparse(node), (), (), 1, (place,), why))
+                column, end = node.col_offset + text.shift, (node.end_col_offset or 0) + text.shift
+                place = Place(text.ran.file, node.lineno, column, end, text.ran.name)
+                made.append(Specialised(ast.unparse(node), (), (), 1, (place,), why))
     return made
 
 
-_METADATA = frozenset({"dtype", "device", "ndim", "dim", "requires_grad", "layout", "is_contiguous"})
 _MODES = frozenset({"is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled"})
 
 
-def _sizes(program: Program) -> list[Specialised]:
-    made = []
-    for read in program.record.sizes:
-        place = place_of(read.location)
-        if place is None:
-            continue
-        text = _spelling(read.location) or "a shape"
-        shape = f"[{', '.join(map(str, read.shape))}]"
+def _answers(program: Program, texts: Sequence[FunctionText], ran: dict[str, frozenset[int]]) -> list[Specialised]:
+    """What Python answered of tensors, where guards fix it."""
+    record, guards = program.record, program.guards
+    found: list[tuple[Asked, str]] = []
+    if any(isinstance(guard, TensorGuard) for guard in guards):
+        for asked in asked_metadata(record):
+            found.append((asked, f"{asked.text} is fixed in this program; where it differs, another is made (SG601)"))
+    top = program.location
+    for text in texts:
+        captured = top is not None and text.ran.file == top.file and text.ran.line <= top.line <= text.last
+        parameters = _parameters_of(text) if captured else ()
+        for asked in asked_types((text,), ran):
+            if is_type_guarded(asked.of, parameters, guards):
+                found.append((asked, f"{asked.text} is fixed in this program; another type makes another (SG601)"))
+    for asked in asked_sizes(record):
+        shape = asked.values[0]
         why = f"the shape {shape} is fixed in this program; an InputSpec can leave dimensions open (SG601)"
-        made.append(Specialised(text, (shape,), (), 1, (place,), why))
-    return made
+        found.append((asked, why))
+    return [Specialised(asked.text, asked.values, (), 1, (asked.place,), why) for asked, why in found]
 
 
-def _spelling(location: Any) -> str:
-    line = location.source_line()
-    if line is None or location.column is None or location.end_column is None:
-        return ""
-    return str(line.encode()[location.column : location.end_column].decode(errors="ignore"))
+def _parameters_of(text: FunctionText) -> tuple[str, ...]:
+    function = next((n for n in ast.walk(text.tree or ast.Module([], [])) if isinstance(n, _FUNCTIONS)), None)
+    if function is None:
+        return ()
+    of = function.args
+    return tuple(argument.arg for argument in (*of.posonlyargs, *of.args, *of.kwonlyargs))
 
 
 # ---- which guards a spelling stands for

@@ -7,6 +7,8 @@ from collections import Counter
 from stillgraph.report.explain import Explanation
 from stillgraph.report.lines import SourceFunction
 
+_NAMED = 6  # of the functions that were left to Python
+
 
 def plain_text(explanation: Explanation) -> str:
     """The whole of it, without colours, for files and pipes."""
@@ -26,10 +28,14 @@ def _summary(explanation: Explanation) -> list[str]:
         lines.append(f"{'  ' * (construct.depth + 1)}{construct.kind} staged at {place}")
     for decision in explanation.decisions:
         place = f"{decision.file.rsplit('/', 1)[-1]}:{decision.line}"
-        lines.append(f"  {decision.kind} evaluated at {place}: {decision}")
+        lines.append(f"  {decision.kind} evaluated at {place}: {decision} ({decision.reason})")
     for special in explanation.specialised:
         places = ", ".join(dict.fromkeys(map(str, special.places)))
         lines.append(f"  specialised on {special.spelled} at {places} (SG601)")
+    left = list(dict.fromkeys(function.name for function in explanation.functions if not function.rewritten))
+    if left:
+        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+        lines.append(f"  left to Python: {', '.join(left[:_NAMED])}{more} (SG605)")
     if explanation.program is not None:
         kinds = Counter(i.kind for i in explanation.program.inputs)
         lines.append("  inputs: " + ", ".join(f"{count} {kind}{_s(count)}" for kind, count in kinds.items()))

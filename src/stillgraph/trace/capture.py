@@ -10,13 +10,14 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, Internal
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.guards import Source
 from stillgraph.program.program import Program
+from stillgraph.program.record import START_UP
 from stillgraph.trace.attempt import CaptureAttempt
 from stillgraph.trace.captured import at_start, called_function
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.signals import Restart
-from stillgraph.trace.symbolic import without_dispatch_modes
+from stillgraph.trace.symbolic import is_loaded, load_shapes, without_dispatch_modes
 from stillgraph.trace.watch import Watch
 
 _MAX_ATTEMPTS = 64
@@ -58,6 +59,9 @@ def capture(
     watch = watch or Watch()
     for _ in range(_MAX_ATTEMPTS):
         watch.begin()
+        if not is_loaded(load_shapes):
+            with watch.phase(START_UP):
+                load_shapes()
         try:
             return CaptureAttempt(
                 function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch

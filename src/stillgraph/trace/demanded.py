@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -49,6 +49,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
             return decided
     if isinstance(value, StagedNumber) and current() is session:
         ask_for_constants(session, value)
+    if what == "bool" and not session.knowledge.tries and _is_asked_by_rewritten_code(session):
+        raise Restart("tries", None)  # by a condition in a `finally` with exits, perhaps, which stays Python's
     if what == "text":
         raise refuse("SG302", "a value that only the run knows is turned into text", location=here())
     if in_loader():
@@ -70,6 +72,14 @@ def ask_for_constants(session: Session, number: StagedNumber) -> None:
     sources = {source for name, source in session.changing.items() if name in behind}
     if sources:
         raise Restart("constant", sources)
+
+
+def _is_asked_by_rewritten_code(session: Session) -> bool:
+    """Whether a statement of rewritten code asks for a value by itself, and no function that it calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_ours(frame.f_code.co_filename) or is_torch(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return frame is not None and session.is_rewritten(frame.f_code)
 
 
 def _decide_size(session: Session, value: Any, what: str) -> Any:

@@ -20,6 +20,7 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporar
 from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_user_code
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
+from stillgraph.program.record import START_UP
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
@@ -67,7 +68,8 @@ class Recorder(PlainAnswers):
 
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__()
-        self.symbolic = Symbolic()
+        self.watch = Watch()
+        self.symbolic = Symbolic(lambda: self.watch.phase(START_UP))
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
@@ -100,7 +102,6 @@ class Recorder(PlainAnswers):
         self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded
         self.witness = Witness()
-        self.watch = Watch()
         self.ended = False  # whether the capture is over
 
     def path_fails(self, refusal: BaseException) -> None:
@@ -185,6 +186,15 @@ class Recorder(PlainAnswers):
                 return result
         if self.device is not None and makes_tensors(func) and kwargs.get("device") is None:
             kwargs = {**kwargs, "device": self.device}
+        before = self.emitted
+        result = self._handled(func, args, kwargs)
+        if self.emitted == before and result is not None and not special.has_staged(result):
+            name = getattr(func, "__name__", "")
+            of = func.__self__.__name__ if name == "__get__" else name
+            self.watch.metadata_read(self.locator.here(), of, result)
+        return result
+
+    def _handled(self, func: Any, args: Any, kwargs: Any) -> Any:
         handler = special.HANDLERS.get(func)
         if handler is not None:
             return handler(self, func, args, kwargs)
@@ -291,7 +301,8 @@ class Recorder(PlainAnswers):
         self.emitted += 1
         node = self.region.graph.create_node(op, target, as_argument(self, tuple(args)), as_argument(self, kwargs))
         node.meta["context"] = current_context()
-        node.meta["location"] = self.locator.here()
+        node.meta["location"] = where = self.locator.here()
+        self.watch.recorded(where)
         return node
 
     def bind(self, result: Any, node: fx.Node) -> Any:

@@ -6,9 +6,11 @@ Everything here that torch may rename lives in this module alone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -42,8 +44,11 @@ __all__ = [
     "graph_module",
     "is_fake",
     "is_hidden",
+    "is_loaded",
     "known_false",
     "known_true",
+    "load_shapes",
+    "load_symbols",
     "makes_tensors",
     "under_transform",
     "without_dispatch_modes",
@@ -125,11 +130,63 @@ def makes_tensors(function: Any) -> bool:
     return function in _device_constructors()
 
 
-class Symbolic:
-    """One capture's fake tensors and symbols."""
+# ---- what torch loads once in a process, when it is first needed
+@functools.cache
+def load_shapes() -> None:
+    """Let torch load what it needs for shapes: a part of dynamo."""
+    ShapeEnv()
 
-    def __init__(self) -> None:
-        self.shape_env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
+
+@functools.cache
+def load_symbols() -> None:
+    """Let torch load what it needs for symbols: most of Inductor and of `torch.export`."""
+    ShapeEnv().create_unbacked_symint()
+
+
+def is_loaded(load: Any) -> bool:
+    """Whether one of these two has been called."""
+    return bool(load.cache_info().currsize)
+
+
+class _Environment(ShapeEnv):
+    """torch's environment for symbols, which tells when torch is about to load what it needs for them.
+
+    Args:
+        loading: is entered while it does.
+    """
+
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]]) -> None:
+        self._loading = loading
+        super().__init__(specialize_zero_one=False, duck_shape=False)
+
+    def load(self) -> None:
+        """Be ready for the first symbol."""
+        if not is_loaded(load_symbols):
+            with self._loading():
+                load_symbols()
+
+    def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> torch.SymInt:
+        self.load()
+        return super().create_unbacked_symint(*args, **kwargs)
+
+    def create_unbacked_symfloat(self, *args: Any, **kwargs: Any) -> torch.SymFloat:
+        self.load()
+        return super().create_unbacked_symfloat(*args, **kwargs)
+
+    def create_unbacked_symbool(self, *args: Any, **kwargs: Any) -> torch.SymBool:
+        self.load()
+        return super().create_unbacked_symbool(*args, **kwargs)
+
+
+class Symbolic:
+    """One capture's fake tensors and symbols.
+
+    Args:
+        loading: is entered while torch loads what it needs for the first symbol of the process.
+    """
+
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
+        self.shape_env = _Environment(loading)
         self.fake_mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
 
     def forget_real_tensors(self) -> None:
@@ -153,6 +210,7 @@ class Symbolic:
 
     def fake_dynamic(self, tensor: torch.Tensor, symbolic: tuple[bool, ...], name: str) -> torch.Tensor:
         """The fake counterpart of an argument, with a symbol for every dimension that ``symbolic`` marks."""
+        self.shape_env.load()
         from torch._dynamo.source import ConstantSource  # only here: it pulls in a part of dynamo
 
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
 from stillgraph.core.files import is_below_torch, is_users
 from stillgraph.core.location import Location
-from stillgraph.program.record import Decision, Phase, RanFunction, Record, SizeRead
+from stillgraph.program.record import START_UP, Decision, MetadataRead, Phase, RanFunction, Record, SizeRead
 from stillgraph.trace.frames import line_of
 
 EARLIER = "earlier attempts"
@@ -36,12 +38,16 @@ class Watch:
         self._seconds: dict[str, float] = {}
         self._attempts = 0
         self._begun = 0.0
+        self._started = 0.0  # seconds of torch's start-up in this attempt
         self._inner = 0.0  # seconds of phases inside the one that is under way
         self._clear()
 
     def _clear(self) -> None:
         self.decisions: list[tuple[str, CodeType, int, bool | int]] = []
         self.sizes: dict[Location, tuple[int, ...]] = {}
+        self._metadata: dict[tuple[Location, str], dict[str, None]] = {}
+        self._recorded: dict[Location, None] = {}
+        self._staged: dict[tuple[CodeType, int], None] = {}
         self._functions: dict[CodeType, RanFunction] = {}
         self._lines: dict[str, set[int]] = {}
         self._shown: dict[str, bool] = {}
@@ -51,10 +57,11 @@ class Watch:
         """An attempt begins."""
         now = time.perf_counter()
         if self._attempts:
-            earlier = self._seconds.get(EARLIER, 0.0)
-            self._seconds = {EARLIER: earlier + now - self._begun}
+            kept = {name: self._seconds[name] for name in (START_UP, EARLIER) if name in self._seconds}
+            self._seconds = {**kept, EARLIER: kept.get(EARLIER, 0.0) + now - self._begun - self._started}
         self._attempts += 1
         self._begun = now
+        self._started = 0.0
         self._clear()
 
     @contextlib.contextmanager
@@ -67,6 +74,8 @@ class Watch:
         finally:
             seconds = time.perf_counter() - begin
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds - self._inner
+            if name == START_UP:
+                self._started += seconds
             self._inner = outer + seconds
 
     # ---- what runs
@@ -79,6 +88,16 @@ class Watch:
             outcome: the condition's truth value, or how many iterations a loop was unrolled into.
         """
         self.decisions.append((kind, frame.f_code, frame.f_lasti, outcome))
+
+    def staged(self, frame: FrameType) -> None:
+        """A condition, in a frame of the rewritten code, is being made a branch of the program."""
+        if self._wanted:
+            self._staged[frame.f_code, frame.f_lasti] = None
+
+    def recorded(self, location: Location | None) -> None:
+        """An operation of a line was recorded."""
+        if self._wanted and location is not None:
+            self._recorded[location] = None
 
     def forget(self, decided: int) -> None:
         """Drop all decisions but the first ones: what followed is going to be recorded anew."""
@@ -93,6 +112,13 @@ class Watch:
             self.sizes[location] = known
         else:
             self.sizes.pop(location, None)
+
+    def metadata_read(self, location: Location | None, name: str, value: Any) -> None:
+        """A line asked a tensor for something besides its contents and sizes, and got a value of Python's."""
+        if location is not None:
+            values = self._metadata.setdefault((location, name), {})
+            if isinstance(value, _SHORT) and len(values) < _MOST_VALUES:
+                values[repr(value)] = None
 
     def ran(self, code: CodeType, module: Any, *, rewritten: bool) -> None:
         """A function ran."""
@@ -138,8 +164,11 @@ class Watch:
             tuple((file, tuple(sorted(lines))) for file, lines in sorted(self._lines.items()) if file in files),
             self._decisions(),
             tuple(SizeRead(location, shape) for location, shape in self.sizes.items()),
-            tuple(Phase(name, seconds) for name, seconds in self._seconds.items()),
+            tuple(Phase(name, self._seconds[name]) for name in sorted(self._seconds, key=START_UP.__ne__)),
             max(self._attempts, 1),
+            tuple(self._recorded),
+            tuple((code.co_filename, line_of(code, offset)) for code, offset in self._staged),
+            tuple(MetadataRead(location, name, tuple(each)) for (location, name), each in self._metadata.items()),
         )
 
     def _decisions(self) -> tuple[Decision, ...]:
@@ -160,5 +189,7 @@ def _is_shown(file: str) -> bool:
     return (not file.startswith("<") or bool(linecache.getlines(file))) and is_users(file) and not is_below_torch(file)
 
 
+_SHORT = (bool, int, float, torch.dtype, torch.device, torch.layout)
+_MOST_VALUES = 4
 _LOOPS = ("for", "while")
 _NO_FUNCTIONS = frozenset({"<module>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -118,7 +119,9 @@ def _is_for_user(frame: FrameType) -> bool:
     in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
     if not in_users_place and (is_our_module(caller) or _package(caller) == "torch"):
         return False
-    return all(_module(each) != _IMPORTING for each in _stack(frame))
+    # A capture may itself stand in a module that is being imported: what lies below it does not matter.
+    in_capture = itertools.takewhile(lambda each: _module(each) != _CAPTURE, _stack(frame))
+    return all(_module(each) != _IMPORTING for each in in_capture)
 
 
 def _is_of_debugger(frame: FrameType) -> bool:
@@ -155,6 +158,7 @@ def _package(module: str) -> str:
 _STANDARD_LIBRARY = sys.stdlib_module_names
 _DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "debugpy")
 _IMPORTING = "importlib._bootstrap"
+_CAPTURE = "stillgraph.trace.capture"
 _IN_USERS_PLACE = "stillgraph.operators."
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__

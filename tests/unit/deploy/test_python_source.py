@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,28 @@ def test_prints_exceptions_and_classes(tmp_path: Path, capsys: pytest.CaptureFix
         assert isinstance(got_pair, written.Pair)
         torch.testing.assert_close(got_step.x, step.x)
         torch.testing.assert_close((got_pair.left, got_pair.right), tuple(pair))
+
+
+LOG = logging.getLogger("tests.python_source")
+
+
+def told(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        LOG.warning("the sum is %.1f", x.sum().item())
+        warnings.warn("positive", RuntimeWarning, stacklevel=1)
+        sys.stderr.write("told\n")
+    return x * 2
+
+
+def test_logging_warnings_and_standard_streams(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sg.save(told, tmp_path / "told.py", args=(torch.ones(2),))
+    assert (caplog.messages, capsys.readouterr().err) == ([], "")  # its trial is nobody's business
+    written = python_module(tmp_path / "told.py")
+    with pytest.warns(RuntimeWarning, match="positive"):
+        written.told(torch.ones(2))
+    assert (caplog.messages, capsys.readouterr().err) == (["the sum is 2.0"], "told\n")
 
 
 def test_state_is_kept_and_weights_have_their_names(tmp_path: Path) -> None:

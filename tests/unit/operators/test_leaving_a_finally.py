@@ -144,3 +144,33 @@ def test_what_an_operation_raises_is_ended_too() -> None:
             return y
 
     agree(function, *((CALLS[0], torch.tensor(n)) for n in (0, 5, 1, 7)))
+
+
+# ---- where nothing in the body raises
+def returns_on_a_condition_unraised(x: Tensor) -> Any:
+    try:
+        if x[0] < 0:
+            return -x
+        x = x + 1
+    finally:
+        if x[1] > 0:
+            return x / 9
+    return x
+
+
+def continues_on_a_condition_unraised(x: Tensor) -> Any:
+    for i in range(3):
+        try:
+            x = x + 1
+            if x[i] < 0:
+                break
+        finally:
+            if x.max() > 3:
+                continue
+        x = x * 2
+    return x
+
+
+@pytest.mark.parametrize("function", [returns_on_a_condition_unraised, continues_on_a_condition_unraised])
+def test_a_condition_of_the_run_in_a_finally_is_staged_where_nothing_raises(function: Any) -> None:
+    agree(function, *CALLS)

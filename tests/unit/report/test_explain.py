@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import stillgraph as sg
+from stillgraph.program.record import START_UP
+from stillgraph.trace.watch import EARLIER, RECORDING, Watch
 
 
 def shapes_differ(x: Tensor) -> Tensor:
@@ -52,3 +57,50 @@ def test_a_loop_that_is_tried_both_ways_is_counted_once() -> None:
         return x
 
     assert len(explanation(function).program.splits) == 2
+
+
+# ---- the time it takes
+FRESH = """
+import torch
+import stillgraph as sg
+
+def straight(x):
+    return x + 1
+
+def branching(x):
+    return x + 1 if x.sum() > 0 else x
+
+def told(function):
+    explanation = sg.to_static(function, backend="eager").explain(torch.ones(3))
+    names = [phase.name for phase in explanation.phases]
+    own = [phase.seconds for phase in explanation.phases if phase.name not in ("torch's start-up", "lowering")]
+    print(", ".join(names), abs(sum(own) - explanation.seconds) < 1e-6, sep=": ")
+
+told(straight)
+told(branching)
+told(branching)
+"""
+
+
+def test_the_start_up_of_torch_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "fresh.py").write_text(FRESH)
+    ran = subprocess.run([sys.executable, tmp_path / "fresh.py"], capture_output=True, text=True, check=True)
+    capture = "rewriting, recording, guards, everything else, lowering"
+    assert ran.stdout.splitlines() == [
+        f"torch's start-up, {capture}: True",  # for shapes
+        f"torch's start-up, {capture}: True",  # for symbols
+        f"{capture}: True",
+    ]
+
+
+def test_attempts_that_are_given_up_do_not_swallow_the_start_up() -> None:
+    watch = Watch()
+    watch.begin()
+    with watch.phase(RECORDING), watch.phase(START_UP):
+        pass
+    watch.begin()
+    with watch.phase(RECORDING):
+        pass
+    record = watch.record()
+    assert [phase.name for phase in record.phases] == [START_UP, EARLIER, RECORDING]
+    assert record.start_up == record.phases[0].seconds > 0

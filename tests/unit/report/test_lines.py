@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.core.reasons import REASONS
 from tests.unit.report import models
+
+CODE = re.compile(r"\((SG\d+)\)")
 
 
 def explained(function: Any, *args: Any) -> Any:
@@ -55,10 +59,10 @@ def test_every_line_has_its_mark(halving: Any) -> None:
 def test_what_the_marks_say(halving: Any) -> None:
     (function,) = halving.functions
     said = {line.text.strip(): {mark.kind: mark.why for mark in line.marks} for line in function.lines}
-    assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations"}
+    assert said["for i in range(3):"] == {"evaluated": "'for' unrolled: 3 iterations (SG604)"}
     assert said['if mode == "mean":'] == {
         "specialised": "mode is 'mean' in this program; another value makes another program (SG601)",
-        "evaluated": "'if' the condition was true",
+        "evaluated": "'if' the condition was true (SG606)",
     }
     assert said["while x.norm() > limit:"] == {"staged": "'while' is a region of the program, 2 operations"}
     assert said["rows = x.shape[0]"]["specialised"].startswith("the shape [3, 4] is fixed in this program")
@@ -103,8 +107,56 @@ def test_a_refused_call_is_explained() -> None:
     found = marks(explanation, "reads_a_file")
     assert found['with open("weights.txt") as file:'] == "refused"
     assert found["for _ in range(2):"] == "evaluated"
-    assert found["y = x + 1"] == ""  # what it would have become, nobody knows
+    assert (found["y = x + 1"], found["y = y * 2"]) == ("staged", "staged")
+    assert found["return y + float(file.read())"] == ""  # the capture did not get there
     assert str(explanation).startswith("reads_a_file: refused\n")
+
+
+def refused_within(x: Any, scale: float) -> Any:
+    y = x * scale
+    if y > 1:
+        return y
+    return {y.item(): y}
+
+
+def calls_refused(x: Any, flag: Any) -> Any:
+    width = 2
+    if flag:
+        x = x + width
+    else:
+        return x
+    y = refused_within(x.sum(), 2.0)
+    return y
+
+
+def test_a_refused_call_is_marked_as_far_as_the_capture_got() -> None:
+    explanation = explained(calls_refused, torch.ones(3), torch.tensor(True))
+    assert explanation.refused.code == "SG301"
+    assert marks(explanation, "calls_refused") == {
+        "def calls_refused(x: Any, flag: Any) -> Any:": "",
+        "width = 2": "evaluated",
+        "if flag:": "staged",
+        "x = x + width": "staged",
+        "else:": "",
+        "return x": "staged",
+        "y = refused_within(x.sum(), 2.0)": "refused",
+        "return y": "",
+    }
+    assert marks(explanation, "refused_within") == {
+        "def refused_within(x: Any, scale: float) -> Any:": "",
+        "y = x * scale": "staged",
+        "if y > 1:": "staged",
+        "return y": "staged",
+        "return {y.item(): y}": "refused",
+    }
+    (caller, _) = explanation.functions
+    said = {mark.kind: mark.why for line in caller.lines if line.mark == "refused" for mark in line.marks}
+    last = refused_within.__code__.co_firstlineno + 4
+    assert said == {
+        "refused": f"calls what ended the capture at test_lines.py:{last} (SG301)",
+        "staged": "operations, as far as the capture got; "
+        "operations of functions called here, as far as the capture got",
+    }
 
 
 def test_a_refusal_of_what_is_returned_is_marked_at_its_line() -> None:
@@ -257,7 +309,118 @@ def test_conditions_on_metadata_modes_and_entries_are_specialised() -> None:
     assert conditions == ["specialised"] * 4
     assert [special.spelled for special in explanation.specialised] == [
         "CONFIG['deep'] = True",
-        "x.dtype",
-        "x.dim",
+        "x.dtype = torch.float32",
+        "x.dim() = 1",
         "torch.is_grad_enabled",
     ]
+
+
+def test_metadata_is_marked_wherever_it_is_read() -> None:
+    def asking(x: Any, mask: Any) -> Any:
+        width, rows = x.size(-1), len(x)
+        kind = x.dtype
+        flat = x.reshape(x.dim() - 1, -1)
+        y = flat + 1 if isinstance(mask, torch.Tensor) else flat
+        inner = isinstance(kind, torch.dtype)
+        y = y.new_ones(2) * width if y.requires_grad else y.to(kind)
+        return y, rows, inner
+
+    explanation = explained(asking, torch.ones(2, 3), torch.ones(2))
+    (function,) = explanation.functions
+    kinds = {line.text.strip(): [mark.kind for mark in line.marks] for line in function.lines[1:]}
+    assert kinds == {
+        "width, rows = x.size(-1), len(x)": ["specialised", "evaluated"],
+        "kind = x.dtype": ["specialised", "evaluated"],
+        "flat = x.reshape(x.dim() - 1, -1)": ["staged", "specialised", "evaluated"],
+        "y = flat + 1 if isinstance(mask, torch.Tensor) else flat": ["staged", "specialised", "evaluated"],
+        "inner = isinstance(kind, torch.dtype)": ["evaluated"],  # no guard came of it
+        "y = y.new_ones(2) * width if y.requires_grad else y.to(kind)": ["staged", "specialised", "evaluated"],
+        "return y, rows, inner": ["evaluated"],
+    }
+    assert [special.spelled for special in explanation.specialised] == [
+        "x.dtype = torch.float32",
+        "x.dim() = 2",
+        "y.requires_grad = False",
+        "isinstance(mask, torch.Tensor)",
+        "x.size(-1) = [2, 3]",
+        "len(x) = [2, 3]",
+    ]
+    said = {mark.kind: mark.why for mark in function.lines[2].marks}
+    assert said == {
+        "specialised": "x.dtype is fixed in this program; where it differs, another is made (SG601)",
+        "evaluated": "x.dtype is answered by Python during capture, and is torch.float32 (SG606)",
+    }
+
+
+def test_sizes_that_are_open_are_part_of_the_program() -> None:
+    def rows(x: Any) -> Any:
+        n = x.shape[0]
+        k = x.dim()
+        return x.sum() * n * k
+
+    spec = [sg.InputSpec([None, 3])]
+    explanation = sg.to_static(rows, backend="eager", input_spec=spec).explain(torch.ones(2, 3))
+    kinds = {line.text.strip(): [mark.kind for mark in line.marks] for line in explanation.functions[0].lines}
+    assert (kinds["n = x.shape[0]"], kinds["k = x.dim()"]) == (["staged"], ["specialised", "evaluated"])
+
+
+def test_metadata_of_what_no_input_leads_to_is_no_specialisation() -> None:
+    def alone() -> Any:
+        x = torch.ones(2)
+        return x if x.dtype == torch.float32 else None
+
+    explanation = explained(alone)
+    assert explanation.specialised == ()
+    assert [mark.kind for mark in explanation.functions[0].lines[2].marks] == ["evaluated"]
+
+
+def test_metadata_before_a_refusal_is_evaluated() -> None:
+    def refused(x: Any) -> Any:
+        k = x.dim()
+        return {x.sum().item(): k}
+
+    assert [mark.kind for mark in explained(refused, torch.ones(2)).functions[0].lines[1].marks] == ["evaluated"]
+
+
+@sg.not_to_static
+def left_alone(x: Any) -> Any:
+    total = x
+    for _ in range(2):
+        total = total + x
+    return total
+
+
+def test_a_call_that_is_left_to_python_says_so() -> None:
+    def calling(x: Any) -> Any:
+        return left_alone(x) * 2
+
+    explanation = explained(calling, torch.ones(2))
+    said = {line.text.strip(): line.marks for function in explanation.functions for line in function.lines}
+    assert [(mark.kind, mark.why) for mark in said["return left_alone(x) * 2"]] == [
+        ("staged", "1 operation, 2 operations of functions called here"),
+        ("evaluated", "left_alone runs as it is (SG605)"),
+    ]
+    as_it_is = "ran as it is, and left nothing in the program: the function is not rewritten (SG605)"
+    assert [mark.why for mark in said["for _ in range(2):"]] == [as_it_is]
+    assert "\n  left to Python: left_alone (SG605)\n" in str(explanation)
+
+
+def test_reasons_that_lines_have_are_in_the_catalogue(halving: Any) -> None:
+    told = {code for f in halving.functions for line in f.lines for m in line.marks for code in CODE.findall(m.why)}
+    assert told == {"SG601", "SG604", "SG606"}
+    assert told <= REASONS.keys()
+
+
+def test_a_for_that_is_staged_is_not_told_as_unrolled() -> None:
+    def over(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = x + 1
+        for _ in range(100):
+            x = x * 2
+        for row in (each for each in (x, x)):
+            x = x + row
+        return x
+
+    explanation = explained(over, torch.ones(2), torch.tensor(3))
+    assert explanation.decisions == ()
+    assert [construct.kind for construct in explanation.staged] == ["while", "while"]

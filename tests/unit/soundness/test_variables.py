@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import random
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -380,3 +382,33 @@ def test_what_a_function_that_is_not_rewritten_reads() -> None:
 
 def test_random_numbers_are_drawn_anew() -> None:
     follows(lambda x: x * random.random(), nothing, seen=False)
+
+
+# ---- captures in a module that is being imported
+MODULE = """
+import torch
+import stillgraph as sg
+
+K = 2
+
+@sg.not_to_static
+def shifted(x):
+    return x + K
+
+@sg.to_static(backend="eager")
+def scaled(x):
+    return shifted(x) * 2
+
+before = scaled(torch.ones(2))
+K = 5
+after = scaled(torch.ones(2))
+"""
+
+
+def test_globals_of_unconverted_functions_are_guarded_while_a_module_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "captures_on_import.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module: Any = importlib.import_module("captures_on_import")
+    assert (module.before.tolist(), module.after.tolist()) == ([6.0, 6.0], [12.0, 12.0])

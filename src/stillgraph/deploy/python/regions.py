@@ -25,6 +25,7 @@ from stillgraph.passes.values import value_of
 from stillgraph.program.blocks import CONSTRUCTS, region_of
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
+from stillgraph.program.operations import act
 from stillgraph.runtime.expressions import INFIX, PREFIX, Expressions
 
 
@@ -99,7 +100,10 @@ class Regions(Expressions):
         if isinstance(found, torch.Tensor):
             raise refuse("SG402", "a file of torch alone cannot hold a tensor that is a constant of the program")
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
-        if not is_exception and not isinstance(found, BaseException):  # those are written where they are raised
+        is_step = all(user.target is act and arguments(user)[0] is node for user in node.users)
+        # Exceptions are written where they are raised, steps where they are taken.
+        is_given = any(user.target is act and arguments(user)[0] is not node for user in node.users)  # a category, say
+        if is_given or not (is_exception or is_step or isinstance(found, BaseException)):
             self.scope.names[node] = self.constant(found)
 
     def _switch(self, now: Context | None, then: Context | None, ambient: Context | None, node: fx.Node) -> Any:
