@@ -55,6 +55,7 @@ from stillgraph.trace.frames import called, here, is_transform
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread
 from stillgraph.trace.maybe_none import is_read_first
+from stillgraph.trace.maybe_number import call_method, may_be_number
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.reads import Failure, variable_value
@@ -114,6 +115,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             function.__self__, lambda value: call(getattr(value, function.__name__), *args, **kwargs)
         )
+    if is_read_first(function) and may_be_number(function.__self__):
+        return call_method(capture, function, args, kwargs)
     if isinstance(function, (FunctionType, MethodType)) and function.__name__ == "set_trace":
         stop = stop_for(capture, function, sys._getframe(1))
         if stop is not None:

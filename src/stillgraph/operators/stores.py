@@ -28,6 +28,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
+from stillgraph.trace.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
@@ -467,6 +468,9 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
         left[:] = left * right
         return left
+    capture = session()
+    if capture is not None and may_be_number(left):
+        return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):
         refuse_numbers(right)
     if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):

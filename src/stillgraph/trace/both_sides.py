@@ -19,6 +19,7 @@ from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.maybe_none import as_python
+from stillgraph.trace.maybe_number import augmenting, change_in_place, check_result, may_be_number
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.special import has_staged
@@ -54,6 +55,7 @@ class BothSides(Narrowing):
         flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
             result = super().record(func, args, kwargs)
+            check_result(self, func, args, kwargs, result)
             known = uncertain is not None and result is not None and not has_staged(result)
             return self._record_each(func, args, kwargs, uncertain) if known else result  # no node to raise for None
         try:
@@ -111,6 +113,9 @@ class BothSides(Narrowing):
             with self:  # what it calls of torch is recorded
                 return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
         if not any(issubclass(kind, Unjoined) for kind in types):
+            function = augmenting(func) if args and may_be_number(args[0]) else None
+            if function is not None:
+                return change_in_place(self, function, args[0], args[1])
             return super().__torch_function__(func, types, args, kwargs)
         given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
         unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]

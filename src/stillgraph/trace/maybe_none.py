@@ -30,11 +30,7 @@ _METADATA = frozenset(
         *("type", "is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_conj", "is_shared"),
     }
 )
-_BY_OPERATOR: dict[Any, Callable[..., Any]] = {
-    _T.neg: operator.neg,
-    _T.positive: operator.pos,
-    _T.abs: operator.abs,
-    _T.__contains__: operator.contains,
+AUGMENTING: dict[Any, Callable[..., Any]] = {
     _T.add_: operator.iadd,
     _T.sub_: operator.isub,
     _T.mul_: operator.imul,
@@ -46,6 +42,15 @@ _BY_OPERATOR: dict[Any, Callable[..., Any]] = {
     _T.__iand__: operator.iand,
     _T.__ior__: operator.ior,
     _T.__ixor__: operator.ixor,
+}
+"""By the method of torch's that it arrives as: an operator such as ``+=``."""
+
+_BY_OPERATOR: dict[Any, Callable[..., Any]] = {
+    _T.neg: operator.neg,
+    _T.positive: operator.pos,
+    _T.abs: operator.abs,
+    _T.__contains__: operator.contains,
+    **AUGMENTING,
 }
 _NOT_BY_NAME = frozenset({f.__name__ for f in (*BINARY_METHODS, *_BY_OPERATOR)} | {"tolist"})
 
