@@ -465,7 +465,8 @@ class _Attempt:
         lists = met.lists_read([i for i, _ in used])
         world = self._world()
         of_world = world.collect()
-        told = self._told([*constants(graph), template, effects, self.session.midway])
+        so_far = self.session.account.effects(graph)
+        told = self._told([*constants(graph), template, effects, self.session.midway, so_far])
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         arrays = met.arrays_read([*of_world, *objects])
         self.finder.memory.require_not_written(arrays, self._written_tensors(graph) if arrays else ())
@@ -493,6 +494,7 @@ class _Attempt:
             tuple(self.session.midway),
             tuple(self.session.splits),
             self.session.watched,
+            so_far,
         )
 
     def _told(self, kept: list[Any]) -> Told:

@@ -23,6 +23,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
+from stillgraph.program.so_far import SO_FAR, SoFar
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
@@ -231,6 +232,10 @@ class Recorder(TorchFunctionMode):
         """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
         return None
 
+    def so_far(self) -> SoFar | None:
+        """What was written to objects that outlive the call by now; a recorder without a call has none."""
+        return None
+
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """What the path that is about to raise did to objects that outlive the call: see `Program.midway`."""
         return None
@@ -377,6 +382,7 @@ class Recorder(TorchFunctionMode):
         node = self.region.graph.create_node(op, target, self.to_node(tuple(args)), self.to_node(kwargs))
         node.meta["context"] = current_context()
         node.meta["location"] = self.locator.here()
+        node.meta[SO_FAR] = self.so_far()
         return node
 
     def to_node(self, value: Any) -> Any:

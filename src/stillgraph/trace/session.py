@@ -20,7 +20,9 @@ from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.program import Split
+from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import (
@@ -116,6 +118,7 @@ class Session(Narrowing):
         self.sharding = 0  # how many sharded modules' calls we are in
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.midway: list[tuple[Effect, ...]] = []
+        self.account = Account(self)
         self.splits: list[Split] = []  # what was done twice for want of a join
         self.reads = Reads()  # of the world, besides what the code says
         self.acted = False  # whether the program has done something outside by now that the code could read there
@@ -396,6 +399,10 @@ class Session(Narrowing):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
         raise refuse("SG305", what, location=here())
+
+    def so_far(self) -> SoFar | None:
+        """As `Recorder.so_far`."""
+        return self.account.now() if self.for_calls else None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
