@@ -24,7 +24,9 @@ from stillgraph.trace.results import Results
 if TYPE_CHECKING:
     from stillgraph.trace.session import Session
 
-_MOST = 20_000  # parts of effects that are built for one attempt: a loop of a thousand appends would build a million
+_MOST = 10_000
+"""How many parts of effects are built in one attempt: a loop of a thousand appends would build a million. What is
+written behind that is not accounted for."""
 
 
 class _NotKnown(Exception):
@@ -70,14 +72,15 @@ class Account:
             return self._last
         self._stamp = stamp
         self._recent = {key: (place, place.get()) for key, (place, _) in self._recent.items()}
-        self._last = self._taken()
+        with self._session.witness.paused():
+            self._last = self._taken()
         return self._last
 
     def _taken(self) -> SoFar | None:
         written = self._session.journal.outcome()
-        self._spent += 1 + len(written)
         if any(_runs_code(write.place) for write in written):
             return None
+        self._spent += sum(_size(write.place) for write in written) + 1
         with torch._C.DisableTorchFunction():
             sketch = self._sketched(written)
             if sketch is None:
@@ -85,7 +88,6 @@ class Account:
         if sketch is None or not sketch[0]:
             return None
         effects, values = sketch
-        self._spent += len(values)
         self._effects.append(tuple(effects))
         return SoFar(len(self._effects) - 1, tuple(values))
 
@@ -106,6 +108,11 @@ class Account:
 def _noted(graph: fx.GraphModule) -> Iterable[SoFar]:
     found = (so_far_at(node) for region in regions(graph) for node in region.graph.nodes)
     return (noted for noted in found if noted is not None)
+
+
+def _size(place: Place) -> int:
+    value = place.get()
+    return 1 + len(value) if isinstance(value, (list, tuple, dict, set)) else 1
 
 
 def _runs_code(place: Place) -> bool:
