@@ -99,6 +99,11 @@ class Account:
         except (Refusal, _NotKnown):
             return None
 
+    def forget(self) -> None:
+        """Let go of what was written: the attempt is over."""
+        self._stamp, self._recent, self._last = (0, None), {}, None
+        self._effects = []
+
     def effects(self, graph: fx.GraphModule) -> tuple[tuple[Effect, ...], ...]:
         """What the nodes of the finished graph refer to, by its index; the rest is of attempts that were dropped."""
         used = {noted.index for noted in _noted(graph)}

@@ -278,6 +278,7 @@ class _Attempt:
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
             self.finder.forget()
+            self.session.account.forget()
 
     def _note_functions(self) -> None:
         """Tell the watch which functions ran."""
