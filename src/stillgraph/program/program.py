@@ -79,6 +79,7 @@ class Program:
     midway: tuple[tuple[Effect, ...], ...] = ()  # the effects before a ``raise``, or before `operations.settle`
     splits: tuple[Split, ...] = ()
     watched: bool = False  # whether a context manager of the user's sees how a block of it ends
+    so_far: tuple[tuple[Effect, ...], ...] = ()  # the effects before an operation that may fail, see `program.so_far`
     record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
 
     @property

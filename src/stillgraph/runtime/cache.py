@@ -16,6 +16,7 @@ from stillgraph.program.program import Program
 from stillgraph.runtime.guard_codegen import Check
 from stillgraph.runtime.guard_misses import failing, failures
 from stillgraph.runtime.results import Finish, compile_result
+from stillgraph.runtime.so_far import found_in
 
 Structure = Any  # an int, or a tuple of an int and names
 
@@ -60,7 +61,7 @@ class CapturedCall:
         """How often each region of the program began, by `Block.number`; None where that is not counted."""
         return getattr(self.run, "visits", None)
 
-    def fail(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def fail(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Carry out what the program did to Python's state before it raised ``error``.
 
         Returns:
@@ -72,6 +73,13 @@ class CapturedCall:
         site, values = left
         compile_result(Constant(None), self.program.midway[site])(values, args, kwargs)
         return True
+
+    def stop(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Carry out what the program did to Python's state before one of its operations raised ``error``."""
+        found = found_in(error)
+        if found is not None:
+            index, values = found
+            compile_result(Constant(None), self.program.so_far[index])(values, args, kwargs)
 
 
 class ProgramCache:

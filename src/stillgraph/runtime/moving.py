@@ -32,6 +32,9 @@ def held_objects(program: Program) -> list[Any]:
     return [value for region in regions(program.graph) for _, value in _held(region)]
 
 
+_OF_OBJECTS = ("inputs", "result", "effects", "midway", "so_far")  # what of a program leads to objects
+
+
 def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool, limit: int) -> CapturedCall:
     """A captured call, what its program holds of the user's objects being copies.
 
@@ -46,7 +49,7 @@ def on_copies(call: CapturedCall, copied: Copied, compile: Compile, anew: bool, 
         CheckError: something cannot be copied (SG503).
     """
     program = call.program
-    fields = {name: _moved(getattr(program, name), copied) for name in ("inputs", "result", "effects", "midway")}
+    fields = {name: _moved(getattr(program, name), copied) for name in _OF_OBJECTS}
     graph = _region_on_copies(program.graph, copied, {})
     as_it_is = graph is program.graph and not anew
     program = dataclasses.replace(program, graph=graph, **fields)

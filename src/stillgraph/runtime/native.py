@@ -26,9 +26,11 @@ from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import bound, checkpointed, keep, recursion, try_, unbound
 from stillgraph.program.program import Program
+from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.expressions import Expressions
 from stillgraph.runtime.lazy_region import Compile, LazyRegion
 from stillgraph.runtime.segments import Segment, split_segments
+from stillgraph.runtime.so_far import LINES, Noted, names_needed
 from stillgraph.runtime.tracebacks import PLACES, Places
 
 _COND = torch.ops.higher_order.cond
@@ -64,6 +66,9 @@ class _Writer:
     lines: list[str] = field(default_factory=list)
     places: dict[int, Location] = field(default_factory=dict)
     place: Location | None = None  # of the operation that is being written
+    keeps_account: bool = False  # of what is written to Python's objects when an operation begins
+    so_far: Noted | None = None
+    accounts: dict[int, Noted] = field(default_factory=dict)  # by line
     depth: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -74,6 +79,8 @@ class _Writer:
         self.lines.append("    " * self.depth + text)
         if self.place is not None:
             self.places[len(self.lines) + 1] = self.place  # behind the header
+        if self.so_far is not None:
+            self.accounts[len(self.lines) + 1] = self.so_far
 
     def fresh(self, stem: str) -> str:
         name, count = stem, 1
@@ -106,7 +113,7 @@ def lower(program: Program, compile: Compile | None) -> Driver:
         compile: the backend that compiles straight-line regions; None runs PyTorch's operators as they are.
     """
     graph = program.graph
-    writer = _Writer(None if _differentiates(graph) else compile)
+    writer = _Writer(None if _differentiates(graph) else compile, keeps_account=bool(program.so_far))
     if program.location is not None:
         writer.places[0] = program.location
     return _written(writer, program.name, graph, _ambient(program))
@@ -139,7 +146,7 @@ def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context
         outputs = [f"{check}({output})" for output in outputs]
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
     code = "\n".join([header, *writer.lines]) + "\n"
-    run = _compile_source(name, code, writer.objects | {PLACES: writer.places})
+    run = _compile_source(name, code, writer.objects | {PLACES: writer.places, LINES: writer.accounts})
     run.visits = writer.visits  # type: ignore[attr-defined]  # for `runtime.static_function`
     return Driver(run, code, writer.places, writer.visits)
 
@@ -204,12 +211,15 @@ class _Block(Expressions):
     writer: _Writer
     module: fx.GraphModule
     ambient: Context | None
+    around: _Block | None = None
 
     def write(self) -> list[str]:
         """Write the region's operations; the names of its outputs."""
         nodes = list(self.module.graph.nodes)
         context = self.ambient
-        self._last = _last_uses(nodes)
+        self._by_name = {node.name: node for node in nodes} if self.writer.keeps_account else {}
+        self._noted = {name for node in nodes for name in names_needed(node)} if self._by_name else set()
+        self._last = _last_uses(nodes, self._by_name)
         items: Iterable[Any] = nodes if self.writer.compile is None else split_segments(nodes, self.ambient)
         outputs: list[str] = []
         for item in items:
@@ -243,10 +253,30 @@ class _Block(Expressions):
 
     # ---- nodes
     def _write_node(self, node: fx.Node) -> None:
-        around = self.writer.place
-        self.writer.place = node.meta.get("location", around)
+        writer = self.writer
+        around, before = writer.place, writer.so_far
+        writer.place, writer.so_far = node.meta.get("location", around), self._so_far(node)
         self._write_operation(node)
-        self.writer.place = around
+        writer.place, writer.so_far = around, before
+
+    def _so_far(self, node: fx.Node) -> Noted | None:
+        """What is written when an operation begins; None where it is not known, or the operation is no line."""
+        noted = so_far_at(node) if self.writer.keeps_account and node.target not in (_COND, _WHILE, try_) else None
+        if noted is None:
+            return None
+        values = [self._variable(hops, name) for hops, name in noted.values]
+        return None if None in values else Noted(noted.index, tuple(map(str, values)))
+
+    def _variable(self, hops: int, name: str) -> str | None:
+        """The variable of a node that is known so many blocks further out; None if it has none by now."""
+        block: _Block | None = self
+        for _ in range(hops):
+            block = None if block is None else block.around
+        if block is None:
+            return None
+        node = block._by_name.get(name)
+        text = None if node is None else self.writer.names.get(node)
+        return None if text == "_" else text
 
     def _write_operation(self, node: fx.Node) -> None:
         writer, given = self.writer, arguments(node)
@@ -267,7 +297,7 @@ class _Block(Expressions):
         else:
             write = _WRITTEN_OUT.get(node.target)
             text = self.expression(node) if write is None else write(self, node)
-            if node.users:
+            if node.users or node.name in self._noted:
                 writer.names[node] = writer.fresh(node.name)
                 writer.line(f"{writer.names[node]} = {text}")
             else:
@@ -322,7 +352,7 @@ class _Block(Expressions):
         self._bind(module, operands, carried)
         start = len(writer.lines)
         writer.count(module)
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
         for name, output in zip(names, outputs):
             if name != "_":
                 writer.line(f"{name} = {output}")
@@ -342,13 +372,13 @@ class _Block(Expressions):
         writer.depth += 1
         context = node.meta.get("context", self.ambient)
         self._bind(test_module, operands, stems)
-        (go,) = _Block(writer, test_module, context).write()
+        (go,) = _Block(writer, test_module, context, self).write()
         writer.line(f"if not {go}:")
         writer.line("    break")
         body_module = _attribute(self.module, str(body.target))
         writer.count(body_module)
         self._bind(body_module, operands, stems)
-        outputs = _Block(writer, body_module, context).write()
+        outputs = _Block(writer, body_module, context, self).write()
         changed = [(n, o) for n, o in zip(stems, outputs) if n != o]
         if changed:
             writer.line(f"{', '.join(n for n, _ in changed)} = {', '.join(o for _, o in changed)}")
@@ -365,7 +395,7 @@ class _Block(Expressions):
         writer.line(f"def {writer.functions[name]}({', '.join(stems)}):")
         writer.depth += 1
         writer.count(module)
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
         writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         writer.depth -= 1
         return f"{writer.functions[name]}({', '.join(self.value(entry) for entry in entries)})"
@@ -383,7 +413,7 @@ class _Block(Expressions):
         header = [*stems[: len(inputs)], *(["*", *kept] if kept else [])]
         writer.line(f"def {name}({', '.join(header)}):")
         writer.depth += 1
-        outputs = _Block(writer, module, node.meta.get("context", self.ambient)).write()
+        outputs = _Block(writer, module, node.meta.get("context", self.ambient), self).write()
         writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
         writer.depth -= 1
         given = [name, *map(self.value, inputs), *(f"{key}={self.value(value)}" for key, value in options.items())]
@@ -414,7 +444,7 @@ class _Block(Expressions):
 
     def _write_segment(self, segment: Segment) -> None:
         writer = self.writer
-        writer.place = segment.nodes[0].meta.get("location")
+        writer.place, writer.so_far = segment.nodes[0].meta.get("location"), self._so_far(segment.nodes[0])
         assert writer.compile is not None
         module, inputs, outputs = segment.build(self.module, self.ambient)
         in_eager = functools.partial(_lower_segment, segment, self.module, self.ambient)
@@ -423,7 +453,7 @@ class _Block(Expressions):
             writer.names[node] = writer.fresh(node.name)
         call = f"{function}({', '.join(writer.names[n] for n in inputs)})"
         writer.line(f"{''.join(writer.names[n] + ', ' for n in outputs)}= {call}" if outputs else call)
-        writer.place = None
+        writer.place = writer.so_far = None
         for node in segment.nodes:
             self._let_go(node)
 
@@ -447,11 +477,20 @@ def _own(node: fx.Node) -> bool:
     )
 
 
-def _last_uses(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
+def _last_uses(nodes: list[fx.Node], by_name: dict[str, fx.Node]) -> dict[fx.Node, list[fx.Node]]:
+    """By a node: the nodes whose values nobody asks for once it has run.
+
+    Args:
+        nodes: of a graph, in order.
+        by_name: the same by their names, where those count that are looked at if an operation fails.
+    """
     last: dict[fx.Node, fx.Node] = {}
     for node in nodes:
         for used in node.all_input_nodes:
             last[used] = node
+        for name in names_needed(node) if by_name else ():
+            if name in by_name:
+                last[by_name[name]] = node
     grouped: dict[fx.Node, list[fx.Node]] = {}
     for used, user in last.items():
         if user.op != "output":

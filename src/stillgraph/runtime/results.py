@@ -76,12 +76,37 @@ def _written(result: Template, effects: Sequence[Effect]) -> FunctionWriter:
     nodes = Nodes([result, *(effect.value for effect in effects if hasattr(effect, "value"))])
     builder = _Builder(nodes, writer)
     roots = iter(nodes.roots)
-    returned = builder.expression(next(roots))
-    # Templates were flattened in the order of the effects, so each effect that has a value takes the next root.
-    statements = [write_effect(effect, writer, lambda _: builder.expression(next(roots))) for effect in effects]
+
+    def built(template: Template) -> str:
+        """The expression of the next root: they were flattened in this order."""
+        expression = builder.expression(next(roots))
+        if not effects or not _copies_lists(template):
+            return expression
+        name = f"built_{len(writer.lines)}"
+        writer.lines.append(f"{name} = {expression}")  # now: an effect may make the caller's list longer
+        return name
+
+    returned = built(result)
+    statements = [write_effect(effect, writer, built) for effect in effects]
     builder.fill_allocated()
     writer.lines += [*statements, f"return {returned}"]
     return writer
+
+
+def _copies_lists(template: Template) -> bool:
+    """Whether a value is made of the elements of lists, some of which may be the caller's own."""
+    match template:
+        case Repeated():
+            return True
+        case Container(children=children):
+            return any(map(_copies_lists, children))
+        case Instance(attributes=attributes):
+            return any(_copies_lists(value) for _, value in attributes)
+        case Choice(left=left, right=right):
+            return _copies_lists(left) or _copies_lists(right)
+        case Maybe(child=child):
+            return _copies_lists(child)
+    return False
 
 
 @dataclass(frozen=True)

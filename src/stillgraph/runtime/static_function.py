@@ -176,10 +176,13 @@ class StaticFunction(Generic[P, R]):
             return call.settled(inputs, args, kwargs)
         try:
             outputs = call.run(*inputs)
-        except Exception as error:  # of any kind: an operation's, or the user's own
+        except BaseException as error:  # of any kind: an operation's, the user's own, or Ctrl-C
             with self.captures.exclusive():
                 is_known = call.fail(error, args, kwargs)
-            if is_known or not is_repeatable(call.program, error):
+                repeats = not is_known and is_repeatable(call.program, error)
+                if not is_known and not repeats:
+                    call.stop(error, args, kwargs)
+            if not repeats:
                 raise
             why = str(error)
         else:

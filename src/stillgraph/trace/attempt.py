@@ -161,6 +161,7 @@ class CaptureAttempt:
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
             self.finder.forget()
+            self.session.account.forget()
 
     def _note_functions(self) -> None:
         """Tell the watch which functions ran."""
@@ -308,7 +309,8 @@ class CaptureAttempt:
             if not node.users and node not in hidden:
                 erase(next(n for n in graph.graph.nodes if n.name == node.name))
         graph.recompile()
-        kept = [*constants(graph), template, effects, self.session.midway]
+        so_far = self.session.account.effects(graph)
+        kept = [*constants(graph), template, effects, self.session.midway, so_far]
         guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
         return Program(
             name or str(getattr(self.function, "__name__", type(self.function).__name__)),
@@ -321,4 +323,5 @@ class CaptureAttempt:
             tuple(self.session.midway),
             tuple(self.session.splits),
             self.session.watched,
+            so_far,
         )

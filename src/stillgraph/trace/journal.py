@@ -93,6 +93,13 @@ class AttributePlace:
         elif self.get() is not MISSING:
             past_class(self.target, "__delattr__")(self.target, self.name)
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether looking at it runs code of the user's."""
+        return self._is_described() and not isinstance(
+            inspect.getattr_static(type(self.target), self.name, None), MemberDescriptorType
+        )
+
     def _is_plain(self) -> bool:
         return not self._is_described() and isinstance(own_attributes(self.target), dict)
 
@@ -314,15 +321,19 @@ class Journal:
         self._inputs: dict[Hashable, Any] = {}  # what was put in places for the program's inputs, before any code ran
         self.midway = Midway()
         self.watch: Watch | None = None
+        self.version = 0  # grows with whatever may change what was written
 
     def note(self, place: Place) -> None:
         """To be called before ``place`` is written."""
         self._look()
+        self.version += 1
         self._log.append(Write(place, place.get(), place.table if isinstance(place, AttributePlace) else None))
 
     def _look(self) -> None:
         if self.watch is not None:
-            self._log.extend(self.watch.changes())
+            changes = self.watch.changes()
+            self.version += len(changes)
+            self._log.extend(changes)
 
     def write(self, place: Place, value: Any) -> None:
         """Write ``value`` to ``place``."""
@@ -338,6 +349,7 @@ class Journal:
     def rollback(self, mark: int, undoes: Callable[[Place], bool] = lambda place: True) -> None:
         """Undo the writes since ``mark``, latest first; those to places that ``undoes`` denies are forgotten."""
         self._look()
+        self.version += 1
         while len(self._log) > mark:
             write = self._log.pop()
             if undoes(write.place):
@@ -372,10 +384,12 @@ class Journal:
 
     def take_up(self, place: Place) -> None:
         """What is written to a place from now on counts again, whatever it is."""
+        self.version += 1
         self.midway.left.pop(place.key, None)
 
     def settle(self, place: Place, certain: bool) -> None:
         """Told that the program writes a place midway; once is enough if that is ``certain``, not on one path only."""
+        self.version += 1
         self.midway.settled[place.key] = place.get()
         if certain:
             self.midway.left[place.key] = place.get()

@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.so_far import SoFar
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Place
 
@@ -43,6 +44,10 @@ class PlainAnswers(TorchFunctionMode):
 
     def entry_gradient(self, fake: torch.Tensor) -> torch.Tensor | None:
         """What ``.grad`` of a tensor holds when the call begins; a recorder without a call has no older tensors."""
+        return None
+
+    def so_far(self) -> SoFar | None:
+        """What was written to objects that outlive the call by now; a recorder without a call has none."""
         return None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:

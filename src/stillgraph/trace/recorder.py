@@ -21,6 +21,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.record import START_UP
+from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
@@ -303,6 +304,7 @@ class Recorder(PlainAnswers):
         node.meta["context"] = current_context()
         node.meta["location"] = where = self.locator.here()
         self.watch.recorded(where)
+        node.meta[SO_FAR] = self.so_far()
         return node
 
     def bind(self, result: Any, node: fx.Node) -> Any:

@@ -195,9 +195,13 @@ class Results:
         index = self._indices.get(id(value))
         if index is None:
             index = self._indices[id(value)] = len(self.outputs)
-            self.outputs.append(as_argument(self.session, value))
+            self.outputs.append(self.node(value))
             self._alive.append(value)
         return Output(index)
+
+    def node(self, value: Any) -> Any:
+        """What stands among the outputs for a staged value: its node in the open region."""
+        return as_argument(self.session, value)
 
     def effects(self, written: list[Write], outer_cells: dict[int, str]) -> list[Effect]:
         """The writes that outlive the call."""

@@ -24,7 +24,9 @@ from stillgraph.core.files import (
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
+from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
@@ -97,6 +99,7 @@ class Session(BothSides):
         self.sharding = 0  # how many sharded modules' calls we are in
         self.without_sync: frozenset[int] = frozenset()  # those in whose ``no_sync()`` we are
         self.midway: list[tuple[Effect, ...]] = []
+        self.account = Account(self)
         self.reads = Reads()  # of the world, besides what the code says
         self.acted = False  # whether the program has done something outside by now that the code could read there
         self.cached_calls: list[Any] = []  # functions with a cache that are being called
@@ -267,6 +270,10 @@ class Session(BothSides):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
         raise refuse("SG305", what, location=here())
+
+    def so_far(self) -> SoFar | None:
+        """As `Recorder.so_far`."""
+        return self.account.now() if self.for_calls else None
 
     def left_behind(self) -> tuple[int, list[Any]] | None:
         """As `Recorder.left_behind`; the values are nodes of the open region."""
