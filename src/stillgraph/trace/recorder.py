@@ -23,6 +23,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.operations import build_list, to_numpy
+from stillgraph.program.schemas import is_effectful
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
@@ -281,7 +282,7 @@ class Recorder(TorchFunctionMode):
             self.before_risk()
         result = self.run(func, args, kwargs)
         layouts.hand_on((*args, *kwargs.values()), result)
-        if not special.has_staged(result) and not special.is_effectful(func, result):
+        if not special.has_staged(result) and not is_effectful(func):
             return result
         special.refuse_relayout(self, func, args)
         return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))

@@ -85,15 +85,6 @@ _OF_ANY_NUMBER = frozenset(
 )
 """What takes a number as an operand, of which no value is wrong."""
 
-_MUTATING = frozenset({_T.__setitem__, torch.Tensor.set_})
-
-
-def is_effectful(func: Any, result: Any) -> bool:
-    """Whether a call that returns nothing staged still has to run."""
-    name = getattr(func, "__name__", "")
-    return func in _MUTATING or (name.endswith("_") and not name.endswith("__"))
-
-
 _RELAYOUT = frozenset(
     {
         "resize_",
