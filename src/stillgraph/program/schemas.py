@@ -145,10 +145,12 @@ def is_effectful(target: Any) -> bool:
 
 
 def is_known(target: Any) -> bool:
-    """Whether this is an operator, a function or a method of torch's, whose doing is what its schema says."""
+    """Whether this is an operator, a function or a method of torch's of which it is known what it does to tensors."""
     if isinstance(target, OpOverload | OpOverloadPacket):
         return not is_custom(target)
-    return bool(operators_of(target)) or (isinstance(target, FunctionType) and target.__module__ in _COMPUTING)
+    if isinstance(target, FunctionType):
+        return target.__module__ in _COMPUTING
+    return target in _WITHOUT_SCHEMA or bool(operators_of(target))
 
 
 # ---- functions written in Python
@@ -156,6 +158,15 @@ _COMPUTING = frozenset(
     {"torch.functional", "torch.nn.functional", "torch._lowrank", "torch._linalg_utils", "torch._jit_internal"}
 )
 """Where torch has functions in Python that compute and do nothing else."""
+
+_WITHOUT_SCHEMA: frozenset[Any] = frozenset(
+    {
+        *(torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy, torch.Size),
+        *("cpu", "cuda", "numpy", "tolist", "unique", "new", "new_tensor", "type", "ndimension", "nelement"),
+        *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double", "cfloat", "cdouble"),
+    }
+)
+"""Functions of torch's, and names of methods, that compute and do nothing else, of which there is no operator."""
 
 
 def _always(given: Given) -> bool:
