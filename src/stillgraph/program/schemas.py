@@ -59,16 +59,12 @@ def writes(node: fx.Node) -> list[Any]:
     if node.target in _IN_PLACE_OPERATORS or (node.op == "call_method" and node.target in _IN_PLACE_METHODS):
         return [first]
     if isinstance(node.target, FunctionType):
-        return _written_by_python(node.target, _bound(node.target, node), first)
-    found = _fitting(node)
-    written: list[Any] = []
-    for each in found:
-        given = _by_schema(each, node)
-        new = (given[name] for name in _written_names(each) if name in given)
-        written += [value for value in new if all(value is not known for known in written)]
+        return _written_by_python(node.target, node, first)
+    known = _schemas_of(node.target)
+    written = _written_by_schema(node) if any(each.written and each.may_be(node) for each in known) else []
     if not isinstance(node.target, OpOverload):
         written.append(node.kwargs.get("out"))
-    if not found and _is_torchs(node.target) and _is_in_place_name(_name(node.target)):
+    if not known and _is_torchs(node.target) and _is_in_place_name(_name(node.target)):
         written.append(first)
     return written
 
@@ -77,7 +73,12 @@ def statistics(node: fx.Node) -> list[Any]:
     """The running mean and variance that a normalisation updates."""
     if node.op != "call_function":
         return []
-    for given in _readings(node):
+    if isinstance(node.target, FunctionType):
+        readings = [_bound(node.target, node)] if node.target in _NORMALISING else []
+    else:
+        has_any = any(each.has_statistics for each in _schemas_of(node.target))
+        readings = [each.given(node) for each in _fitting(node)] if has_any else []
+    for given in readings:
         if "running_mean" in given and given.get("training", given.get("use_input_stats", False)) is not False:
             return [given["running_mean"], given["running_var"]]
     return []
@@ -93,33 +94,16 @@ def draws(node: fx.Node) -> bool:
     if isinstance(node.target, FunctionType):
         may = DRAWING.get(node.target)
         return may is not None and may(_bound(node.target, node))
-    if not any(map(_is_seeded, operators_of(node.target))):
+    if not any(each.is_seeded for each in _schemas_of(node.target)):
         return False
-    return any(_is_seeded(each) and _is_switched_on(_by_schema(each, node)) for each in _fitting(node))
+    return any(each.is_seeded and _is_switched_on(each.given(node)) for each in _fitting(node))
 
 
 # ---- questions about functions
-def operators_of(target: Any) -> tuple[OpOverload, ...]:
-    """The operators that may answer a call.
-
-    Args:
-        target: a node's target or a function: an operator, one of its overloads, a function or method of torch's
-            that is not written in Python, or the name of a method.
-
-    Returns:
-        Nothing for anything else, and for what has no operator.
-    """
-    if isinstance(target, OpOverload):
-        return (target,)
-    if isinstance(target, OpOverloadPacket):
-        return _overloads(target)
-    return _aten(_name(target)) if isinstance(target, str) or _is_torchs(target) else ()
-
-
 def returns_nothing(target: Any) -> bool:
     """Whether every operator that may answer a call returns nothing: it is called for what it does."""
-    found = operators_of(target)
-    return bool(found) and not any(each._schema.returns for each in found)
+    found = _schemas_of(target)
+    return bool(found) and not any(each.returns for each in found)
 
 
 def is_custom(target: Any) -> bool:
@@ -150,7 +134,7 @@ def is_known(target: Any) -> bool:
         return not is_custom(target)
     if isinstance(target, FunctionType):
         return target.__module__ in _COMPUTING
-    return target in _WITHOUT_SCHEMA or bool(operators_of(target))
+    return target in _WITHOUT_SCHEMA or bool(_schemas_of(target))
 
 
 # ---- functions written in Python
@@ -201,10 +185,12 @@ DRAWING: dict[Any, Callable[[Given], bool]] = {
 }
 """Torch's functions in Python that draw, with what of their arguments, by name, makes them do it."""
 
+_NORMALISING: frozenset[Any] = frozenset({F.batch_norm, F.instance_norm})
 _RENORMALISING: frozenset[Any] = frozenset({F.embedding, F.embedding_bag})
 
 
-def _written_by_python(function: FunctionType, given: Given, first: Any) -> list[Any]:
+def _written_by_python(function: FunctionType, node: fx.Node, first: Any) -> list[Any]:
+    given = _bound(function, node)
     written = [given.get("out")]
     if given.get("inplace", False) is not False or _is_in_place_name(function.__name__):
         written.append(first)
@@ -233,7 +219,7 @@ def _signature(function: FunctionType) -> inspect.Signature:
 # ---- schemas
 @dataclass(frozen=True)
 class _Argument:
-    """What a schema says of an argument; torch makes these anew whenever it is asked for them."""
+    """What a schema says of an argument."""
 
     name: str
     kind: str
@@ -243,9 +229,90 @@ class _Argument:
     default: Any
 
 
+@dataclass(frozen=True, eq=False)
+class _Schema:
+    """What is declared of an operator; torch makes this anew whenever it is asked for it.
+
+    Attributes:
+        arguments: in order.
+        written: names of the arguments whose elements it writes to.
+        outputs: names of those among them that take results, and have to be given (``out=``).
+        returns: whether it returns anything.
+        is_seeded: whether it may draw.
+        has_statistics: whether it takes a running mean and variance.
+    """
+
+    arguments: tuple[_Argument, ...]
+    written: tuple[str, ...]
+    outputs: frozenset[str]
+    returns: bool
+    is_seeded: bool
+    has_statistics: bool
+
+    def may_be(self, node: fx.Node) -> bool:
+        """Whether a node gives what this operator has to be given for its results, if anything."""
+        return not self.outputs or bool(self.outputs & node.kwargs.keys())
+
+    def fits(self, node: fx.Node) -> bool:
+        """Whether a node's positional arguments can be those of this operator."""
+        places = [each for each in self.arguments if not each.kwarg_only]
+        if len(node.args) > len(places):
+            return False
+        return all(_can_be(place.kind, value) for place, value in zip(places, node.args))
+
+    def given(self, node: fx.Node) -> dict[str, Any]:
+        """The arguments of a node by the names that they have here, defaults included."""
+        given: dict[str, Any] = {}
+        position = 0
+        for each in self.arguments:
+            if not each.kwarg_only and position < len(node.args):
+                given[each.name] = node.args[position]
+                position += 1
+            elif each.name in node.kwargs:
+                given[each.name] = node.kwargs[each.name]
+            elif each.name == "self" and "input" in node.kwargs:  # what torch's functions call it
+                given[each.name] = node.kwargs["input"]
+            elif each.has_default:
+                given[each.name] = each.default
+        return given
+
+
+def _schemas_of(target: Any) -> tuple[_Schema, ...]:
+    """Of the operators that may answer a call of an operator, or of a function or method that is not in Python."""
+    if isinstance(target, OpOverload):
+        return (_declared(target),)
+    if isinstance(target, OpOverloadPacket):
+        return _overloads(target)
+    return _aten(_name(target)) if isinstance(target, str) or _is_torchs(target) else ()
+
+
+@functools.cache
+def _aten(name: str) -> tuple[_Schema, ...]:
+    packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
+    return _overloads(packet) if isinstance(packet, OpOverloadPacket) else ()
+
+
+def _overloads(packet: OpOverloadPacket) -> tuple[_Schema, ...]:
+    """Of the overloads of an operator; those for TorchScript's own lists and dicts are not the dispatcher's."""
+    found = (getattr(packet, name) for name in packet.overloads())
+    return tuple(_declared(each) for each in found if torch._C._dispatch_has_kernel(each.name()))
+
+
 @functools.lru_cache(maxsize=4096)
-def _arguments(op: OpOverload) -> tuple[_Argument, ...]:
-    return tuple(map(_argument, op._schema.arguments))
+def _declared(op: OpOverload) -> _Schema:
+    schema = op._schema
+    arguments = tuple(map(_argument, schema.arguments))
+    written = [] if schema.name.partition("::")[2] in _KEEPS_MEMORY else [each for each in arguments if each.is_written]
+    outputs = (each.name for each in written if each.kwarg_only and not each.has_default)
+    seeded = torch.Tag.nondeterministic_seeded in op.tags
+    return _Schema(
+        arguments,
+        tuple(each.name for each in written),
+        frozenset(outputs),
+        bool(schema.returns),
+        seeded,
+        {"running_mean", "running_var"} <= {each.name for each in arguments},
+    )
 
 
 def _argument(declared: Any) -> _Argument:
@@ -260,37 +327,24 @@ def _argument(declared: Any) -> _Argument:
     )
 
 
-def _readings(node: fx.Node) -> list[Given]:
-    if isinstance(node.target, FunctionType):
-        return [_bound(node.target, node)]
-    return [_by_schema(each, node) for each in _fitting(node)]
-
-
-def _fitting(node: fx.Node) -> list[OpOverload]:
+def _fitting(node: fx.Node) -> list[_Schema]:
     """The operators that a node may call, going by its arguments; all of the name where that leaves none."""
+    known = _schemas_of(node.target)
     if isinstance(node.target, OpOverload):
-        return [node.target]
-    found = [each for each in operators_of(node.target) if _has_outputs(each, node) or not _outputs(each)]
+        return list(known)
+    found = [each for each in known if each.may_be(node)]
     if len(found) < 2:
         return found
-    return [each for each in found if _fits(each, node)] or found
+    return [each for each in found if each.fits(node)] or found
 
 
-def _outputs(op: OpOverload) -> set[str]:
-    """The arguments of an ``out=`` overload that take its results; they have to be given."""
-    return {each.name for each in _arguments(op) if each.kwarg_only and each.is_written and not each.has_default}
-
-
-def _has_outputs(op: OpOverload, node: fx.Node) -> bool:
-    return bool(_outputs(op) & node.kwargs.keys())
-
-
-def _fits(op: OpOverload, node: fx.Node) -> bool:
-    """Whether the positional arguments can be those of an operator."""
-    places = [each for each in _arguments(op) if not each.kwarg_only]
-    if len(node.args) > len(places):
-        return False
-    return all(_can_be(place.kind, value) for place, value in zip(places, node.args))
+def _written_by_schema(node: fx.Node) -> list[Any]:
+    written: list[Any] = []
+    for each in _fitting(node):
+        given = each.given(node) if each.written else {}
+        new = [given[name] for name in each.written if name in given]
+        written += [value for value in new if all(value is not known for known in written)]
+    return written
 
 
 def _can_be(kind: str, value: Any) -> bool:
@@ -303,47 +357,8 @@ def _can_be(kind: str, value: Any) -> bool:
     return not isinstance(value, (tuple, list)) and not ("Tensor" in kind and isinstance(value, (bool, str)))
 
 
-def _by_schema(op: OpOverload, node: fx.Node) -> dict[str, Any]:
-    """The arguments of a node by the names that an operator's schema has for them, its defaults included."""
-    given: dict[str, Any] = {}
-    position = 0
-    for each in _arguments(op):
-        if not each.kwarg_only and position < len(node.args):
-            given[each.name] = node.args[position]
-            position += 1
-        elif each.name in node.kwargs:
-            given[each.name] = node.kwargs[each.name]
-        elif each.name == "self" and "input" in node.kwargs:  # what torch's functions call it
-            given[each.name] = node.kwargs["input"]
-        elif each.has_default:
-            given[each.name] = each.default
-    return given
-
-
-def _written_names(op: OpOverload) -> list[str]:
-    if op._schema.name.partition("::")[2] in _KEEPS_MEMORY:
-        return []
-    return [each.name for each in _arguments(op) if each.is_written]
-
-
-def _is_seeded(op: OpOverload) -> bool:
-    return torch.Tag.nondeterministic_seeded in op.tags
-
-
 def _is_switched_on(given: Given) -> bool:
     return not any(name in given and given[name] == off for name, off in _OFF_SWITCHES.items())
-
-
-def _overloads(packet: OpOverloadPacket) -> tuple[OpOverload, ...]:
-    """The overloads of an operator; those for TorchScript's own lists and dicts are not the dispatcher's."""
-    found = (getattr(packet, name) for name in packet.overloads())
-    return tuple(each for each in found if torch._C._dispatch_has_kernel(each.name()))
-
-
-@functools.cache
-def _aten(name: str) -> tuple[OpOverload, ...]:
-    packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
-    return _overloads(packet) if isinstance(packet, OpOverloadPacket) else ()
 
 
 # ---- names

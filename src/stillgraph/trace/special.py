@@ -63,7 +63,7 @@ def _has_unknown_size(fake: torch.Tensor) -> bool:
         return any(type(size) is not int for size in fake.shape)
 
 
-_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
+_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _LOOKING_UP = frozenset(
     {
