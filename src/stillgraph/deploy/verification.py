@@ -11,12 +11,12 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.structure import leaves_of
-from stillgraph.passes.purity import is_random
 from stillgraph.passes.regions import all_regions, outputs
 from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Output
 from stillgraph.program.program import Program
+from stillgraph.program.schemas import draws
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import entered, lower
 
@@ -51,7 +51,7 @@ def check_artefact(
         if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
             raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
         return
-    random = not same_generator and any(is_random(n) for m in all_regions(program.graph) for n in m.graph.nodes)
+    random = not same_generator and any(draws(n) for m in all_regions(program.graph) for n in m.graph.nodes)
     for index, (want, got) in enumerate(zip(expected, actual)):  # a program without results still has an output
         _compare(index, want, got, random)
 

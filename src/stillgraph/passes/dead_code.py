@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import fx
 
 from stillgraph.passes.purity import is_pure
@@ -27,8 +26,6 @@ def drop_dead_code(program: Program) -> Program:
 
 
 def _is_pure(module: fx.GraphModule, node: fx.Node) -> bool:
-    if node.target is torch._assert_async:
-        return False
     control = control_of(module, node)
     if control is None:
         return is_pure(node)

@@ -11,8 +11,8 @@ import torch
 from torch import fx
 
 from stillgraph.core.tracebacks import full_traceback
-from stillgraph.passes.purity import is_random
 from stillgraph.program.context import Context, are_hooks_on, restore
+from stillgraph.program.schemas import draws, is_custom
 from stillgraph.program.writes import written_arguments
 
 Compile = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -73,7 +73,7 @@ class LazyRegion:
     def _failure(self, inputs: Sequence[Any]) -> Exception | None:
         """What the operations raise one by one, run on copies of what they would write to."""
         nodes = self._module.graph.nodes
-        random = any(map(is_random, nodes))
+        random = any(map(draws, nodes))
         try:
             if any(map(written_arguments, nodes)):
                 inputs = [_copy(value) if isinstance(value, torch.Tensor) else value for value in inputs]
@@ -98,7 +98,7 @@ def _is_torchs_own(node: fx.Node) -> bool:
     if node.op != "call_function":
         return True
     if isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
-        return str(node.target).startswith(("aten.", "prims."))
+        return not is_custom(node.target)
     module = getattr(node.target, "__module__", None) or ""
     if module.startswith(("torch.distributed", "torch._library")):
         return False

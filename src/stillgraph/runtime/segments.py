@@ -12,6 +12,8 @@ from torch import fx
 
 from stillgraph.program import operations
 from stillgraph.program.context import Context
+from stillgraph.program.schemas import is_custom
+from stillgraph.program.writes import name_of
 
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
 _OURS = tuple(v for v in vars(operations).values() if callable(v))
@@ -22,6 +24,9 @@ _AUTOGRAD = frozenset(
         *("requires_grad_", "detach_", "Parameter"),  # what they make is a leaf, which no compiled region gives
     }
 )
+RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""What Inductor takes apart into other operators than eager: other numbers are drawn, or it fails at them."""
+
 _SMALLEST = 2
 
 
@@ -114,9 +119,9 @@ def _compilable(node: fx.Node) -> bool:
         node.meta.get("bookkeeping") and _from_control(node)
     ):
         return False
-    if _uses_autograd(node):
-        return False
-    if node.target is operator.getitem and (_from_control(node) or _takes_at(node)):
+    if _uses_autograd(node) or name_of(node) in RECURRENT or is_custom(node.target):
+        return False  # a backend would drop a custom operator of which nothing is used, and join two that are alike
+    if node.target is operator.getitem and (_from_several(node) or _takes_at(node)):
         return False
     return _all_tensors(node.meta.get("val")) and all(_all_tensors(n.meta.get("val")) for n in node.all_input_nodes)
 
@@ -153,6 +158,14 @@ def _from_control(node: fx.Node) -> bool:
     """Whether a node takes one out of several results of what no backend compiles."""
     source = node.args[0] if node.args else None
     return isinstance(source, fx.Node) and (source.target in _CONTROL or source.target in _OURS)
+
+
+def _from_several(node: fx.Node) -> bool:
+    """Whether a node takes one out of several results of what is not compiled: a compiled region takes tensors."""
+    source = node.args[0]
+    if not isinstance(source, fx.Node) or isinstance(source.meta.get("val"), torch.Tensor):
+        return False
+    return not _compilable(source)
 
 
 def _all_tensors(value: Any) -> bool:

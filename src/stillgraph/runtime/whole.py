@@ -13,13 +13,14 @@ from torch import fx
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.logs import log
 from stillgraph.passes import pipeline
-from stillgraph.passes.purity import is_random
 from stillgraph.passes.sharing import loops_to_enter, telling_what_iterated
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
-from stillgraph.program.writes import writes_in_place
+from stillgraph.program.schemas import draws, is_custom
+from stillgraph.program.writes import name_of, writes_in_place
+from stillgraph.runtime.segments import RECURRENT
 
 Run = Callable[..., Sequence[Any]]
 Compile = Callable[[fx.GraphModule, list[Any]], Run]
@@ -69,7 +70,7 @@ def _told_when_shared(program: Program) -> Program | None:
     loops = loops_to_enter(program.graph)
     if not loops:
         return None if loops is None else program
-    if any(is_random(node) for region in regions(program.graph) for node in region.graph.nodes):
+    if any(draws(node) for region in regions(program.graph) for node in region.graph.nodes):
         return None  # the native driver would draw a second time
     return telling_what_iterated(program, loops)
 
@@ -84,6 +85,8 @@ def _is_worthwhile(program: Program) -> bool:
         return False
     if writes_in_place(program.graph) or any(_may_raise(n) for n in nodes):
         return False
+    if any(is_custom(n.target) or (name_of(n) in RECURRENT and draws(n)) for n in nodes):
+        return False  # a backend would call the one no oftener than it needs, and draw other numbers in the other
     known = all(type(d) is int for i in program.inputs if isinstance(i.value, torch.Tensor) for d in i.value.shape)
     return known and any(n.target in _CONTROL for n in nodes)
 

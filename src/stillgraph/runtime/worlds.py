@@ -21,6 +21,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency
 from stillgraph.core.lookup import own_attributes
+from stillgraph.program.schemas import OPERATORS, implementations
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, range, slice)
@@ -69,7 +70,7 @@ class World:
     _places: list[_Place] = field(default_factory=list)
     _spaces: list[tuple[str, Any]] = field(default_factory=list)  # modules' globals and classes
     _traced: list[torch.Tensor] = field(default_factory=list)
-    _modules: list[types.ModuleType] = field(default_factory=list)
+    _shared: list[Any] = field(default_factory=list)  # modules and operators, which stand for themselves
     _optimizers: list[torch.optim.Optimizer] = field(default_factory=list)
     _references: list[weakref.ref[Any]] = field(default_factory=list)  # to what is copied
 
@@ -83,7 +84,7 @@ class World:
         Raises:
             CheckError: something cannot be copied (SG503).
         """
-        memo: dict[int, Any] = {id(module): module for module in self._modules}
+        memo: dict[int, Any] = {id(each): each for each in self._shared}
         leaves = self._traced_copies(memo)
         self._copy_optimizers(memo)
         for reference in self._references:
@@ -218,8 +219,11 @@ class _Search:
         if isinstance(value, types.FunctionType):
             return self._of_function(value)
         if isinstance(value, types.ModuleType):
-            self._world._modules.append(value)
+            self._world._shared.append(value)
             return []
+        if isinstance(value, OPERATORS):
+            self._world._shared.append(value)
+            return implementations(value)
         if isinstance(value, type):
             return self._of_class(value)
         if isinstance(value, torch.optim.Optimizer):
@@ -297,7 +301,7 @@ class _Search:
 
     def _add(self, name: str, value: Any, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
         """Copy what a place holds, where that can change."""
-        fixed = isinstance(value, (*_PLAIN, *_FUNCTIONS, type, types.ModuleType)) or _is_descriptor(value)
+        fixed = isinstance(value, (*_PLAIN, *_FUNCTIONS, *OPERATORS, type, types.ModuleType)) or _is_descriptor(value)
         if not fixed:
             self._world._places.append(_Place(name, read, write))
 

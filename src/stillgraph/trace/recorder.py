@@ -21,6 +21,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.record import START_UP
+from stillgraph.program.schemas import is_effectful
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import layouts, special, spelling
@@ -214,7 +215,7 @@ class Recorder(PlainAnswers):
             self.before_risk()
         result = self.run(func, args, kwargs)
         layouts.hand_on((*args, *kwargs.values()), result)
-        if not special.has_staged(result) and not special.is_effectful(func, result):
+        if not special.has_staged(result) and not is_effectful(func):
             return result
         special.refuse_relayout(self, func, args)
         return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))

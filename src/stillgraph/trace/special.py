@@ -63,7 +63,7 @@ def _has_unknown_size(fake: torch.Tensor) -> bool:
         return any(type(size) is not int for size in fake.shape)
 
 
-_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, _T.cholesky, _T.inverse})
+_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _LOOKING_UP = frozenset(
     {
@@ -84,15 +84,6 @@ _OF_ANY_NUMBER = frozenset(
     }
 )
 """What takes a number as an operand, of which no value is wrong."""
-
-_MUTATING = frozenset({_T.__setitem__, torch.Tensor.set_})
-
-
-def is_effectful(func: Any, result: Any) -> bool:
-    """Whether a call that returns nothing staged still has to run."""
-    name = getattr(func, "__name__", "")
-    return func in _MUTATING or (name.endswith("_") and not name.endswith("__"))
-
 
 _RELAYOUT = frozenset(
     {

@@ -147,6 +147,126 @@ def test_what_has_done_something_is_not_done_twice(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "once\n"
 
 
+LIBRARY = torch.library.Library("stillgraph_repeating", "DEF")
+LIBRARY.define("taken(Tensor(a!) x) -> Tensor")
+LIBRARY.define("tell(Tensor x) -> Tensor")
+W = torch.ones(3, requires_grad=True)
+TOLD: list[float] = []
+
+
+@torch.library.impl(LIBRARY, "taken", "CPU")
+def _taken(x: Tensor) -> Tensor:
+    x.add_(1)
+    return x.clone()
+
+
+@torch.library.impl(LIBRARY, "tell", "CPU")
+def _tell(x: Tensor) -> Tensor:
+    TOLD.append(float(x.sum()))
+    return x.clone()
+
+
+for name in ("taken", "tell"):
+    torch.library.register_fake(f"stillgraph_repeating::{name}", Tensor.clone)
+
+
+class Told(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return torch.ops.stillgraph_repeating.tell(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def calls_an_operator_that_writes(x: Tensor) -> None:
+    torch.ops.stillgraph_repeating.taken(x)
+
+
+def calls_an_operator_that_tells(x: Tensor) -> None:
+    torch.ops.stillgraph_repeating.tell(x)
+
+
+def calls_a_function_of_autograds(x: Tensor) -> None:
+    Told.apply(x)
+
+
+def differentiates(x: Tensor) -> None:
+    torch.autograd.grad((W * W * x).sum(), W)
+
+
+def differentiates_what_is_given(x: Tensor) -> None:
+    torch.autograd.grad(x.sum(), W)
+
+
+def registers_a_hook(x: Tensor) -> None:
+    y = W * x
+    y.register_hook(lambda gradient: TOLD.append(float(gradient.sum())))
+    torch.autograd.grad(y.sum(), W)
+
+
+def draws_from_the_generator(x: Tensor) -> None:
+    torch.binomial(torch.full((3,), 10.0), torch.full((3,), 0.5))
+
+
+def draws_by_a_recurrent_layer(x: Tensor) -> None:
+    LSTM(x.detach().reshape(1, 1, 3))
+
+
+LSTM = torch.nn.LSTM(3, 3, 2, dropout=0.5)
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        *(calls_an_operator_that_writes, calls_an_operator_that_tells, calls_a_function_of_autograds),
+        *(differentiates, differentiates_what_is_given, registers_a_hook),
+        *(draws_from_the_generator, draws_by_a_recurrent_layer),
+    ],
+)
+def test_what_may_leave_something_is_done_once(does: Callable[[Tensor], None]) -> None:
+    def function(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        notes.n += 1
+        does(x)
+        return x[int(i)]
+
+    def all_that_is_left(function: Callable[..., Any]) -> Any:
+        TOLD.clear()
+        torch.manual_seed(0)
+        x = W * 3 if does is differentiates_what_is_given else torch.ones(3)
+        handle = W.register_hook(lambda gradient: TOLD.append(float(gradient.sum())))
+        with pytest.raises(IndexError):
+            function(Notes(), x, torch.tensor(9))
+        handle.remove()
+        return x.tolist(), list(TOLD), torch.get_rng_state().tolist()
+
+    static = sg.to_static(function, backend="eager")
+    static(Notes(), torch.ones(3) if does is not differentiates_what_is_given else W * 3, torch.tensor(0))
+    assert all_that_is_left(static) == all_that_is_left(function)
+
+
+def test_a_call_under_hooks_for_saved_tensors_is_made_once() -> None:
+    def multiplies(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        notes.n += 1
+        return (W * W)[int(i)]
+
+    def packed(function: Callable[..., Any]) -> int:
+        saved: list[Tensor] = []
+
+        def pack(tensor: Tensor) -> Tensor:
+            saved.append(tensor)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), pytest.raises(IndexError):
+            function(Notes(), torch.ones(3), torch.tensor(9))
+        return len(saved)
+
+    static = sg.to_static(multiplies, backend="eager")
+    static(Notes(), torch.ones(3), torch.tensor(0))
+    assert packed(static) == packed(multiplies)
+
+
 def test_what_writes_in_place_is_not_written_twice() -> None:
     def adds(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
         x.add_(1)

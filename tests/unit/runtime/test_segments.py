@@ -35,6 +35,34 @@ def several_results_of_a_try(x: Tensor) -> Tensor:
     return (y.sin() + z.cos()).tanh()
 
 
+LSTM = torch.nn.LSTM(3, 3, 2, dropout=0.5)
+GRU = torch.nn.GRU(3, 3, 2, dropout=0.5)
+RNN = torch.nn.RNN(3, 3, 2, dropout=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grad", [True, False], ids=["grad", "no_grad"])
+@pytest.mark.parametrize("layer", [LSTM, GRU, RNN], ids=lambda layer: type(layer).__name__)
+def test_a_recurrent_layer_in_training_draws_what_eager_draws(layer: torch.nn.Module, grad: bool) -> None:
+    def reads(x: Tensor) -> Tensor:
+        y = layer(x.sin().expand(2, 2, 3))[0].sum() + torch.rand(3)
+        if x.sum() > 0:
+            y = y * 2
+        return y + torch.rand(3)
+
+    def drawn(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
+        torch.manual_seed(0)
+        y = function(x)
+        gradients = list(torch.autograd.grad(y.sum(), list(layer.parameters()))) if grad else []
+        return y, gradients, torch.get_rng_state()
+
+    static = sg.to_static(reads, backend="inductor")
+    with torch.set_grad_enabled(grad):
+        for x in INPUTS:
+            torch.testing.assert_close(drawn(static, x), drawn(reads, x))
+    assert static.cache_info().programs == 1
+
+
 @pytest.mark.parametrize("function", [several_results_of_a_recursion, several_results_of_a_try])
 def test_results_of_what_is_not_compiled_are_taken_out_before(function: Callable[[Tensor], Any]) -> None:
     static = sg.to_static(function, backend="aot_eager")

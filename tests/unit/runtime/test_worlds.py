@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from stillgraph.runtime.worlds import NOTHING, World
 from tests.unit.runtime import checked
 
@@ -51,6 +52,40 @@ def test_nothing_of_the_users_changes() -> None:
     assert (Counter.last, x.tolist()) == (0, [1.0, 1.0])
     assert "FRESH" not in globals()
     assert changes_everything.__defaults__ is seen
+
+
+SEEN: list[float] = []
+
+
+@torch.library.custom_op("stillgraph_worlds::seen", mutates_args=("x",))
+def seen(x: Tensor) -> None:
+    SEEN.append(float(x.sum()))
+    x.add_(1)
+
+
+@seen.register_fake
+def _fake_of_seen(x: Tensor) -> None:
+    pass
+
+
+OVERLOAD, PACKET = torch.ops.stillgraph_worlds.seen.default, torch.ops.stillgraph_worlds.seen
+BY_NAME = {"seen": [seen, OVERLOAD, PACKET]}
+
+
+def test_operators_stand_for_themselves_and_what_they_change_is_put_back() -> None:
+    def calls_operators(x: Tensor) -> Tensor:
+        for each in (seen, OVERLOAD, PACKET):
+            each(x)
+        BY_NAME["seen"][0](x)
+        return x * 2
+
+    x = torch.zeros(2)
+    with World(calls_operators, (x,), {}).copied() as copied:
+        assert copied.function(*copied.args).tolist() == [8, 8]
+        assert copied.found()[f"{__name__}.SEEN"] == [0, 2, 4, 6]
+    assert (SEEN, x.tolist()) == ([], [0, 0])
+    static = sg.to_static(calls_operators, backend="eager", check=1)
+    assert (static(x).tolist(), SEEN) == ([8, 8], [0, 2, 4, 6])
 
 
 def test_a_binding_that_goes_is_put_back() -> None:
