@@ -532,9 +532,9 @@ def _called(function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _at_start(error: CaptureError, function: Any) -> CaptureError:
-    """An error that names no line, at the one where the function starts; that of torch's own helps nobody."""
+    """An error that names no line, at the one where the function starts; that of torch's own, or none, helps nobody."""
     location = _location(function)
-    return error if is_torch(location.file) else error.located(location)
+    return error if is_torch(location.file) or location == _UNKNOWN else error.located(location)
 
 
 def _behind_torch(function: Any) -> Any:
@@ -549,8 +549,11 @@ def _behind_torch(function: Any) -> Any:
 def _location(function: Any) -> Location:
     code = getattr(_behind_torch(function), "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None:
-        return Location("<unknown>", 1)
+        return _UNKNOWN
     return start_of(code)
+
+
+_UNKNOWN = Location("<unknown>", 1)
 
 
 def _parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:
