@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from torch import nn
 
 import stillgraph
 from stillgraph import api
+from stillgraph.api.migration import entry_points
+from stillgraph.api.migration import migrate as migrated
 from stillgraph.cli import sections
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
@@ -52,6 +55,8 @@ def main() -> None:
       stillgraph code solver.py:fixed_point
     Save it for other runtimes, the batch size left open:
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.onnx
+    See what is left to do with code written for TorchScript:
+      stillgraph migrate models.py:Decoder --input "float32[2,16]"
     Read why something is refused, and what to write instead:
       stillgraph errors SG201
     Watch four real programs being captured and checked:
@@ -155,6 +160,35 @@ def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verb
 _FORMATS = (".pt2", ".onnx", ".py")
 
 
+@main.command(epilog=_INPUTS_HELP, short_help="Show what becomes of TARGET, written for TorchScript.")
+@click.argument("target")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[METHOD:]SPEC",
+              help="An argument of forward, or of a method with @torch.jit.export, see below.")
+@click.option("--init", "made_with", multiple=True, metavar="SPEC", help="An argument to make an instance of a class.")
+@click.option("--json", "as_json", is_flag=True, help="Write the data as JSON.")
+@_train_option
+@_verbose_option
+def migrate(
+    target: str, inputs: tuple[str, ...], made_with: tuple[str, ...], as_json: bool, train: bool, verbose: bool
+) -> None:
+    """Show what of TARGET becomes one program as it is, what needs a change, and what can be deleted.
+
+    TARGET may be what torch.jit.script or torch.jit.trace made. The exit status is 0 if forward and every method with
+    @torch.jit.export become one program each, for example arguments, and 1 if not; without them nothing is captured.
+
+    \b
+      stillgraph migrate models.py:Decoder --init "=16" -i "float32[2,16]" -i "step:float32[16]"
+    """
+    function, calls = load(target, training=train, made_with=_example(made_with)), _examples_by_method(inputs)
+    unknown = [name for name in calls if name not in entry_points(function)]
+    if unknown:
+        raise WrongUsage(f"{unknown[0]!r} is no entry point; there are {', '.join(entry_points(function))}")
+    with _failures(verbose, f"migrating {target}"):
+        migration = migrated(function, calls)
+    click.echo(migration.to_json() if as_json else str(migration), nl=as_json)
+    sys.exit(0 if migration.is_one_program else 1)
+
+
 @main.command(short_help="Explain the codes of refusals.")
 @click.argument("code", required=False)
 def errors(code: str | None) -> None:
@@ -202,6 +236,19 @@ def _example(inputs: tuple[str, ...]) -> Example:
         return parse_inputs(inputs)
     except ValueError as error:
         raise WrongUsage(str(error)) from error
+
+
+def _examples_by_method(inputs: tuple[str, ...]) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]]:
+    """The example call of each method: ``encode:float32[2]`` is for ``encode``, what names none for ``forward``."""
+    texts: dict[str, list[str]] = {}
+    for text in inputs:
+        named = _OF_METHOD.fullmatch(text.strip())
+        texts.setdefault(named["method"] if named else "forward", []).append(named["spec"] if named else text)
+    examples = {method: _example(tuple(given)) for method, given in texts.items()}
+    return {method: (each.args, each.kwargs, each.input_spec) for method, each in examples.items()}
+
+
+_OF_METHOD = re.compile(r"(?P<method>[A-Za-z_]\w*):(?P<spec>.*)", re.DOTALL)
 
 
 def _reason(text: str) -> Reason:

@@ -119,6 +119,13 @@ def modifier(function: Any) -> Any:
     return getattr(function, "_torchscript_modifier", None)
 
 
+def exported_methods(module: Any) -> list[str]:
+    """The names of a module's methods that are marked with ``torch.jit.export``, in the order of the source."""
+    kind = class_behind(module) or type(module)
+    methods = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
+    return [name for name, value in methods.items() if modifier(value) is FunctionModifiers.EXPORT]
+
+
 def is_left_to_python(function: Any) -> bool:
     """Whether TorchScript does not compile a function that is called by one it compiles."""
     return modifier(function) in (FunctionModifiers.IGNORE, FunctionModifiers.UNUSED, FunctionModifiers._DROP)
