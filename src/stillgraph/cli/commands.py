@@ -37,6 +37,7 @@ SPEC is one argument, in order; repeat the option for each:
   int64[4](0..10)  values from 0 up to, not including, 10
   =3               a Python value: number, string, True, None, tuple
   scale=float32[]  any of these by keyword; scale==3 for a value
+  [float32[2], =3] a list of any of these; (a, b) is a tuple, {name: a} a dict
 """
 
 
