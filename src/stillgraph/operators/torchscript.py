@@ -1,6 +1,6 @@
 """What TorchScript made, when captured code calls it: the Python behind it is followed, where torch keeps it.
 
-The one module that knows where torch.jit keeps what it compiled.
+With `trace.compiled`, the one module that knows where torch.jit keeps what it compiled.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch._jit_internal import FunctionModifiers, is_scripting
 from torch.jit._script import RecursiveScriptModule
-from torch.jit._state import _try_get_jit_cached_function
 from torch.jit._trace import TracedModule
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.compiled import original_of
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Spread, StagedList
@@ -31,19 +31,6 @@ _HINT = "Give stillgraph the Python that was compiled: "
 
 
 # ---- what torch.jit made
-def original_of(compiled: torch.jit.ScriptFunction[Any, Any]) -> FunctionType | None:
-    """The Python function that ``torch.jit.script`` compiled.
-
-    None for what ``torch.jit.trace`` made of a function: its conditions are decided, those of the function are not.
-    None too for a function that was read from a file.
-    """
-    function = getattr(compiled, "_torchdynamo_inline", None)
-    if not isinstance(function, FunctionType):
-        return None
-    known = _try_get_jit_cached_function(function)
-    return function if known is not None and known.qualified_name == compiled.qualified_name else None
-
-
 def class_behind(module: Any) -> type | None:
     """The Python class that a scripted module was made of, if that happened in this process."""
     if not isinstance(module, RecursiveScriptModule):
@@ -83,7 +70,7 @@ def call_compiled(
     """Call what ``torch.jit.script`` or ``torch.jit.trace`` made of a function."""
     original = original_of(function)
     if original is not None:
-        bound = _bound(call, function, original, args, kwargs)
+        bound = _bound(capture, call, function, original, args, kwargs)
         with _scripting(capture, True):
             return call(original, *bound.args, **bound.kwargs)
     name = function.qualified_name.rpartition(".")[2]
@@ -111,7 +98,7 @@ def left_to_python(capture: Session, call: Call, function: Any, args: Any, kwarg
         message = f"'{function.__name__}' is marked torch.jit.unused, which TorchScript raises an error for"
         raise refuse("SG105", message, location=here(), hint="Leave out torch.jit.script: Python then calls it.")
     with _scripting(capture, False):
-        return call(function, *args, **kwargs)
+        return call(function, *map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
 
 
 def modifier(function: Any) -> Any:
@@ -132,12 +119,20 @@ def is_left_to_python(function: Any) -> bool:
 
 
 # ---- arguments, as TorchScript takes them
-def _bound(call: Call, function: Any, original: FunctionType, args: Any, kwargs: Any) -> inspect.BoundArguments:
-    """The arguments as they reach compiled code: lists and dicts are copies, a declared float is a float."""
+def _bound(
+    capture: Session, call: Call, function: Any, original: FunctionType, args: Any, kwargs: Any
+) -> inspect.BoundArguments:
+    """The arguments as they reach compiled code: lists and dicts are copies, a declared float is a float.
+
+    Compiled code that calls compiled code hands over what it has; only what is left out is made to fit there.
+    """
     bound = inspect.signature(original).bind(*args, **kwargs)
+    given = frozenset(bound.arguments) if capture.scripting else frozenset()
     bound.apply_defaults()
     for argument in function.schema.arguments:
-        bound.arguments[argument.name] = _taken(call, argument.type, bound.arguments[argument.name], argument.name)
+        if argument.name not in given:
+            value = bound.arguments[argument.name]
+            bound.arguments[argument.name] = _taken(call, argument.type, value, argument.name)
     return bound
 
 
@@ -156,6 +151,9 @@ def _taken(call: Call, declared: Any, value: Any, name: str) -> Any:
         return tuple(_taken(call, each, item, name) for each, item in zip(declared.elements(), value, strict=True))
     if kind not in _NUMBERS:
         return value
+    if isinstance(value, StagedNumber) and _session().may_be_none(value):
+        message = f"'{name}' of a scripted function is given a number that may be None"
+        raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     given = kind_of(value) if isinstance(value, StagedNumber) else type(value)
     if given not in _NUMBERS[kind]:
         message = f"'{name}' of a scripted function is declared {declared}, and given {given.__name__}"
@@ -174,6 +172,22 @@ def _refuse_staged_inside(value: Any, name: str) -> None:
     parts = None if is_fake(value) else split(value)
     for child in () if parts is None else parts.children:
         _refuse_staged_inside(child, name)
+
+
+def _copied(value: Any) -> Any:
+    """What Python gets of a compiled function's value: lists and dicts are copies."""
+    if isinstance(value, (Spread, StagedList)):
+        message = "a list of unknown length goes from a scripted function to one that torch.jit.ignore leaves to Python"
+        raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    return {key: _copied(item) for key, item in value.items()} if type(value) is dict else value
+
+
+def _session() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
 
 
 # ---- torch.jit's own functions

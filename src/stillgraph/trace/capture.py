@@ -27,6 +27,7 @@ from stillgraph.program.writes import is_written, writes_in_place, written_argum
 from stillgraph.trace import audits
 from stillgraph.trace.arms import emit_raise, raised_by_user
 from stillgraph.trace.assigned import returned_by, stored_by
+from stillgraph.trace.compiled import original_of
 from stillgraph.trace.distributions import property_names
 from stillgraph.trace.facts import compares_objects, mode_guard, size_guards
 from stillgraph.trace.frames import is_below_torch, is_ours, is_standard_library, is_torch
@@ -183,7 +184,8 @@ class _Attempt:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.front_end, self.knowledge, self.watch = front_end, knowledge, watch
-        self.finder = Finder(args, kwargs, _parameter_names(function, args), Memory(knowledge.watch_memory))
+        names = _parameter_names(original_of(function) or function, args)
+        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
             self.finder.add_function(function)
         else:
@@ -482,9 +484,10 @@ class _Attempt:
             *met.wrapper_guards(),
         ]
         guards = [*filter(met.is_relied_on, guards), *lists, *met.same_tensors()]
+        shown = original_of(self.function) or self.function
         return Program(
-            name or str(getattr(self.function, "__name__", type(self.function).__name__)),
-            _location(self.function),
+            name or str(getattr(shown, "__name__", type(shown).__name__)),
+            _location(shown),
             tuple(i for i, _ in used),
             graph,
             template,
@@ -527,8 +530,8 @@ def _same_node(graph: Any, node: Any) -> Any:
 
 
 def _called(function: Any, args: tuple[Any, ...]) -> Any:
-    """The user's own function behind a module's call."""
-    return args[0].forward if function is torch.nn.Module.__call__ else function
+    """The user's own function behind a module's call, or behind one that ``torch.jit.script`` compiled."""
+    return args[0].forward if function is torch.nn.Module.__call__ else original_of(function) or function
 
 
 def _at_start(error: CaptureError, function: Any) -> CaptureError:

@@ -1,6 +1,8 @@
 """What people write for TorchScript is captured as eager PyTorch means it, on every path, and saved."""
 
 import copy
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,18 @@ def decides(x: Tensor) -> Tensor:
 def test_a_traced_function_keeps_the_decisions_of_its_trace() -> None:
     traced = torch.jit.trace(decides, P)
     assert same(sg.to_static(lambda x: traced(x), backend="eager")(N), traced(N))
+
+
+def test_a_scripted_function_made_static_is_shown_as_the_function_that_it_was() -> None:
+    static = sg.to_static(written.scripted, backend="eager")
+    assert (static.__name__, list(inspect.signature(static).parameters)) == ("scripted", ["x", "n"])
+    assert "def scripted(x: Tensor, n: int)" in static.code
+    assert same(static(P, n=2), written.scripted(P, 2))
+    program = sg.export(written.scripted, (P, 2), input_spec=[sg.InputSpec([None, 3]), None])
+    assert re.match(r"program scripted\(x: f32\[s\d+, 3\]\)", str(program))
+
+
+@pytest.mark.parametrize("x", [P, N])
+def test_a_call_of_a_scripted_function_can_be_checked(x: Tensor) -> None:
+    checked = sg.to_static(written.asks_inside_and_out, backend="eager", check=1)
+    assert same(checked(x), written.asks_inside_and_out(x))

@@ -486,11 +486,38 @@ def calls_what_is_ignored(x: Tensor) -> Tensor:
     return x
 
 
+@torch.jit.script
+def appends(x: Tensor, xs: List[Tensor], times: float = 1) -> Tensor:
+    xs.append(x * times)
+    return x
+
+
+@torch.jit.ignore
+def appends_in_python(x: Tensor, xs: List[Tensor]) -> Tensor:
+    xs.append(x)
+    return x * len(xs)
+
+
+@torch.jit.script
+def hands_on(x: Tensor, xs: List[Tensor]) -> Tuple[Tensor, int]:
+    if bool(x.sum() > 0):
+        x = appends_in_python(x, xs)
+    appends(x, xs)
+    return xs[-1], len(xs)
+
+
+def calls_what_hands_on(x: Tensor) -> Tuple[Tensor, int, int]:
+    xs = [x]
+    last, count = hands_on(x, xs)
+    return last, count, len(xs)
+
+
 CASES: List[Tuple[str, Any, List[Tuple[Any, ...]]]] = [
     ("gives_ints", lambda: gives_ints, [(WHOLE,), (-WHOLE,)]),
     ("keeps_its_own", lambda: keeps_its_own, [(P,), (N,)]),
     ("asks_inside_and_out", lambda: asks_inside_and_out, [(P,), (N,)]),
     ("calls_what_is_ignored", lambda: calls_what_is_ignored, [(P,), (N,)]),
+    ("calls_what_hands_on", lambda: calls_what_hands_on, [(WHOLE,), (-WHOLE,)]),
     ("calls_ignored", lambda: left_alone, [(P,), (N,)]),
     ("Lists", lambda: Lists(), [(([P, N], P)), (([P, N], N))]),
     ("Dicts", lambda: Dicts(), [({"a": P, "b": N},), ({"a": N, "b": N},)]),
