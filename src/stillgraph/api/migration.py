@@ -14,7 +14,7 @@ from stillgraph.core.location import start_of
 from stillgraph.operators.torchscript import class_behind, exported_methods, refuse_module
 from stillgraph.report.boxes import Place, place_of
 from stillgraph.report.migration import Entry, Migration, refusal_of
-from stillgraph.report.torchscript_idioms import find_idioms, is_users
+from stillgraph.report.torchscript_idioms import find_idioms, is_users, package_of
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.knowledge import Options
 
@@ -81,7 +81,7 @@ def _classes(module: torch.nn.Module) -> list[type]:
 def _start(roots: list[Any]) -> Place | None:
     """Where the first of the functions and classes stands; None where that cannot be read, or is torch's."""
     root = inspect.unwrap(roots[0])
-    if not is_users(root):
+    if not is_users(root, package_of(root)):
         return None
     if isinstance(root, FunctionType):
         return place_of(start_of(root.__code__))

@@ -160,8 +160,10 @@ def keywords(given: Any) -> Any:
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)
-    if capture.scripting and torchscript.is_left_to_python(function):
-        return torchscript.left_to_python(capture, call, function, args, kwargs)
+    if capture.scripting:
+        if torchscript.is_left_to_python(function):
+            return torchscript.left_to_python(capture, call, function, args, kwargs)
+        kwargs = torchscript.with_float_defaults(function, args, kwargs)
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):

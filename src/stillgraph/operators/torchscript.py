@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from torch.jit._trace import TracedModule
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.containers import split
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, is_torch
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.numbers import StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
@@ -134,6 +134,16 @@ def _bound(
             value = bound.arguments[argument.name]
             bound.arguments[argument.name] = _taken(call, argument.type, value, argument.name)
     return bound
+
+
+def with_float_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call in compiled code: a declared float is one there, though its default be written ``1``."""
+    code = getattr(function, "__code__", None) if isinstance(function, (FunctionType, MethodType)) else None
+    if code is None or is_torch(code.co_filename):
+        return kwargs
+    parameters = list(inspect.signature(function).parameters.values())[len(args) :]
+    declared = [each for each in parameters if each.annotation in (float, "float") and type(each.default) is int]
+    return {**{each.name: float(each.default) for each in declared}, **kwargs}
 
 
 def _taken(call: Call, declared: Any, value: Any, name: str) -> Any:

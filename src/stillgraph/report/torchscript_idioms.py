@@ -111,15 +111,20 @@ class _Unit:
     namespace: dict[str, Any]
 
 
-def is_users(value: Any) -> bool:
-    """Whether a function or class is neither torch's, nor Python's own, nor an installed library's."""
-    root = str(getattr(value, "__module__", "") or "").partition(".")[0]
-    if root in ("torch", "stillgraph") or root in sys.stdlib_module_names:
+def is_users(value: Any, package: str = "") -> bool:
+    """Whether a function or class is neither torch's, nor Python's own, nor an installed library's but ``package``."""
+    root = package_of(value)
+    if root in ("", "torch", "stillgraph") or root in sys.stdlib_module_names:
         return False
     try:
-        return "site-packages" not in Path(inspect.getfile(value)).parts
+        return root == package or "site-packages" not in Path(inspect.getfile(value)).parts
     except TypeError:
         return False
+
+
+def package_of(value: Any) -> str:
+    """The outermost package, or the module, that a function or class stands in."""
+    return str(getattr(value, "__module__", "") or "").partition(".")[0]
 
 
 def _unit(value: Any) -> _Unit | None:
@@ -150,11 +155,12 @@ def _is_empty(cell: types.CellType) -> bool:
 
 
 def _units(roots: Iterable[Any], behind: Callable[[Any], Any]) -> Iterator[_Unit]:
-    """The source of functions and classes, and of the user's that they name."""
+    """The source of functions and classes, and of the user's that they name; the first one's package is the user's."""
     waiting, seen = list(roots), set[int]()
+    package = package_of(behind(waiting[0])) if waiting else ""
     while waiting:
         value = inspect.unwrap(behind(waiting.pop(0)))
-        if id(value) in seen or not isinstance(value, (type, types.FunctionType)) or not is_users(value):
+        if id(value) in seen or not isinstance(value, (type, types.FunctionType)) or not is_users(value, package):
             continue
         seen.add(id(value))
         if isinstance(value, type):

@@ -512,12 +512,22 @@ def calls_what_hands_on(x: Tensor) -> Tuple[Tensor, int, int]:
     return last, count, len(xs)
 
 
+def by_default(x: Tensor, times: float = 1) -> Tensor:
+    return x * times
+
+
+@torch.jit.script
+def leaves_out(x: Tensor) -> Tensor:
+    return by_default(x) if bool(x.sum() > 0) else by_default(x, 2.0)
+
+
 CASES: List[Tuple[str, Any, List[Tuple[Any, ...]]]] = [
     ("gives_ints", lambda: gives_ints, [(WHOLE,), (-WHOLE,)]),
     ("keeps_its_own", lambda: keeps_its_own, [(P,), (N,)]),
     ("asks_inside_and_out", lambda: asks_inside_and_out, [(P,), (N,)]),
     ("calls_what_is_ignored", lambda: calls_what_is_ignored, [(P,), (N,)]),
     ("calls_what_hands_on", lambda: calls_what_hands_on, [(WHOLE,), (-WHOLE,)]),
+    ("leaves_out", lambda: leaves_out, [(WHOLE,), (-WHOLE,)]),
     ("calls_ignored", lambda: left_alone, [(P,), (N,)]),
     ("Lists", lambda: Lists(), [(([P, N], P)), (([P, N], N))]),
     ("Dicts", lambda: Dicts(), [({"a": P, "b": N},), ({"a": N, "b": N},)]),

@@ -1,5 +1,6 @@
 """What `stillgraph migrate` tells. `STILLGRAPH_UPDATE_GOLDEN=1` writes what its golden file is now."""
 
+import importlib
 import json
 import os
 import re
@@ -108,3 +109,16 @@ def test_json_has_all_of_it() -> None:
     assert [entry["name"] for entry in data["entries"]] == ["forward", "encode", "measure"]
     (fork,) = [idiom for idiom in data["idioms"] if idiom["name"] == "torch.jit.fork"]
     assert (fork["verdict"], len(fork["places"])) == ("delete", 1)
+
+
+def test_an_installed_package_is_told_of_where_it_is_what_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "installed_one.py").write_text("import torch\n\n@torch.jit.unused\ndef scaled(x):\n    return x * 2\n")
+    (installed / "installed_two.py").write_text("import installed_one as a\n\ndef twice(x):\n    return a.scaled(x)\n")
+    monkeypatch.syspath_prepend(installed)
+    one, two = importlib.import_module("installed_one"), importlib.import_module("installed_two")
+    assert [idiom.name for idiom in migrate(one.scaled, {}).idioms] == ["torch.jit.unused"]
+    assert migrate(two.twice, {}).idioms == ()
