@@ -18,6 +18,7 @@ from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
+from stillgraph.operators.torchscript import refuse_module
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
@@ -87,6 +88,7 @@ def to_static(
         A static function; a module is returned itself, its ``forward`` replaced.
 
     Raises:
+        CaptureError: the target is a module that TorchScript compiled.
         TypeError: the target is not callable, or an option has the wrong type.
         ValueError: an option is out of range.
     """
@@ -130,6 +132,8 @@ def _check_spec(spec: Specs | None) -> None:
 
 
 def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> torch.nn.Module:
+    if isinstance(module, torch.jit.ScriptModule):
+        raise refuse_module(module)
     forward = module.forward
     if isinstance(forward, BoundStaticFunction):
         forward = MethodType(forward.__func__.original, module)
@@ -173,6 +177,8 @@ def _export(
     options: Options,
 ) -> Program:
     _check_spec(input_spec)
+    if isinstance(target, torch.jit.ScriptModule):
+        raise refuse_module(target)
     if isinstance(target, torch.nn.Module):
         name = name or type(target).__name__
         if not (target._forward_hooks or target._forward_pre_hooks):

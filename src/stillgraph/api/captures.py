@@ -22,6 +22,7 @@ from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import capture
+from stillgraph.trace.compiled import original_of
 from stillgraph.trace.frames import show_as_written
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.knowledge import Options
@@ -117,6 +118,7 @@ def _symbolic_dims(
     spec: Specs | None, function: Any, args: tuple[Any, ...]
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
     """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
+    function = original_of(function) or function
     shift = 1 if args and has_receiver(function) else 0
     names = _parameters(function)
 

@@ -24,6 +24,7 @@ from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.whole import compile_whole
 from stillgraph.settings import SETTINGS, enable_to_static
+from stillgraph.trace.compiled import original_of
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.recorder import current
 from stillgraph.trace.watch import Watch
@@ -52,6 +53,10 @@ class Static(StaticFunction[Any, Any]):
             check=check,
             originals=functools.partial(enable_to_static, False),
         )
+        compiled = original_of(original)
+        if compiled is not None:  # by torch.jit.script: it is shown as the function that it was
+            functools.update_wrapper(self, compiled, updated=())
+            self._name, self.__signature__ = compiled.__qualname__, inspect.signature(compiled)
 
     def __stillgraph_behind__(self) -> Any:
         """What a capture that meets this function follows into."""
@@ -146,7 +151,7 @@ class Static(StaticFunction[Any, Any]):
     @property
     def code(self) -> str:
         """The rewritten source."""
-        function = self.original
+        function = original_of(self.original) or self.original
         if not isinstance(function, FunctionType):
             function = inspect.getattr_static(type(function), "__call__", function)
         return rewritten(function)

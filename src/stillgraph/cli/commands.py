@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from rich.syntax import Syntax
 from torch import nn
 
 from stillgraph import api
+from stillgraph.api.migration import entry_points
+from stillgraph.api.migration import migrate as migrated
 from stillgraph.cli import sections
 from stillgraph.cli.inputs import Example, parse_inputs
 from stillgraph.cli.target import WrongUsage, first_line, load
@@ -34,6 +37,7 @@ SPEC is one argument, in order; repeat the option for each:
   int64[4](0..10)  values from 0 up to, not including, 10
   =3               a Python value: number, string, True, None, tuple
   scale=float32[]  any of these by keyword; scale==3 for a value
+  [float32[2], =3] a list of any of these; (a, b) is a tuple, {name: a} a dict
 """
 
 
@@ -52,6 +56,8 @@ def main() -> None:
       stillgraph code solver.py:fixed_point
     Save it for other runtimes, the batch size left open:
       stillgraph export models.net:Classifier --input "float32[?,16]" -o classifier.onnx
+    See what is left to do with code written for TorchScript:
+      stillgraph migrate models.py:Decoder --input "float32[2,16]"
     Read why something is refused, and what to write instead:
       stillgraph errors SG201
     Watch four real programs being captured and checked:
@@ -155,6 +161,35 @@ def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verb
 _FORMATS = (".pt2", ".onnx", ".py")
 
 
+@main.command(epilog=_INPUTS_HELP, short_help="Show what becomes of TARGET, written for TorchScript.")
+@click.argument("target")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="[METHOD:]SPEC",
+              help="An argument of forward, or of a method with @torch.jit.export, see below.")
+@click.option("--init", "made_with", multiple=True, metavar="SPEC", help="An argument to make an instance of a class.")
+@click.option("--json", "as_json", is_flag=True, help="Write the data as JSON.")
+@_train_option
+@_verbose_option
+def migrate(
+    target: str, inputs: tuple[str, ...], made_with: tuple[str, ...], as_json: bool, train: bool, verbose: bool
+) -> None:
+    """Show what of TARGET becomes one program as it is, what needs a change, and what can be deleted.
+
+    TARGET may be what torch.jit.script or torch.jit.trace made. The exit status is 0 if forward and every method with
+    @torch.jit.export become one program each, for example arguments, and 1 if not; without them nothing is captured.
+
+    \b
+      stillgraph migrate models.py:Decoder --init "=16" -i "float32[2,16]" -i "step:float32[16]"
+    """
+    function, calls = load(target, training=train, made_with=_example(made_with)), _examples_by_method(inputs)
+    unknown = [name for name in calls if name not in entry_points(function)]
+    if unknown:
+        raise WrongUsage(f"{unknown[0]!r} is no entry point; there are {', '.join(entry_points(function))}")
+    with _failures(verbose, f"migrating {target}"):
+        migration = migrated(function, calls)
+    click.echo(migration.to_json() if as_json else str(migration), nl=as_json)
+    sys.exit(0 if migration.is_one_program else 1)
+
+
 @main.command(short_help="Explain the codes of refusals.")
 @click.argument("code", required=False)
 def errors(code: str | None) -> None:
@@ -202,6 +237,19 @@ def _example(inputs: tuple[str, ...]) -> Example:
         return parse_inputs(inputs)
     except ValueError as error:
         raise WrongUsage(str(error)) from error
+
+
+def _examples_by_method(inputs: tuple[str, ...]) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], Any]]:
+    """The example call of each method: ``encode:float32[2]`` is for ``encode``, what names none for ``forward``."""
+    texts: dict[str, list[str]] = {}
+    for text in inputs:
+        named = _OF_METHOD.fullmatch(text.strip())
+        texts.setdefault(named["method"] if named else "forward", []).append(named["spec"] if named else text)
+    examples = {method: _example(tuple(given)) for method, given in texts.items()}
+    return {method: (each.args, each.kwargs, each.input_spec) for method, each in examples.items()}
+
+
+_OF_METHOD = re.compile(r"(?P<method>[A-Za-z_]\w*):(?P<spec>.*)", re.DOTALL)
 
 
 def _reason(text: str) -> Reason:

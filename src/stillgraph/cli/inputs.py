@@ -72,6 +72,8 @@ def parse_inputs(texts: Sequence[str]) -> Example:
 def _argument(text: str, generator: torch.Generator) -> _Argument:
     if text.startswith("="):
         return _Argument(_literal(text[1:].strip()), spec=None)
+    if text[:1] in _BRACKETS and text[-1:] == _BRACKETS[text[0]]:
+        return _Argument(_container(text, generator), spec=None)
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is neither a tensor such as float32[2,3] nor a Python value such as =3")
@@ -81,6 +83,40 @@ def _argument(text: str, generator: torch.Generator) -> _Argument:
     bounds = (match["low"], match["high"]) if match["low"] is not None else None
     value = _random(shape, dtype, _bounds(bounds, dtype, text), generator)
     return _Argument(value, InputSpec(dims, str(dtype).removeprefix("torch.")), is_open=None in dims)
+
+
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
+
+
+def _container(text: str, generator: torch.Generator) -> Any:
+    """A list, tuple or dict of arguments."""
+    items = [part.strip() for part in _split(text[1:-1])]
+    if text[0] == "{":
+        pairs = [item.partition(":") for item in items]
+        if not all(key.strip() and colon for key, colon, _ in pairs):
+            raise ValueError(f"{text!r} wants a name before each value, such as {{mask: bool[4]}}")
+        return {key.strip(): _item(value.strip(), generator) for key, _, value in pairs}
+    values = [_item(item, generator) for item in items]
+    return values if text[0] == "[" else tuple(values)
+
+
+def _item(text: str, generator: torch.Generator) -> Any:
+    argument = _argument(text, generator)
+    if argument.is_open:
+        raise ValueError(f"an open size (?) needs an argument of its own, not {text!r} in a list")
+    return argument.value
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the commas that stand in no brackets; none of an empty text, and none behind a last comma."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "[({") - (character in "])}")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts if parts[-1].strip() else parts[:-1]
 
 
 def _literal(text: str) -> Any:

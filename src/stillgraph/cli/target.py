@@ -13,6 +13,8 @@ from typing import Any
 import click
 from torch import nn
 
+from stillgraph.cli.inputs import Example
+
 
 class WrongUsage(click.ClickException):
     """The command was wrong: one line on stderr, exit status 2."""
@@ -20,12 +22,13 @@ class WrongUsage(click.ClickException):
     exit_code = 2
 
 
-def load(target: str, *, training: bool = False) -> Any:
+def load(target: str, *, training: bool = False, made_with: Example | None = None) -> Any:
     """Import what ``MODULE:NAME`` names.
 
     Args:
         target: MODULE is an importable module or a .py file; NAME may have dots.
         training: leave an nn.Module in the mode it was made in, rather than calling `eval` on it.
+        made_with: the arguments that a class of modules is called with; none by default.
 
     Returns:
         a function, a module, or an instance where a class of modules is named.
@@ -42,7 +45,7 @@ def load(target: str, *, training: bool = False) -> Any:
             raise WrongUsage(f"{module_name!r} has no {name!r}{_own_names(found)}")
         found = getattr(found, part)
     if isinstance(found, type):
-        found = _instance(found)
+        found = _instance(found, made_with or Example((), {}, None))
     if not callable(found):
         raise WrongUsage(f"{target!r} is a {type(found).__name__}, not a function or module")
     return found if training or not isinstance(found, nn.Module) else found.eval()
@@ -83,11 +86,11 @@ def _own_names(found: Any) -> str:
     return f"; it has {', '.join(sorted(names))}" if names else ""
 
 
-def _instance(made: type) -> Any:
+def _instance(made: type, example: Example) -> Any:
     if not issubclass(made, nn.Module):
         raise WrongUsage(f"the class {made.__name__} is not an nn.Module")
     try:
-        return made()
+        return made(*example.args, **example.kwargs)
     except Exception as error:  # whatever a user's constructor raises
         text = f"{made.__name__}() fails: {first_line(error)}; name an instance instead"
         raise WrongUsage(text) from error

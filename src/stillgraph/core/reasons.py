@@ -42,6 +42,12 @@ _ALL = (
         "Pass the values explicitly.",
     ),
     Reason(
+        "SG105",
+        "compiled by TorchScript",
+        "Of what torch.jit made, only the compiled code is left, and not the Python that could be captured.",
+        "Use the function or module itself, without torch.jit.",
+    ),
+    Reason(
         "SG106",
         "unsupported syntax",
         "This statement cannot be part of a captured function.",

@@ -16,10 +16,8 @@ from stillgraph.deploy.packing import pack
 from stillgraph.deploy.signature import Signature
 from stillgraph.deploy.torch_export import export
 from stillgraph.passes import pipeline
-from stillgraph.passes.growing import grows, hide_growth
+from stillgraph.passes.growing import hide_growth, show_growth
 from stillgraph.program.program import Program
-
-_NEEDS_US = "a loop carries a tensor that grows: where the file is loaded, stillgraph has to be imported first"
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,8 @@ def to_exported_program(program: Program, args: tuple[Any, ...], kwargs: dict[st
         ExportError: the program returns what one signature cannot express, or torch has no form for an operation.
     """
     program = one_structure(program)
-    lowered = pipeline.run(program)
-    notes: tuple[str, ...] = ()
-    if grows(lowered):
-        lowered, notes = hide_growth(lowered), (_NEEDS_US,)
+    lowered = hide_growth(pipeline.run(program))
     packed = pack(program, lowered, args, kwargs or {})
     exported = export(packed.module, packed.examples, packed.dynamic)
-    return Exported(exported, packed.signature, packed.kinds, packed.notes + notes)
+    show_growth(exported.graph_module)
+    return Exported(exported, packed.signature, packed.kinds, packed.notes)

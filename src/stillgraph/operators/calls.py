@@ -24,7 +24,7 @@ from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.files import is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators import acts, entries, lists, randomness
+from stillgraph.operators import acts, entries, lists, randomness, torchscript
 from stillgraph.operators.caches import call_cached
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.functions import OTHERS
@@ -164,6 +164,10 @@ def keywords(given: Any) -> Any:
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)
+    if capture.scripting:
+        if torchscript.is_left_to_python(function):
+            return torchscript.left_to_python(capture, call, function, args, kwargs)
+        kwargs = torchscript.with_float_defaults(function, args, kwargs)
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
@@ -185,6 +189,10 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     behind = getattr(type(function), "__stillgraph_behind__", None)
     if behind is not None:
         return call(behind(function), *args, **kwargs)
+    if isinstance(function, torch.jit.ScriptFunction):
+        return torchscript.call_compiled(capture, call, function, args, kwargs)
+    if isinstance(function, torch.ScriptMethod):
+        raise torchscript.refuse_module(function)
     method = class_member(type(function), "__call__")
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
@@ -537,6 +545,8 @@ _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet
 
 
 def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if isinstance(module, torch.jit.ScriptModule):
+        raise torchscript.refuse_module(module)
     if type(module).__call__ is not torch.nn.Module.__call__:
         own: Any = type(module).__call__
         return call_function(capture, own, (module, *args), kwargs)

@@ -12,7 +12,7 @@ import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import checkpointing, lists, namespaces, optimizers
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
@@ -248,6 +248,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
     **checkpointing.MEANINGS,
+    **torchscript.MEANINGS,
     torch.nn.Module.train: _train,
     torch.nn.Module.eval: _eval,
     torch.from_numpy: _from_numpy,

@@ -23,7 +23,13 @@ from stillgraph.core.files import is_dependency
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.schemas import OPERATORS, implementations
 
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    torch.jit.ScriptFunction,
+)
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, range, slice)
 
 

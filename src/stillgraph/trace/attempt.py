@@ -21,6 +21,7 @@ from stillgraph.trace import audits
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
+from stillgraph.trace.compiled import original_of
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
@@ -57,7 +58,8 @@ class CaptureAttempt:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.front_end, self.knowledge, self.watch = front_end, knowledge, watch
-        self.finder = Finder(args, kwargs, parameter_names(function, args), Memory(knowledge.watch_memory))
+        names = parameter_names(original_of(function) or function, args)
+        self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
             self.finder.add_function(function)
         else:
@@ -312,9 +314,10 @@ class CaptureAttempt:
         so_far = self.session.account.effects(graph)
         kept = [*constants(graph), template, effects, self.session.midway, so_far]
         guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+        shown = original_of(self.function) or self.function
         return Program(
-            name or str(getattr(self.function, "__name__", type(self.function).__name__)),
-            place_of(self.function),
+            name or str(getattr(shown, "__name__", type(shown).__name__)),
+            place_of(shown),
             tuple(i for i, _ in used),
             graph,
             template,

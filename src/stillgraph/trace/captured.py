@@ -11,17 +11,18 @@ import torch
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.files import is_torch
 from stillgraph.core.location import Location, start_of
+from stillgraph.trace.compiled import original_of
 
 
 def called_function(function: Any, args: tuple[Any, ...]) -> Any:
-    """The user's own function behind a module's call."""
-    return args[0].forward if function is torch.nn.Module.__call__ else function
+    """The user's own function behind a module's call, or behind one that ``torch.jit.script`` compiled."""
+    return args[0].forward if function is torch.nn.Module.__call__ else original_of(function) or function
 
 
 def at_start(error: CaptureError, function: Any) -> CaptureError:
-    """An error that names no line, at the one where the function starts; that of torch's own helps nobody."""
+    """An error that names no line, at the one where the function starts; that of torch's own, or none, helps nobody."""
     location = place_of(function)
-    return error if is_torch(location.file) else error.located(location)
+    return error if is_torch(location.file) or location == _UNKNOWN else error.located(location)
 
 
 def _behind_torch(function: Any) -> Any:
@@ -37,8 +38,11 @@ def place_of(function: Any) -> Location:
     """Where a function, or the call of another callable, begins in the user's source."""
     code = getattr(_behind_torch(function), "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None:
-        return Location("<unknown>", 1)
+        return _UNKNOWN
     return start_of(code)
+
+
+_UNKNOWN = Location("<unknown>", 1)
 
 
 def parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:

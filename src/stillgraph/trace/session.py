@@ -104,6 +104,7 @@ class Session(BothSides):
         self.acted = False  # whether the program has done something outside by now that the code could read there
         self.cached_calls: list[Any] = []  # functions with a cache that are being called
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
+        self.scripting = False  # whether we are in code that TorchScript compiled
         self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)

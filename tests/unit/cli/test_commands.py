@@ -310,7 +310,7 @@ def test_errors_takes_a_code_as_people_type_it(spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "nearest"), [("SG2011", "SG201"), ("105", "SG104"), ("sg599", "SG503"), ("2", "SG201")]
+    ("code", "nearest"), [("SG2011", "SG201"), ("107", "SG106"), ("sg599", "SG503"), ("2", "SG201")]
 )
 def test_errors_names_the_nearest_code(code: str, nearest: str) -> None:
     result = invoke("errors", code)
@@ -347,3 +347,84 @@ def test_help_teaches(command: list[str]) -> None:
     assert result.exit_code == 0
     assert "stillgraph" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+# ---- migrate
+SCRIPTED = '''
+import torch
+from typing import List
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def forward(self, x):
+        outputs = torch.jit.annotate(List[torch.Tensor], [])
+        while x.norm() > self.size:
+            x = x / 2
+        return x
+
+    @torch.jit.export
+    def step(self, x, scale: float = 1.0):
+        return x * scale if x.sum() > 0 else x
+
+    @torch.jit.export
+    def reads(self, x):
+        return x + len(open("weights.txt").read())
+'''
+_MIGRATE = ("migrate", "scripted_models.py:Decoder", "--init", "=2")
+
+
+@pytest.fixture
+def _scripted(tmp_path: Path) -> Iterator[None]:
+    (tmp_path / "scripted_models.py").write_text(SCRIPTED)
+    yield
+    for name in ("scripted_models", "scripted_models_file"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("_scripted")
+def test_migrate_tells_of_every_entry_point() -> None:
+    inputs = ("float32[3]", "step:float32[3]", "step:scale==2.0", "reads:float32[3]")
+    result = invoke(*_MIGRATE, *(each for text in inputs for each in ("-i", text)))
+    assert result.exit_code == 1, result.output
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()[1:4]] == [
+        "forward one program, 3 regions",
+        "step one program, 3 regions",
+        "reads refused (SG305)",
+    ]
+    assert "scripted_models.py:23  SG305 state outside the program" in result.stdout
+    assert "torch.jit.annotate  scripted_models.py:12" in result.stdout
+
+
+@pytest.mark.usefixtures("_scripted")
+def test_migrate_as_json_ends_well_if_all_is_one_program() -> None:
+    result = invoke("migrate", "some_models:halve", "-i", "float32[3]", "-i", "=1.0", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["is_one_program"] is True
+
+
+@pytest.mark.usefixtures("_scripted")
+def test_migrate_without_inputs_says_how_to_give_them() -> None:
+    result = invoke(*_MIGRATE)
+    assert result.exit_code == 1
+    assert '  --input "float32[2,3]"\n  --input "step:float32[2,3]"' in result.stdout
+    assert "torch.jit.export" in result.stdout
+
+
+@pytest.mark.usefixtures("_scripted")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((*_MIGRATE, "-i", "other:float32[3]"), "'other' is no entry point; there are forward, step, reads"),
+        ((*_MIGRATE, "-i", "step:float"), "neither a tensor"),
+        (_MIGRATE[:2], "missing 1 required positional argument: 'size'"),
+        (("migrate", "scripted_models.py:Encoder"), "has no 'Encoder'"),
+    ],
+)
+def test_migrate_used_wrongly(arguments: tuple[str, ...], says: str) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr

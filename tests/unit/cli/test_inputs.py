@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -90,3 +92,30 @@ def test_what_is_wrong_is_said(texts: list[str], says: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_inputs(texts)
     assert says in str(caught.value)
+
+
+def test_lists_tuples_and_dicts() -> None:
+    texts = ["[float32[2,3], int64[](0..5)]", "(float32[2], =(1, 2),)", "{mask: bool[4], pair: [=1, float32[]]}"]
+    xs, pair, named, nothing, empty = parse_inputs([*texts, "[]", "()", "state=[float32[2]]"]).args
+    assert [x.shape for x in xs] == [(2, 3), ()]
+    assert isinstance(pair, tuple)
+    assert (pair[0].shape, pair[1]) == ((2,), (1, 2))
+    assert list(named) == ["mask", "pair"]
+    assert named["mask"].dtype is torch.bool
+    assert named["pair"][0] == 1
+    assert (nothing, empty) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[float32[?]]", "needs an argument of its own"),
+        ("[float]", "'float' is neither a tensor"),
+        ("{bool[4]}", "wants a name before each value"),
+        ("[float32[2]", "neither a tensor"),
+        ("[,]", "'' is neither a tensor"),
+    ],
+)
+def test_wrong_lists(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        parse_inputs([text])

@@ -169,3 +169,16 @@ def an_element_of_one_path(x: Tensor) -> Any:
     if x.sum() > 0:
         found.add(2)
     return x, found
+
+
+class Gate(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 0):
+            return x * 2
+        return x
+
+
+@refused("SG105", X)
+def a_scripted_module(x: Tensor) -> Any:
+    gate = torch.jit.script(Gate())
+    return gate(x) + 1

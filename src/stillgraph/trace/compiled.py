@@ -1,0 +1,24 @@
+"""Functions that ``torch.jit.script`` compiled, and the Python that they keep."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch.jit._state import _try_get_jit_cached_function
+
+
+def original_of(compiled: Any) -> FunctionType | None:
+    """The Python function that ``torch.jit.script`` compiled; None for anything else.
+
+    None for what ``torch.jit.trace`` made of a function: its conditions are decided, those of the function are not.
+    None too for a function that was read from a file.
+    """
+    if not isinstance(compiled, torch.jit.ScriptFunction):
+        return None
+    function = getattr(compiled, "_torchdynamo_inline", None)
+    if not isinstance(function, FunctionType):
+        return None
+    known = _try_get_jit_cached_function(function)
+    return function if known is not None and known.qualified_name == compiled.qualified_name else None
