@@ -10,13 +10,16 @@ import contextlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy.binding import encode_parameters
-from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
+from stillgraph.deploy.entries import Entry, check_names
+from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
+from stillgraph.deploy.locating import located
+from stillgraph.deploy.pt2 import load_pt2, write_pt2
+from stillgraph.deploy.shared_state import check_state
 from stillgraph.program.program import Program
 
 
@@ -55,17 +58,54 @@ def save_program(
 
         write_python(program, target, args, kwargs or {}, function, receiver, control_flow)
         return
-    parameters = None if function is None else encode_parameters(function)
+    entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
     with beside(target) as temporary:
-        try:
-            if write == "onnx":
-                from stillgraph.deploy.onnx import write_onnx
+        if write == "onnx":
+            from stillgraph.deploy.onnx import write_onnx
 
+            with located(program):
                 write_onnx(program, temporary, args, kwargs or {})
-            else:
-                write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
-        except ExportError as error:
-            raise error.located(program.location) from error.__cause__
+        else:
+            write_pt2(entry, temporary)
+
+
+def entry_of(
+    program: Program,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    function: Any = None,
+    has_receiver: bool = False,
+) -> Entry:
+    """A program with its example call; the arguments are those of `save_program`."""
+    parameters = None if function is None else encode_parameters(function)
+    return Entry(program, args, kwargs or {}, parameters, 1 if has_receiver else 0)
+
+
+def save_entries(entries: Mapping[str, Entry], path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Save several programs in one file.
+
+    Args:
+        entries: by name; see `entries.check_names`.
+        path: of the file; an existing one is replaced.
+        format: ``"pt2"``, by default the suffix of ``path``.
+
+    Raises:
+        ValueError: a name cannot be one, or the format holds one program alone.
+        OSError: the file cannot be written; the text is one line.
+        ExportError: the format cannot express a program, or what was written differs from it.
+    """
+    check_names(entries)
+    check_holds_several(check_destination(path, format))
+    check_state(entries)
+    with beside(Path(path)) as temporary:
+        write_pt2(entries, temporary)
+
+
+def check_holds_several(format: str) -> None:
+    """Refuse a format that has one program in a file."""
+    if format != "pt2":
+        raise ValueError(f"several entries go into a .pt2 file; as {format}, save each by itself")
 
 
 def check_destination(
@@ -87,11 +127,12 @@ def check_destination(
     return name
 
 
-def load(path: str | os.PathLike[str]) -> LoadedProgram:
+def load(path: str | os.PathLike[str]) -> LoadedProgram | LoadedPrograms:
     """Load a saved `.pt2`.
 
     Returns:
-        A function of the original's arguments; it gives the original's result structure, Python numbers included.
+        A function of the original's arguments; it gives the original's result structure, Python numbers included. Of a
+        file with several entries, an object with one such function for each.
 
     Raises:
         ValueError: the file is not a ``.pt2``.

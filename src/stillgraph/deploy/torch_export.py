@@ -44,6 +44,24 @@ def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
 
 
+def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProgram:
+    """An exported program whose graph writes nowhere: its signature names the buffers and inputs with new values.
+
+    Args:
+        module: what was exported.
+        program: its export; its shapes are inferred anew.
+
+    Raises:
+        ExportError: torch refuses.
+    """
+    try:
+        with _quiet(), torch.no_grad():
+            functionalised: ExportedProgram = program.run_decompositions({})
+            return functionalised
+    except Exception as error:
+        raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+
+
 def summary(error: BaseException) -> str:
     """The first line of an error that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
