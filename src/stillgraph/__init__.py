@@ -16,7 +16,7 @@ from stillgraph.api import (
     to_static,
     trace,
 )
-from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, StillgraphError
+from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, LoadError, StillgraphError
 
 __version__ = "0.1.0"
 
@@ -27,6 +27,7 @@ __all__ = [
     "ExportError",
     "InputSpec",
     "InternalError",
+    "LoadError",
     "Program",
     "StillgraphError",
     "coverage",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -301,12 +300,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no file that `save` wrote.
+        LoadError: a ValueError: `save` did not write the file, it is damaged, or loading it could run code.
     """
-    try:
-        return load_program(path)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a .pt2 file that save wrote") from error
+    return load_program(path)
 
 
 @presenting

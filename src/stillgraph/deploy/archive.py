@@ -135,8 +135,8 @@ def load(path: str | os.PathLike[str]) -> LoadedProgram | LoadedPrograms:
         file with several entries, an object with one such function for each.
 
     Raises:
-        ValueError: the file is not a ``.pt2``.
-        OSError: there is no such file.
+        LoadError: a ValueError: the file is not a ``.pt2`` that was saved here, is damaged, or could run code.
+        OSError: there is no such file, or it cannot be read.
     """
     source = Path(path)
     if not source.exists():

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.description import describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, to_exported_program
@@ -19,11 +20,13 @@ from stillgraph.deploy.locating import located
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_archive import ALONE, read, write
-from stillgraph.deploy.torch_export import quiet
+from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.verification import check_artefact
 
 _STRUCTURE = "stillgraph.json"
 _VERSION = 2
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+"""What a wrong text beside the programs makes its readers raise."""
 
 
 def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
@@ -78,12 +81,27 @@ def _shared(exported: Mapping[str, Exported]) -> list[list[list[str]]]:
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
-    """Load a `.pt2`."""
-    with path.open("rb") as file:
-        programs, texts = read(file)
-    if _STRUCTURE not in texts:
-        raise ValueError(f"{path.name!r} was not saved by stillgraph; open it with torch.export.load")
-    structure = json.loads(texts[_STRUCTURE])
+    """Load a `.pt2`.
+
+    Raises:
+        LoadError: the file is damaged, is no archive that was saved here, or could run code.
+        OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            programs, texts = read(file)
+        if _STRUCTURE not in texts:
+            raise load_error("it was not saved by stillgraph", "Open it with torch.export.load, if you trust it.")
+        return _loaded(programs, json.loads(texts[_STRUCTURE]))
+    except LoadError as error:
+        raise LoadError(error.reason, f"{path.name!r} cannot be loaded: {error.message}", error.hint) from error
+    except _DAMAGED as error:
+        raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
+
+
+def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
+    if structure["version"] != _VERSION:
+        raise load_error("another version of stillgraph saved it", "Save the program anew.")
     modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
     for same in structure["shared"]:
         _share(modules, same)

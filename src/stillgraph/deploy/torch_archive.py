@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +21,9 @@ from torch.export.pt2_archive.constants import (
     WEIGHTS_DIR,
 )
 
-from stillgraph.deploy.torch_export import quiet
+from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.deploy.torch_export import quiet, summary
+from stillgraph.deploy.untrusted import check_records
 
 ALONE = "model"
 """The name under which `torch.export.load` looks for a program."""
@@ -50,9 +54,24 @@ def _package(file: IO[bytes], programs: Mapping[str, ExportedProgram], extra: Ma
 
 
 def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
-    """The programs and texts of an archive, by name."""
-    with quiet():
-        contents = load_pt2(file)
+    """The programs and texts of an archive, by name.
+
+    Raises:
+        LoadError: it is damaged, or reading it could run code.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    try:
+        with quiet():
+            check_records(PT2ArchiveReader(file), size)
+            file.seek(0)
+            contents = load_pt2(file)
+    except LoadError:
+        raise
+    except Exception as error:  # of any kind: torch's reader is not made for damaged files
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the start of the file
+            raise
+        raise load_error(f"it is damaged, or no .pt2 archive ({summary(error)})") from error
     return contents.exported_programs, contents.extra_files
 
 
