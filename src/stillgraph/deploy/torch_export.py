@@ -45,21 +45,41 @@ def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list
 
 
 def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProgram:
-    """An exported program whose graph writes nowhere: its signature names the buffers and inputs with new values.
+    """An exported program that names the buffers and inputs it writes to in its signature, and writes nowhere else.
+
+    torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another,
+    the program is left as it is: it does the same.
 
     Args:
         module: what was exported.
-        program: its export; its shapes are inferred anew.
+        program: its export.
 
     Raises:
         ExportError: torch refuses.
     """
+    program._guards_code = []  # Python source, which has no place in a file
+    if not _writes(program.graph_module) or _depth(program.graph_module) > _DEEPEST:
+        return program
     try:
         with _quiet(), torch.no_grad():
             functionalised: ExportedProgram = program.run_decompositions({})
             return functionalised
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+
+
+_DEEPEST = 2
+
+
+def _writes(module: fx.GraphModule) -> bool:
+    targets = [node.target for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    return any(target._schema.is_mutable for target in targets)
+
+
+def _depth(module: torch.nn.Module) -> int:
+    """How deep branches and loops lie in one another."""
+    inner = [child for child in module.children() if isinstance(child, fx.GraphModule)]
+    return max((1 + _depth(child) for child in inner), default=0)
 
 
 def summary(error: BaseException) -> str:
