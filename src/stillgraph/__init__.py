@@ -1,6 +1,7 @@
 """stillgraph: whole static programs from plain eager PyTorch."""
 from stillgraph.api import (
     Coverage,
+    Dim,
     InputSpec,
     Program,
     coverage,
@@ -24,6 +25,7 @@ __all__ = [
     "CaptureError",
     "CheckError",
     "Coverage",
+    "Dim",
     "ExportError",
     "InputSpec",
     "InternalError",

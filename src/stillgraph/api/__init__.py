@@ -21,7 +21,7 @@ from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.entries import Entry, check_names
 from stillgraph.deploy.shared_state import read_as_constants
 from stillgraph.program.guards import Source
-from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
@@ -203,10 +203,11 @@ def save(
         target: a function, module, static function, traced function or `Program`. Or a dict of such, for one ``.pt2``
             with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they share of weights
             and state is in the file, and in what `load` gives, once.
-        path: ``.pt2``, ``.onnx`` or ``.py``.
+        path: ``.pt2``, ``.aoti.pt2`` (compiled by AOTInductor, which wants a C++ compiler), ``.onnx`` or ``.py``. It is
+            taken as it is: ``~`` is a folder of that name.
         args, kwargs: example arguments; of several entries, a dict with those of each by its name.
         input_spec: dimensions to leave symbolic; of several entries, a dict as well.
-        format: ``"pt2"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
+        format: ``"pt2"``, ``"aoti"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
         control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
@@ -293,16 +294,21 @@ def _receiver(target: Any) -> tuple[Any, ...]:
     return (target.__self__,) if isinstance(target, (MethodType, BoundStaticFunction)) else ()
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, native: bool = False) -> Any:
     """A callable for a saved ``.pt2``: it takes the original's arguments and returns what it returned.
 
     Of a file with several entries, an object with a callable for each: ``loaded.encode`` or ``loaded["encode"]``.
+
+    Args:
+        path: of the file.
+        native: whether compiled code of the file may run: an AOTInductor package is a library, which can do anything.
+            Nothing of any other file runs before it is called.
 
     Raises:
         OSError: the file cannot be read.
         LoadError: a ValueError: `save` did not write the file, it is damaged, or loading it could run code.
     """
-    return load_program(path)
+    return load_program(path, native=native)
 
 
 @presenting
@@ -395,6 +401,7 @@ def set_code_level(level: int) -> None:
 
 __all__ = [
     "Coverage",
+    "Dim",
     "InputSpec",
     "Program",
     "coverage",

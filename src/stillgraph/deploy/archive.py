@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from stillgraph.deploy.aoti import check_compiler, is_package, load_aoti, write_aoti
 from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.entries import Entry, check_names
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
@@ -40,7 +41,7 @@ def save_program(
         program: what to save.
         path: of the file; an existing one is replaced.
         args, kwargs: the example call the program was captured from, a method's receiver first.
-        format: ``"pt2"``, ``"onnx"`` or ``"python"``; by default the suffix of ``path``.
+        format: ``"pt2"``, ``"aoti"``, ``"onnx"`` or ``"python"``; by default the suffix of ``path``.
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
@@ -65,6 +66,8 @@ def save_program(
 
             with located(program):
                 write_onnx(program, temporary, args, kwargs or {})
+        elif write == "aoti":
+            write_aoti(entry, temporary)
         else:
             write_pt2(entry, temporary)
 
@@ -127,8 +130,12 @@ def check_destination(
     return name
 
 
-def load(path: str | os.PathLike[str]) -> LoadedProgram | LoadedPrograms:
+def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram | LoadedPrograms:
     """Load a saved `.pt2`.
+
+    Args:
+        path: of the file.
+        native: whether compiled code in it may run, which AOTInductor's packages are made of.
 
     Returns:
         A function of the original's arguments; it gives the original's result structure, Python numbers included. Of a
@@ -145,18 +152,22 @@ def load(path: str | os.PathLike[str]) -> LoadedProgram | LoadedPrograms:
         raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
     if source.suffix == ".py":
         raise ValueError("load takes .pt2 files; import a .py file, it needs torch alone")
-    return load_pt2(source)
+    return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
 
 
 def _writer(target: Path, format: str | None) -> str:
     name = (format or target.suffix).removeprefix(".").lower()
     name = "python" if name == "py" else name
-    if name not in ("pt2", "onnx", "python"):
+    if format is None and target.name.endswith(".aoti.pt2"):
+        name = "aoti"
+    if name not in ("pt2", "aoti", "onnx", "python"):
         shown = f"the format {format!r}" if format is not None else f"the suffix of {target.name!r}"
-        raise ValueError(f"{shown} is not one of .pt2, .onnx, .py")
+        raise ValueError(f"{shown} is not one of .pt2, .aoti.pt2, .onnx, .py")
     missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
     if missing:
         raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
+    if name == "aoti":
+        check_compiler()
     return name
 
 

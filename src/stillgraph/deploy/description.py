@@ -46,9 +46,10 @@ def _notes(program: Program, exported: Exported) -> tuple[str, ...]:
 
 
 def _encode_taken(program: Program, taken: Taken) -> list[Any]:
-    """Where a tensor of the call is found, and what it has to be: dtype, and sizes with None for any."""
+    """Where a tensor of the call is found, and what it has to be: dtype, sizes with None for any, named dimensions."""
     (guard,) = [g for g in program.guards if isinstance(g, TensorGuard) and g.source == taken.source]
-    return [encode_source(taken.source), str(guard.dtype).removeprefix("torch."), list(guard.shape)]
+    dims = [dim and [dim.name, dim.min, dim.max] for dim in program.dims.get(taken.source, [None] * len(guard.shape))]
+    return [encode_source(taken.source), str(guard.dtype).removeprefix("torch."), list(guard.shape), dims]
 
 
 def _constants(program: Program) -> list[Any]:

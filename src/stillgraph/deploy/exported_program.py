@@ -17,6 +17,7 @@ from stillgraph.deploy.signature import Signature
 from stillgraph.deploy.torch_export import export, functional
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import hide_growth, show_growth
+from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
 
@@ -53,7 +54,12 @@ def to_exported_program(program: Program, args: tuple[Any, ...], kwargs: dict[st
     program = one_structure(program)
     lowered = hide_growth(pipeline.run(program))
     packed = pack(program, lowered, args, kwargs or {})
-    exported = export(packed.module, packed.examples, packed.dynamic)
+    exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
     exported = functional(packed.module, exported)
     show_growth(exported.graph_module)
     return Exported(exported, packed.signature, packed.kinds, packed.notes, packed.homes)
+
+
+def _dims(program: Program, signature: Signature) -> list[tuple[Dim | None, ...]]:
+    """For each tensor that an artefact takes its dimensions with a name; () where none has."""
+    return [tuple(program.dims.get(taken.source, ())) for taken in signature.taken]

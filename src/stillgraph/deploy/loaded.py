@@ -12,6 +12,7 @@ import torch
 from stillgraph.deploy.binding import binding_of
 from stillgraph.deploy.structure import decode_result, decode_source
 from stillgraph.program.guards import Argument, Source
+from stillgraph.program.input_spec import Dim
 from stillgraph.runtime.function_writer import read_source
 
 _KINDS = {"bool": bool, "int": int, "float": float}
@@ -30,21 +31,27 @@ class _Tensor:
     source: Source
     dtype: torch.dtype
     shape: tuple[int | None, ...]
+    dims: tuple[Dim | None, ...]
 
     def wrong(self, value: Any) -> str | None:
         """What a value is, if it is not such a tensor."""
         if not isinstance(value, torch.Tensor):
             return f"a {type(value).__name__}"
         fits = len(self.shape) == value.dim() and all(d in (None, s) for d, s in zip(self.shape, value.shape))
-        return None if fits and value.dtype == self.dtype else _shown(value.dtype, value.shape)
+        inside = all(dim is None or dim.holds(size) for dim, size in zip(self.dims, value.shape))
+        return None if fits and inside and value.dtype == self.dtype else _shown(value.dtype, value.shape)
 
     def __str__(self) -> str:
-        return _shown(self.dtype, self.shape)
+        return _shown(self.dtype, [size if dim is None else dim for size, dim in zip(self.shape, self.dims)])
 
 
-def _shown(dtype: torch.dtype, shape: Sequence[int | None]) -> str:
+def _shown(dtype: torch.dtype, shape: Sequence[int | Dim | None]) -> str:
     sizes = ", ".join("?" if size is None else str(size) for size in shape)
     return f"{str(dtype).removeprefix('torch.')}[{sizes}]"
+
+
+def _decode_dim(data: Any) -> Dim | None:
+    return None if data is None else Dim(data[0], min=data[1], max=data[2])
 
 
 class LoadedProgram:
@@ -52,11 +59,12 @@ class LoadedProgram:
 
     Attributes:
         name: of the program.
-        module: torch's module; it takes and gives tensors, and has the original's parameters and buffers.
+        module: torch's module; it takes and gives tensors, and has the original's parameters and buffers. Of an
+            AOTInductor package torch's callable.
         notes: effects of the original that a call of this does not have.
     """
 
-    def __init__(self, module: torch.nn.Module, structure: dict[str, Any]) -> None:
+    def __init__(self, module: Any, structure: dict[str, Any]) -> None:
         self.name: str = structure["name"]
         self.module = module
         self.notes: tuple[str, ...] = tuple(structure["notes"])
@@ -64,8 +72,8 @@ class LoadedProgram:
             self.name, structure["parameters"], structure["receiver"], structure["arguments"]
         )
         self._tensors = [
-            _Tensor(decode_source(source), getattr(torch, dtype), tuple(shape))
-            for source, dtype, shape in structure["inputs"]
+            _Tensor(decode_source(source), getattr(torch, dtype), tuple(shape), tuple(map(_decode_dim, dims)))
+            for source, dtype, shape, dims in structure["inputs"]
         ]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
@@ -83,6 +91,7 @@ class LoadedProgram:
         for constant in self._constants:
             self._check(constant, args, kwargs)
         inputs = [self._tensor(tensor, args, kwargs) for tensor in self._tensors]
+        self._check_names(inputs)
         with torch.no_grad():
             try:
                 outputs = list(self.module(*inputs))
@@ -97,6 +106,18 @@ class LoadedProgram:
         if wrong is not None:
             raise ValueError(f"{self.name} was saved for {self._named(tensor.source)} of {tensor}, not {wrong}")
         return value
+
+    def _check_names(self, inputs: list[torch.Tensor]) -> None:
+        """Dimensions of one name have one size."""
+        known: dict[str, tuple[int, Source]] = {}
+        for tensor, value in zip(self._tensors, inputs):
+            for dim, size in zip(tensor.dims, value.shape):
+                if dim is None:
+                    continue
+                first, source = known.setdefault(dim.name, (size, tensor.source))
+                if first != size:
+                    sizes = f"{self._named(source)} has {first}, {self._named(tensor.source)} has {size}"
+                    raise ValueError(f"{self.name} was saved for one size of {dim.name!r}: {sizes}")
 
     def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         value = self._read(constant.source, args, kwargs)

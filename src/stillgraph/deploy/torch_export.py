@@ -14,34 +14,54 @@ from torch.export import Dim, ExportedProgram
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
+from stillgraph.program.input_spec import Dim as OurDim
 
 _LOGGERS = (
     "torch.export",
     "torch._export",
     "torch.fx.experimental.symbolic_shapes",
+    "torch._inductor",
     "torch.onnx",
     "onnxscript",
     "onnx_ir",
 )
 
 
-def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list[set[int]]) -> ExportedProgram:
+def export(
+    module: fx.GraphModule,
+    args: tuple[torch.Tensor, ...],
+    dynamic: list[set[int]],
+    dims: list[tuple[OurDim | None, ...]] | None = None,
+) -> ExportedProgram:
     """Trace a module of tensors.
 
     Args:
         module: takes and gives tensors.
         args: examples; a dimension that is to stay open must not be 0 or 1.
         dynamic: for each example the dimensions that stay open.
+        dims: for each example those with a name or range.
 
     Raises:
         ExportError: torch refuses.
     """
-    shapes = tuple(dict.fromkeys(dims, Dim.DYNAMIC) or None for dims in dynamic)
+    named = dims or [()] * len(args)
+    known: dict[OurDim, Dim] = {}
+    shapes = tuple(
+        {d: _torch_dim(ours[d] if d < len(ours) else None, known) for d in given} or None
+        for given, ours in zip(dynamic, named, strict=True)
+    )
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+
+
+def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
+    """Torch's object for a dimension: one object for those of one name."""
+    if dim is None:
+        return Dim.DYNAMIC
+    return known.setdefault(dim, Dim(dim.name, min=dim.min, max=dim.max))
 
 
 def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProgram:
