@@ -20,7 +20,7 @@ from stillgraph.deploy.loaded import LoadedProgram
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.signature import values_of
-from stillgraph.deploy.torch_export import quiet, summary
+from stillgraph.deploy.torch_export import functional, quiet, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
@@ -52,17 +52,20 @@ def write_aoti(entry: Entry, path: Path) -> None:
         path: of the file.
 
     Raises:
-        ExportError: a loop carries a tensor that grows, torch cannot compile the program, or the package differs.
+        ExportError: a loop carries a tensor that grows, the program writes to a number, torch cannot compile it, or
+            the package differs from it.
     """
     with located(entry.program):
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
         exported = to_exported_program(entry.program, entry.args, entry.kwargs)
+        program = functional(exported.program.graph_module, exported.program, deepest=None)
+        _check_state(program)
         text = json.dumps({"version": 1, "entry": describe(entry, exported)})
         try:
-            _compile(exported.program, path, text)
+            _compile(program, path, text)
         except Exception as error:  # of any kind: Inductor's, the compiler's, and of what both are built on
-            location = line_of(exported.program.graph_module, error)
+            location = line_of(program.graph_module, error)
             hint = "Save as .pt2, which runs the same program without a compiler."
             raise refuse("SG402", f"AOTInductor: {summary(error)}", location=location, hint=hint) from error
         module = _load(path)
@@ -75,6 +78,15 @@ def _check_sizes(entry: Entry) -> None:
         message = "a loop carries a tensor whose shape changes, and AOTInductor wants it to keep its sizes"
         hint = "Write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or .onnx."
         raise refuse("SG402", message, hint=hint)
+
+
+def _check_state(program: torch.export.ExportedProgram) -> None:
+    """Refuse state of one element: in torch 2.13 a package takes it for a constant, and every call begins anew."""
+    for name in program.graph_signature.buffers_to_mutate.values():
+        value = program.state_dict.get(name, program.constants.get(name))
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            message = f"the program writes to {name!r}, and AOTInductor keeps no state of a single number"
+            raise refuse("SG402", message, hint="Keep it in a tensor of two or more elements, or save as .pt2.")
 
 
 def _compile(program: torch.export.ExportedProgram, path: Path, text: str) -> None:

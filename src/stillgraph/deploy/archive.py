@@ -179,12 +179,19 @@ def _check_place(target: Path) -> None:
         raise IsADirectoryError(f"{str(target)!r} is a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write in {str(folder)!r}")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"no permission to write {str(target)!r}")
 
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """A file in the same folder that takes the target's place at the end, or vanishes."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    """A file in the same folder that takes the target's place at the end, or vanishes.
+
+    What a link leads to is replaced, and not the link. A process that is killed leaves the file beside its target,
+    under a hidden name that no save takes again.
+    """
+    target = Path(os.path.realpath(target))
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:20]}-", suffix=target.suffix[:20], dir=target.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -192,6 +199,8 @@ def beside(target: Path) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -64,7 +64,7 @@ def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
     return known.setdefault(dim, Dim(dim.name, min=dim.min, max=dim.max))
 
 
-def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProgram:
+def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | None = 2) -> ExportedProgram:
     """An exported program that names the buffers and inputs it writes to in its signature, and writes nowhere else.
 
     torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another,
@@ -73,12 +73,14 @@ def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProg
     Args:
         module: what was exported.
         program: its export.
+        deepest: how deep regions may lie in one another; None for any depth.
 
     Raises:
         ExportError: torch refuses.
     """
     program._guards_code = []  # Python source, which has no place in a file
-    if not _writes(program.graph_module) or _depth(program.graph_module) > _DEEPEST:
+    too_deep = deepest is not None and _depth(program.graph_module) > deepest
+    if too_deep or not _writes(program.graph_module):
         return program
     try:
         with _quiet(), torch.no_grad():
@@ -86,9 +88,6 @@ def functional(module: fx.GraphModule, program: ExportedProgram) -> ExportedProg
             return functionalised
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
-
-
-_DEEPEST = 2
 
 
 def _writes(module: fx.GraphModule) -> bool:
