@@ -26,6 +26,7 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
 
 _KEY = "stillgraph"
+_LOGGER = "torch._inductor"
 _FOLDER = "/data/aotinductor/"
 
 
@@ -91,7 +92,7 @@ def _check_state(program: torch.export.ExportedProgram) -> None:
 
 def _compile(program: torch.export.ExportedProgram, path: Path, text: str) -> None:
     """Torch wants a package's name to end in .pt2, whatever ours does."""
-    with tempfile.TemporaryDirectory(prefix=".aoti-", dir=path.parent) as folder, quiet(), torch.no_grad():
+    with tempfile.TemporaryDirectory(prefix=".aoti-", dir=path.parent) as folder, quiet(_LOGGER), torch.no_grad():
         made = Path(folder) / "model.pt2"
         configs = {"aot_inductor.metadata": {_KEY: text}}
         torch._inductor.aoti_compile_and_package(program, package_path=str(made), inductor_configs=configs)
@@ -134,7 +135,7 @@ def load_aoti(path: Path, *, native: bool) -> LoadedProgram:
 
 def _load(path: Path) -> Any:
     """Torch's callable for a package; it wants a name that ends in .pt2."""
-    with tempfile.TemporaryDirectory(prefix="stillgraph-") as folder, quiet():
+    with tempfile.TemporaryDirectory(prefix="stillgraph-") as folder, quiet(_LOGGER):
         named = path if path.suffix == ".pt2" else Path(folder) / "model.pt2"
         if named is not path:
             named.symlink_to(path.absolute())

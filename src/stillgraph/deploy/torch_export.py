@@ -20,7 +20,6 @@ _LOGGERS = (
     "torch.export",
     "torch._export",
     "torch.fx.experimental.symbolic_shapes",
-    "torch._inductor",
     "torch.onnx",
     "onnxscript",
     "onnx_ir",
@@ -108,9 +107,9 @@ def summary(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep torch's own remarks on the way to an export away from the user's terminal."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep torch's own remarks on the way to an export away from the user's terminal, those of more loggers as well."""
+    loggers = [logging.getLogger(name) for name in (*_LOGGERS, *names)]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
