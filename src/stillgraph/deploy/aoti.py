@@ -105,7 +105,7 @@ def is_package(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return any(_FOLDER in f"/{name}" for name in archive.namelist())
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):  # whatever it is, it is not ours
         return False
 
 
