@@ -121,7 +121,8 @@ def load_aoti(path: Path, *, native: bool) -> LoadedProgram:
     """
     if not native:
         hint = f"If you trust it, load({path.name!r}, native=True)."
-        raise load_error(f"{path.name!r} holds compiled code, which can do anything once it is loaded", hint)
+        message = f"{path.name!r} cannot be loaded: it holds compiled code, which can do anything once it is loaded"
+        raise load_error(message, hint)
     try:
         module = _load(path)
         text = module.get_metadata().get(_KEY)
