@@ -1,6 +1,7 @@
 """stillgraph: whole static programs from plain eager PyTorch."""
 from stillgraph.api import (
     Coverage,
+    Dim,
     InputSpec,
     Program,
     coverage,
@@ -16,7 +17,7 @@ from stillgraph.api import (
     to_static,
     trace,
 )
-from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, StillgraphError
+from stillgraph.core.diagnostics import CaptureError, CheckError, ExportError, InternalError, LoadError, StillgraphError
 
 __version__ = "0.1.0"
 
@@ -24,9 +25,11 @@ __all__ = [
     "CaptureError",
     "CheckError",
     "Coverage",
+    "Dim",
     "ExportError",
     "InputSpec",
     "InternalError",
+    "LoadError",
     "Program",
     "StillgraphError",
     "coverage",

@@ -39,9 +39,10 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("format", KEYWORD, None),
         ("control_flow", KEYWORD, None),
     ],
-    "load": [("path", ANY, REQUIRED)],
+    "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],
     "coverage": [("reset", KEYWORD, False)],
+    "Dim": [("name", ANY, REQUIRED), ("min", KEYWORD, None), ("max", KEYWORD, None)],
     "InputSpec": [("shape", ANY, REQUIRED), ("dtype", ANY, "float32"), ("name", ANY, None)],
 }
 SETTERS = ["set_verbosity", "set_code_level", "set_artefacts"]

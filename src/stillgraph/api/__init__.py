@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any, overload
@@ -16,10 +16,13 @@ import torch
 from stillgraph.api.captures import Specs, capture_call
 from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
-from stillgraph.deploy.archive import check_destination, save_program
+from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
 from stillgraph.deploy.archive import load as load_program
+from stillgraph.deploy.entries import Entry, check_names
+from stillgraph.deploy.shared_state import read_as_constants
 from stillgraph.operators.torchscript import refuse_module
-from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.guards import Source
+from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
@@ -175,6 +178,7 @@ def _export(
     input_spec: Specs | None,
     name: str | None,
     options: Options,
+    changing: AbstractSet[Source] = frozenset(),
 ) -> Program:
     _check_spec(input_spec)
     if isinstance(target, torch.jit.ScriptModule):
@@ -184,7 +188,7 @@ def _export(
         if not (target._forward_hooks or target._forward_pre_hooks):
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
-    return capture_call(target, args, kwargs, spec, options, name)
+    return capture_call(target, args, kwargs, spec, options, name, changing)
 
 
 @presenting
@@ -192,54 +196,100 @@ def save(
     target: Any,
     path: str | os.PathLike[str],
     *,
-    args: Sequence[Any] = (),
-    kwargs: dict[str, Any] | None = None,
-    input_spec: Specs | None = None,
+    args: Sequence[Any] | Mapping[str, Sequence[Any]] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    input_spec: Specs | Mapping[str, Specs] | None = None,
     format: str | None = None,
     control_flow: str | None = None,
 ) -> None:
-    """Save a call's program as a file that runs without the Python that made it.
+    """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
-    The file appears only after it gave what the program gives on the example arguments.
+    The file appears only after it gave what the programs give on the example arguments.
 
     Args:
-        target: a function, module, static function, traced function or `Program`.
-        path: ``.pt2``, ``.onnx`` or ``.py``.
-        args, kwargs: example arguments.
-        input_spec: dimensions to leave symbolic.
-        format: ``"pt2"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
+        target: a function, module, static function, traced function or `Program`. Or a dict of such, for one ``.pt2``
+            with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they share of weights
+            and state is in the file, and in what `load` gives, once.
+        path: ``.pt2``, ``.aoti.pt2`` (compiled by AOTInductor, which wants a C++ compiler), ``.onnx`` or ``.py``. It is
+            taken as it is: ``~`` is a folder of that name.
+        args, kwargs: example arguments; of several entries, a dict with those of each by its name.
+        input_spec: dimensions to leave symbolic; of several entries, a dict as well.
+        format: ``"pt2"``, ``"aoti"``, ``"onnx"`` or ``"python"``, where the path's suffix does not tell.
         control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
-        ValueError: the format is unknown, or the path is that of the user's own source.
+        ValueError: the format is unknown or holds no several entries, an entry's name cannot be one, or the path is
+            that of the user's own source.
+        TypeError: the arguments of several entries are no dicts.
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
-    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    if isinstance(target, TracedFunction):
-        program = target.program
-    elif isinstance(target, Program):
-        program = target
-    else:
-        with contextlib.nullcontext() if written == "python" else torch.no_grad():
-            program = _export(target, arguments, kwargs or {}, input_spec, None, Options(for_calls=False))
-        arguments = (*_receiver(target), *arguments)
-    called = target.forward if isinstance(target, torch.nn.Module) else target
-    function = None if isinstance(target, (Program, TracedFunction)) else called
-    receiver = bool(_receiver(target))
+    if isinstance(target, Mapping):
+        _save_several(target, path, args, kwargs, input_spec, written)
+        return
+    specs: Any = input_spec
+    entry, called = _entry(target, args, dict(kwargs or {}), specs, gradients=written == "python")
     save_program(
-        program,
+        entry.program,
         path,
-        arguments,
-        kwargs or {},
+        entry.args,
+        entry.kwargs,
         format,
-        function=function,
-        has_receiver=receiver,
+        function=called,
+        has_receiver=bool(entry.receiver),
         control_flow=control_flow,
     )
+
+
+def _save_several(
+    targets: Mapping[str, Any], path: str | os.PathLike[str], args: Any, kwargs: Any, input_spec: Any, written: str
+) -> None:
+    check_names(targets)
+    check_holds_several(written)
+    options = {"args": args or {}, "kwargs": kwargs or {}, "input_spec": input_spec or {}}
+    for name, given in options.items():
+        if not isinstance(given, Mapping):
+            raise TypeError(f"save: {name} of several entries is a dict with those of each entry, not {given!r}")
+        unknown = [key for key in given if key not in targets]
+        if unknown:
+            raise ValueError(f"save: {name} has {unknown[0]!r}, which is no entry")
+
+    def capture(name: str, changing: AbstractSet[Source] = frozenset()) -> Entry:
+        given, keywords = options["args"].get(name, ()), dict(options["kwargs"].get(name, {}))
+        spec = options["input_spec"].get(name)
+        return _entry(targets[name], given, keywords, spec, gradients=False, changing=changing)[0]
+
+    entries = {name: capture(name) for name in targets}
+    again = {name: capture(name, sources) for name, sources in read_as_constants(entries).items()}
+    save_entries({**entries, **again}, path, written)
+
+
+def _entry(
+    target: Any,
+    args: Any,
+    kwargs: dict[str, Any],
+    input_spec: Specs | None,
+    *,
+    gradients: bool,
+    changing: AbstractSet[Source] = frozenset(),
+) -> tuple[Entry, Any]:
+    """A target's program with its example call, and the function whose parameters it has.
+
+    ``changing`` are places of numbers that differ from call to call.
+    """
+    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    if isinstance(target, (Program, TracedFunction)):
+        program = target.program if isinstance(target, TracedFunction) else target
+        return entry_of(program, arguments, kwargs), None
+    with contextlib.nullcontext() if gradients else torch.no_grad():
+        program = _export(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
+    receiver = _receiver(target)
+    called = target.forward if isinstance(target, torch.nn.Module) else target
+    arguments = (*receiver, *arguments)
+    return entry_of(program, arguments, kwargs, function=called, has_receiver=bool(receiver)), called
 
 
 def _receiver(target: Any) -> tuple[Any, ...]:
@@ -251,17 +301,21 @@ def _receiver(target: Any) -> tuple[Any, ...]:
     return (target.__self__,) if isinstance(target, (MethodType, BoundStaticFunction)) else ()
 
 
-def load(path: str | os.PathLike[str]) -> Callable[..., Any]:
+def load(path: str | os.PathLike[str], *, native: bool = False) -> Any:
     """A callable for a saved ``.pt2``: it takes the original's arguments and returns what it returned.
+
+    Of a file with several entries, an object with a callable for each: ``loaded.encode`` or ``loaded["encode"]``.
+
+    Args:
+        path: of the file.
+        native: whether compiled code of the file may run: an AOTInductor package is a library, which can do anything.
+            Nothing of any other file runs before it is called.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no file that `save` wrote.
+        LoadError: a ValueError: `save` did not write the file, it is damaged, or loading it could run code.
     """
-    try:
-        return load_program(path)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a .pt2 file that save wrote") from error
+    return load_program(path, native=native)
 
 
 @presenting
@@ -354,6 +408,7 @@ def set_code_level(level: int) -> None:
 
 __all__ = [
     "Coverage",
+    "Dim",
     "InputSpec",
     "Program",
     "coverage",

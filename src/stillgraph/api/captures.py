@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -15,7 +16,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.operators.calls import call, has_meaning
 from stillgraph.operators.table import OPERATORS
 from stillgraph.program.guards import Argument, Source
-from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.static_function import StaticFunction
@@ -90,8 +91,10 @@ def capture_call(
     function, args = function_of(target, args)
     try:
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
-            dims = _symbolic_dims(spec, function, args)
-            program = capture(function, args, kwargs, FRONT_END, dims, options, name, call, changing, watch)
+            dims: dict[Source, tuple[Dim | None, ...]] = {}
+            symbolic = _symbolic_dims(_declared(spec, function, args), function, dims)
+            program = capture(function, args, kwargs, FRONT_END, symbolic, options, name, call, changing, watch)
+            program = replace(program, dims=dims) if dims else program
             captured.append(program)
     except Exception as error:  # of any kind: the function's own are shown as they were written
         if not isinstance(error, StillgraphError):  # the function's own
@@ -114,27 +117,50 @@ def function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...
     return target, args
 
 
-def _symbolic_dims(
-    spec: Specs | None, function: Any, args: tuple[Any, ...]
-) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
-    """Which dimensions of an argument `input_spec` leaves open. The specs count from the first argument after self."""
+def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Callable[[Source], InputSpec | None]:
+    """The `InputSpec` of an argument. The specs count from the first argument after self."""
     function = original_of(function) or function
     shift = 1 if args and has_receiver(function) else 0
     names = _parameters(function)
 
-    def dims(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+    def declared(source: Source) -> InputSpec | None:
         index = source.key if isinstance(source, Argument) else None
         if isinstance(index, str):
             index = names.index(index) if index in names else None
-        if spec is None or index is None or not 0 <= index - shift < len(spec):
-            return (False,) * tensor.dim()
-        declared = spec[index - shift]
-        if declared is None:
-            return (False,) * tensor.dim()
-        _check_fits(declared, source, tensor, names)
-        return tuple(d is None for d in declared.shape)
+        given = spec is not None and index is not None and 0 <= index - shift < len(spec)
+        return spec[index - shift] if given else None  # type: ignore[index,operator]  # `given` says so
 
-    return dims
+    return declared
+
+
+def _symbolic_dims(
+    declared: Callable[[Source], InputSpec | None], function: Any, dims: dict[Source, tuple[Dim | None, ...]]
+) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
+    """Which dimensions of an argument `input_spec` leaves open; those with a range or name are noted in ``dims``."""
+    names = _parameters(original_of(function) or function)
+
+    def symbolic(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+        spec = declared(source)
+        if spec is None:
+            return (False,) * tensor.dim()
+        _check_fits(spec, source, tensor, names)
+        if any(spec.dims):
+            _check_range(spec, source, tensor, names)
+            dims[source] = spec.dims
+        return tuple(d is None for d in spec.shape)
+
+    return symbolic
+
+
+def _check_range(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
+    """Refuse an example outside of its range, or one by which a dimension cannot be left open."""
+    name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
+    for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
+        if dim is not None and not dim.holds(size):
+            raise refuse("SG501", f"dimension {index} of '{name}' is {size}, but input_spec declares {dim}")
+        if dim is not None and size < 2:
+            hint = "Give an example in which it is 2 or more; the program serves every size then."
+            raise refuse("SG501", f"dimension {index} of '{name}', {dim}, cannot be left open by {size}", hint=hint)
 
 
 def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:

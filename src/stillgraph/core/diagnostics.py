@@ -78,6 +78,28 @@ class CheckError(CaptureError):
     """A program was compared with eager PyTorch: they differ (SG502), or they cannot be compared (SG503)."""
 
 
+class LoadError(StillgraphError, ValueError):
+    """A file cannot be loaded: it is damaged, it is not one that `save` wrote, or loading it could run code (SG404).
+
+    Attributes:
+        reason: the catalogue entry.
+        message: what is wrong with the file.
+        hint: what to do.
+    """
+
+    def __init__(self, reason: Reason, message: str, hint: str | None = None) -> None:
+        self.reason = reason
+        self.message = message
+        self.hint = hint or reason.hint
+        code = reason.code
+        super().__init__(f"{message}\n  hint: {self.hint}\n  reason {code} (stillgraph errors {code})")
+
+
+def load_error(message: str, hint: str | None = None) -> LoadError:
+    """What to raise for a file that is not loaded: ``raise load_error("…")``."""
+    return LoadError(REASONS["SG404"], message, hint)
+
+
 class InitialisingCall(CaptureError):
     """The call makes modules or parameters that are there from then on: the next one can be captured."""
 

@@ -191,6 +191,12 @@ _ALL = (
     Reason(
         "SG403", "export differs", "The saved artefact does not give what the program gives.", "Please report this."
     ),
+    Reason(
+        "SG404",
+        "not loadable",
+        "The file is damaged, it is not one that save wrote, or loading it could run code of its author's.",
+        "Save the program anew, or fetch the file once more from a source that you trust.",
+    ),
     Reason("SG501", "bad argument", "An argument does not fit.", "Pass what the message says is expected."),
     Reason(
         "SG502",

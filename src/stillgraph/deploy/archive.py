@@ -10,13 +10,17 @@ import contextlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stillgraph.core.diagnostics import ExportError
+from stillgraph.deploy.aoti import check_compiler, is_package, load_aoti, write_aoti
 from stillgraph.deploy.binding import encode_parameters
-from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
+from stillgraph.deploy.entries import Entry, check_names
+from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
+from stillgraph.deploy.locating import located
+from stillgraph.deploy.pt2 import load_pt2, write_pt2
+from stillgraph.deploy.shared_state import check_state
 from stillgraph.program.program import Program
 
 
@@ -37,7 +41,7 @@ def save_program(
         program: what to save.
         path: of the file; an existing one is replaced.
         args, kwargs: the example call the program was captured from, a method's receiver first.
-        format: ``"pt2"``, ``"onnx"`` or ``"python"``; by default the suffix of ``path``.
+        format: ``"pt2"``, ``"aoti"``, ``"onnx"`` or ``"python"``; by default the suffix of ``path``.
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
@@ -55,17 +59,56 @@ def save_program(
 
         write_python(program, target, args, kwargs or {}, function, receiver, control_flow)
         return
-    parameters = None if function is None else encode_parameters(function)
+    entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
     with beside(target) as temporary:
-        try:
-            if write == "onnx":
-                from stillgraph.deploy.onnx import write_onnx
+        if write == "onnx":
+            from stillgraph.deploy.onnx import write_onnx
 
+            with located(program):
                 write_onnx(program, temporary, args, kwargs or {})
-            else:
-                write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
-        except ExportError as error:
-            raise error.located(program.location) from error.__cause__
+        elif write == "aoti":
+            write_aoti(entry, temporary)
+        else:
+            write_pt2(entry, temporary)
+
+
+def entry_of(
+    program: Program,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    function: Any = None,
+    has_receiver: bool = False,
+) -> Entry:
+    """A program with its example call; the arguments are those of `save_program`."""
+    parameters = None if function is None else encode_parameters(function)
+    return Entry(program, args, kwargs or {}, parameters, 1 if has_receiver else 0)
+
+
+def save_entries(entries: Mapping[str, Entry], path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Save several programs in one file.
+
+    Args:
+        entries: by name; see `entries.check_names`.
+        path: of the file; an existing one is replaced.
+        format: ``"pt2"``, by default the suffix of ``path``.
+
+    Raises:
+        ValueError: a name cannot be one, or the format holds one program alone.
+        OSError: the file cannot be written; the text is one line.
+        ExportError: the format cannot express a program, or what was written differs from it.
+    """
+    check_names(entries)
+    check_holds_several(check_destination(path, format))
+    check_state(entries)
+    with beside(Path(path)) as temporary:
+        write_pt2(entries, temporary)
+
+
+def check_holds_several(format: str) -> None:
+    """Refuse a format that has one program in a file."""
+    if format != "pt2":
+        raise ValueError(f"several entries go into a .pt2 file; as {format}, save each by itself")
 
 
 def check_destination(
@@ -87,15 +130,20 @@ def check_destination(
     return name
 
 
-def load(path: str | os.PathLike[str]) -> LoadedProgram:
+def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram | LoadedPrograms:
     """Load a saved `.pt2`.
 
+    Args:
+        path: of the file.
+        native: whether compiled code in it may run, which AOTInductor's packages are made of.
+
     Returns:
-        A function of the original's arguments; it gives the original's result structure, Python numbers included.
+        A function of the original's arguments; it gives the original's result structure, Python numbers included. Of a
+        file with several entries, an object with one such function for each.
 
     Raises:
-        ValueError: the file is not a ``.pt2``.
-        OSError: there is no such file.
+        LoadError: a ValueError: the file is not a ``.pt2`` that was saved here, is damaged, or could run code.
+        OSError: there is no such file, or it cannot be read.
     """
     source = Path(path)
     if not source.exists():
@@ -104,18 +152,22 @@ def load(path: str | os.PathLike[str]) -> LoadedProgram:
         raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
     if source.suffix == ".py":
         raise ValueError("load takes .pt2 files; import a .py file, it needs torch alone")
-    return load_pt2(source)
+    return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
 
 
 def _writer(target: Path, format: str | None) -> str:
     name = (format or target.suffix).removeprefix(".").lower()
     name = "python" if name == "py" else name
-    if name not in ("pt2", "onnx", "python"):
+    if format is None and target.name.endswith(".aoti.pt2"):
+        name = "aoti"
+    if name not in ("pt2", "aoti", "onnx", "python"):
         shown = f"the format {format!r}" if format is not None else f"the suffix of {target.name!r}"
-        raise ValueError(f"{shown} is not one of .pt2, .onnx, .py")
+        raise ValueError(f"{shown} is not one of .pt2, .aoti.pt2, .onnx, .py")
     missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
     if missing:
         raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
+    if name == "aoti":
+        check_compiler()
     return name
 
 
@@ -127,12 +179,19 @@ def _check_place(target: Path) -> None:
         raise IsADirectoryError(f"{str(target)!r} is a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write in {str(folder)!r}")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"no permission to write {str(target)!r}")
 
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """A file in the same folder that takes the target's place at the end, or vanishes."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    """A file in the same folder that takes the target's place at the end, or vanishes.
+
+    What a link leads to is replaced, and not the link. A process that is killed leaves the file beside its target,
+    under a hidden name that no save takes again.
+    """
+    target = Path(os.path.realpath(target))
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:20]}-", suffix=target.suffix[:20], dir=target.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -140,6 +199,8 @@ def beside(target: Path) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

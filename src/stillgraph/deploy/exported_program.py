@@ -14,9 +14,10 @@ import torch
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import pack
 from stillgraph.deploy.signature import Signature
-from stillgraph.deploy.torch_export import export
+from stillgraph.deploy.torch_export import export, functional
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import hide_growth, show_growth
+from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
 
@@ -29,12 +30,15 @@ class Exported:
         signature: what it takes and brings along.
         kinds: for each output ``bool``, ``int`` or ``float`` if it stands for a Python number, else None.
         notes: what the artefact does not do, or needs.
+        homes: for each tensor that the program brings along, by its name there, what tells the place in the user's
+            objects from any other, as long as these live.
     """
 
     program: torch.export.ExportedProgram
     signature: Signature
     kinds: tuple[type | None, ...]
     notes: tuple[str, ...]
+    homes: dict[str, Any]
 
 
 def to_exported_program(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Exported:
@@ -50,6 +54,12 @@ def to_exported_program(program: Program, args: tuple[Any, ...], kwargs: dict[st
     program = one_structure(program)
     lowered = hide_growth(pipeline.run(program))
     packed = pack(program, lowered, args, kwargs or {})
-    exported = export(packed.module, packed.examples, packed.dynamic)
+    exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
+    exported = functional(packed.module, exported)
     show_growth(exported.graph_module)
-    return Exported(exported, packed.signature, packed.kinds, packed.notes)
+    return Exported(exported, packed.signature, packed.kinds, packed.notes, packed.homes)
+
+
+def _dims(program: Program, signature: Signature) -> list[tuple[Dim | None, ...]]:
+    """For each tensor that an artefact takes its dimensions with a name; () where none has."""
+    return [tuple(program.dims.get(taken.source, ())) for taken in signature.taken]

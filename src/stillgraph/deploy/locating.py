@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import re
 from collections.abc import Iterator
@@ -13,9 +14,11 @@ from torch import fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from stillgraph.core.diagnostics import ExportError
 from stillgraph.core.location import Location
 from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import regions
+from stillgraph.program.program import Program
 
 
 def line_of(module: fx.GraphModule, error: BaseException) -> Location | None:
@@ -27,6 +30,15 @@ def line_of(module: fx.GraphModule, error: BaseException) -> Location | None:
     """
     named = [*_nodes_run(module, error), *_nodes_calling(module, operation_in(error))]
     return next((node.meta["location"] for node in named if node.meta.get("location") is not None), None)
+
+
+@contextlib.contextmanager
+def located(program: Program) -> Iterator[None]:
+    """While a program is exported: an error that names no line of the user's is about the program's own."""
+    try:
+        yield
+    except ExportError as error:
+        raise error.located(program.location) from error.__cause__
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

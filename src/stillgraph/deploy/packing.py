@@ -8,7 +8,16 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.deploy.signature import Brought, Signature, path_of, place_key, signature_of, values_of, written_place
+from stillgraph.deploy.signature import (
+    Brought,
+    Signature,
+    home_of,
+    path_of,
+    place_key,
+    signature_of,
+    values_of,
+    written_place,
+)
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
@@ -30,6 +39,7 @@ class Packed:
     dynamic: list[set[int]]
     kinds: tuple[type | None, ...]
     notes: tuple[str, ...]
+    homes: dict[str, Any]
 
 
 def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Packed:
@@ -59,6 +69,7 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
         [set(taken.dynamic) for taken in signature.taken],
         tuple(_kind(leaf, kinds) for leaf in leaves),
         tuple(packer.notes),
+        packer.homes,
     )
 
 
@@ -67,10 +78,9 @@ def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | Non
 
 
 def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:
-    """An example whose open dimensions are neither 0 nor 1, which torch would take for constants."""
-    tensor = tensor.detach()
+    """An example in memory of its own, whose open dimensions are neither 0 nor 1, which torch takes for constants."""
     if all(tensor.shape[dim] > 1 for dim in dynamic):
-        return tensor
+        return tensor.detach().clone()
     shape = [max(size, 2) if dim in dynamic else size for dim, size in enumerate(tensor.shape)]
     return torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
 
@@ -83,6 +93,7 @@ class _Packer:
     kwargs: dict[str, Any]
     values: list[Any]  # the outputs of the graph
     notes: list[str] = field(default_factory=list)
+    homes: dict[str, Any] = field(default_factory=dict)  # name of an attribute -> its place in the user's objects
     _places: dict[Any, fx.Node] = field(default_factory=dict)  # where a tensor is kept -> its node
     _inputs: dict[Source, fx.Node] = field(default_factory=dict)
 
@@ -96,6 +107,7 @@ class _Packer:
                 continue
             value = read_source(brought.source, self.args, self.kwargs)
             place = self._register(brought.path, value, self._is_persistent(brought))
+            self._know_home(place, brought.source, value)
             with self.module.graph.inserting_before(_first_operation(self.module)):
                 read = self.module.graph.get_attr(place)
             read.meta.update(node.meta)
@@ -129,6 +141,12 @@ class _Packer:
             owner.register_buffer(name, tensor, persistent=persistent)
         return ".".join([*parents, name])
 
+    def _know_home(self, place: str, source: Source, value: Any) -> None:
+        """Remember whose tensor or number an attribute stands for."""
+        home = ("tensor", id(value)) if isinstance(value, torch.Tensor) else home_of(source, self.args, self.kwargs)
+        if home is not None:
+            self.homes[place] = home
+
     def write_effects(self, effects: tuple[Effect, ...]) -> None:
         """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
         for effect in effects:
@@ -159,14 +177,17 @@ class _Packer:
         if path is None or not isinstance(written, Attribute):
             return None
         owner = read_source(written.base, self.args, self.kwargs)
-        value = getattr(owner, written.name, None)
-        if not isinstance(value, torch.Tensor):
+        value: Any = getattr(owner, written.name, None)
+        if not isinstance(value, torch.Tensor) and type(value) not in (bool, int, float):
             return None
-        name = self._register(path, value, written.name in getattr(owner, "_buffers", ()))
+        persistent = not isinstance(value, torch.Tensor) or written.name in getattr(owner, "_buffers", ())
+        name = self._register(path, value, persistent)
+        self._know_home(name, written, value)
         with self.module.graph.inserting_before(_first_operation(self.module)):
             read = self.module.graph.get_attr(name)
         with output.meta["val"].fake_mode:
-            read.meta["val"] = torch.empty(value.shape, dtype=value.dtype, device=value.device)
+            like = value if isinstance(value, torch.Tensor) else _number_tensor(value)
+            read.meta["val"] = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         self._places[place_key(written)] = read
         return read
 

@@ -1,215 +1,127 @@
-"""`.pt2`: torch's archive of an exported program, with the structure of arguments and result beside it as JSON."""
+"""`.pt2`: torch's archive of exported programs, with the structure of arguments and results beside them as JSON."""
 
 from __future__ import annotations
 
-import builtins
 import json
-import logging
-import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
-from stillgraph.core.logs import log
-from stillgraph.deploy.binding import binding_of
-from stillgraph.deploy.exported_program import to_exported_program
+from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.deploy.description import describe
+from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.exported_program import Exported, to_exported_program
+from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
+from stillgraph.deploy.locating import located
 from stillgraph.deploy.one_structure import one_structure
-from stillgraph.deploy.signature import Taken, is_argument, objects_of, values_of
-from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
-from stillgraph.deploy.torch_export import quiet
+from stillgraph.deploy.signature import values_of
+from stillgraph.deploy.torch_archive import ALONE, read, write
+from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.verification import check_artefact
-from stillgraph.passes.printing import prints
-from stillgraph.program.guards import Argument, ConstantGuard, Source, TensorGuard
-from stillgraph.program.program import Program
-from stillgraph.runtime.function_writer import read_source
 
 _STRUCTURE = "stillgraph.json"
-_KINDS = {"bool": bool, "int": int, "float": float}
+_VERSION = 2
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+"""What a wrong text beside the programs makes its readers raise."""
 
 
-def write_pt2(
-    program: Program,
-    path: Path,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    parameters: Any,
-    receiver: int,
-) -> None:
-    """Write a program and check what was written.
+def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
+    """Write programs and check what was written.
 
     Args:
-        program: what to write.
+        entries: one program, or several by name.
         path: of the file.
-        args, kwargs: the example call, a receiver first.
-        parameters: those of the original, by `binding.encode_parameters`.
-        receiver: 1 if ``args[0]`` is the receiver.
 
     Raises:
-        ExportError: `torch.export` cannot express the program, or the file differs from it.
+        ExportError: `torch.export` cannot express a program, or the file differs from it.
+        OSError: the file cannot be written.
     """
-    program = one_structure(program)
-    exported = to_exported_program(program, args, kwargs)
-    notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
-    for note in notes:
-        log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
+    named = {"": entries} if isinstance(entries, Entry) else entries
+    named = {name: _settled(entry) for name, entry in named.items()}
+    models = {name: name if len(named) > 1 else ALONE for name in named}
+    exported: dict[str, Exported] = {}
+    for name, entry in named.items():
+        with located(entry.program):
+            exported[name] = to_exported_program(entry.program, entry.args, entry.kwargs)
     structure = {
-        "version": 1,
-        "name": program.name,
-        "receiver": receiver,
-        "parameters": parameters,
-        "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
-        "arguments": [*range(receiver, len(args)), *kwargs],
-        "constants": _constants(program),
-        "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
-        "result": encode_result(program.result),
-        "notes": list(notes),
+        "version": _VERSION,
+        "entries": [{"entry": n, "model": models[n], **describe(named[n], exported[n])} for n in named],
+        "shared": _shared(exported),
     }
-    with quiet():
-        torch.export.save(exported.program, path, extra_files={_STRUCTURE: json.dumps(structure)})
-    module = load_pt2(path).module
-    given = [t.detach().clone() for t in values_of(exported.signature, args, kwargs)]
-    check_artefact(program, lambda: module(*given), args, kwargs)
+    texts = {_STRUCTURE: json.dumps(structure)}
+    write(path, {models[name]: made.program for name, made in exported.items()}, texts)
+    with path.open("rb") as file:
+        written, _ = read(file)
+    for name, entry in named.items():
+        with located(entry.program):
+            _check(entry, exported[name], _module(written[models[name]]))
 
 
-def _encode_taken(program: Program, taken: Taken) -> list[Any]:
-    """Where a tensor of the call is found, and what it has to be: dtype, and sizes with None for any."""
-    (guard,) = [g for g in program.guards if isinstance(g, TensorGuard) and g.source == taken.source]
-    return [encode_source(taken.source), str(guard.dtype).removeprefix("torch."), list(guard.shape)]
+def _settled(entry: Entry) -> Entry:
+    with located(entry.program):
+        return replace(entry, program=one_structure(entry.program))
 
 
-def _constants(program: Program) -> list[Any]:
-    """The Python values among the arguments that the program was made for."""
-    found = []
-    objects = objects_of(program)
-    for guard in program.guards:
-        if isinstance(guard, ConstantGuard) and is_argument(guard.source, objects):
-            source = encode_source(guard.source)
-            if source is not None and is_atom(guard.value):
-                found.append([source, guard.value])
-    return found
+def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
+    given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
+    check_artefact(entry.program, lambda: module(*given), entry.args, entry.kwargs)
 
 
-def load_pt2(path: Path) -> LoadedProgram:
-    """Load a `.pt2`, one of ours or any other."""
-    extra = {_STRUCTURE: ""}
-    with quiet():
-        try:
-            program = torch.export.load(path, extra_files=extra)
-        except zipfile.BadZipFile:
-            raise ValueError(f"{path.name!r} is no .pt2 archive") from None
-    module = program.module()
-    if not extra[_STRUCTURE]:
-        raise ValueError(f"{path.name!r} was not saved by stillgraph; open it with torch.export.load")
-    return LoadedProgram(module, json.loads(extra[_STRUCTURE]))
+def _shared(exported: Mapping[str, Exported]) -> list[list[list[str]]]:
+    """What several entries bring along of the same objects: for each the entries' names and its names in them."""
+    places: dict[Any, list[list[str]]] = {}
+    for name, made in exported.items():
+        for path, home in made.homes.items():
+            places.setdefault(home, []).append([name, path])
+    return [same for same in places.values() if len(same) > 1]
 
 
-@dataclass(frozen=True)
-class _Constant:
-    source: Source
-    value: Any
+def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
+    """Load a `.pt2`.
 
-
-@dataclass(frozen=True)
-class _Tensor:
-    """A tensor of the call: where it is, and what it has to be."""
-
-    source: Source
-    dtype: torch.dtype
-    shape: tuple[int | None, ...]
-
-    def wrong(self, value: Any) -> str | None:
-        """What a value is, if it is not such a tensor."""
-        if not isinstance(value, torch.Tensor):
-            return f"a {type(value).__name__}"
-        fits = len(self.shape) == value.dim() and all(d in (None, s) for d, s in zip(self.shape, value.shape))
-        return None if fits and value.dtype == self.dtype else _shown(value.dtype, value.shape)
-
-    def __str__(self) -> str:
-        return _shown(self.dtype, self.shape)
-
-
-def _shown(dtype: torch.dtype, shape: Sequence[int | None]) -> str:
-    sizes = ", ".join("?" if size is None else str(size) for size in shape)
-    return f"{str(dtype).removeprefix('torch.')}[{sizes}]"
-
-
-class LoadedProgram:
-    """A program read from a file: call it like the original.
-
-    Attributes:
-        name: of the program.
-        module: torch's module; it takes and gives tensors, and has the original's parameters and buffers.
-        notes: effects of the original that a call of this does not have.
+    Raises:
+        LoadError: the file is damaged, is no archive that was saved here, or could run code.
+        OSError: it cannot be read.
     """
-
-    def __init__(self, module: torch.nn.Module, structure: dict[str, Any]) -> None:
-        self.name: str = structure["name"]
-        self.module = module
-        self.notes: tuple[str, ...] = tuple(structure["notes"])
-        self._binding = binding_of(
-            self.name, structure["parameters"], structure["receiver"], structure["arguments"]
-        )
-        self._tensors = [
-            _Tensor(decode_source(source), getattr(torch, dtype), tuple(shape))
-            for source, dtype, shape in structure["inputs"]
-        ]
-        self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
-        self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
-        self._build = decode_result(structure["result"])
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program.
-
-        Raises:
-            TypeError: the original does not take these arguments, or the example call did not have one of them.
-            ValueError: a Python argument, a dtype or a size differs from what the program was saved for.
-            Exception: what the program raises, as the original would where the type is one of Python's own.
-        """
-        args, kwargs = self._binding.place(args, kwargs)
-        for constant in self._constants:
-            self._check(constant, args, kwargs)
-        inputs = [self._tensor(tensor, args, kwargs) for tensor in self._tensors]
-        with torch.no_grad():
-            try:
-                outputs = list(self.module(*inputs))
-            except RuntimeError as error:
-                raise _original(error) from None
-        values = [out if kind is None else kind(out.item()) for out, kind in zip(outputs, self._kinds)]
-        return self._build(values, lambda source: read_source(source, args, kwargs))
-
-    def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value = self._read(tensor.source, args, kwargs)
-        wrong = tensor.wrong(value)
-        if wrong is not None:
-            raise ValueError(f"{self.name} was saved for {self._named(tensor.source)} of {tensor}, not {wrong}")
-        return value
-
-    def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        value = self._read(constant.source, args, kwargs)
-        if type(value) is not type(constant.value) or (value != constant.value and value == value):
-            named = self._named(constant.source)
-            raise ValueError(f"{self.name} was saved for {named} = {constant.value!r}, not {value!r}")
-
-    def _read(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return read_source(source, args, kwargs)
-        except (IndexError, KeyError, AttributeError, TypeError):
-            raise TypeError(f"{self.name}: there is no {self._named(source)} among the arguments") from None
-
-    def _named(self, source: Source) -> str:
-        return str(source) if not isinstance(source, Argument) else self._binding.shown(source.key)
-
-    def __repr__(self) -> str:
-        return f"<loaded program {self.name}>"
+    try:
+        with path.open("rb") as file:
+            programs, texts = read(file)
+        if _STRUCTURE not in texts:
+            raise load_error("it was not saved by stillgraph", "Open it with torch.export.load, if you trust it.")
+        return _loaded(programs, json.loads(texts[_STRUCTURE]))
+    except LoadError as error:
+        raise LoadError(error.reason, f"{path.name!r} cannot be loaded: {error.message}", error.hint) from error
+    except _DAMAGED as error:
+        raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
 
 
-def _original(error: RuntimeError) -> Exception:
-    """The exception of Python's own that the program raises by an assertion of torch's with its name and text."""
-    name, separator, text = str(error).partition(": ")
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(text) if separator else kind()
-    return error
+def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
+    if structure["version"] != _VERSION:
+        raise load_error("another version of stillgraph saved it", "Save the program anew.")
+    modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
+    for same in structure["shared"]:
+        _share(modules, same)
+    loaded = {each["entry"]: LoadedProgram(modules[each["entry"]], each) for each in structure["entries"]}
+    return loaded[""] if "" in loaded else LoadedPrograms(loaded)
+
+
+def _module(program: ExportedProgram) -> torch.nn.Module:
+    with quiet():
+        return program.module()
+
+
+def _share(modules: Mapping[str, torch.nn.Module], same: list[list[str]]) -> None:
+    """Let modules have one tensor in common: what one writes there, the others read."""
+    (first, path), *others = same
+    value = _owner(modules[first], path)
+    for name, place in others:
+        owner, attribute = _owner(modules[name], place), place.rpartition(".")[2]
+        setattr(owner, attribute, getattr(value, path.rpartition(".")[2]))
+
+
+def _owner(module: torch.nn.Module, path: str) -> torch.nn.Module:
+    return module.get_submodule(path.rpartition(".")[0])

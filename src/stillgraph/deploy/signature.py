@@ -11,6 +11,7 @@ from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal,
 from stillgraph.program.guards import (
     Argument,
     Attribute,
+    Cell,
     Global,
     IdentityGuard,
     Item,
@@ -100,6 +101,18 @@ def place_key(source: Source) -> Any:
     if isinstance(source, (Slot, Attribute)):
         return ("attribute", place_key(source.base), source.name)
     return ("item", place_key(source.base), source.key) if isinstance(source, Item) else source
+
+
+def home_of(source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What tells a place in the user's objects from any other, however a call reaches it; None of one in no object.
+
+    It says so as long as the objects live.
+    """
+    if isinstance(source, (Slot, Attribute)):
+        return ("attribute", id(read_source(source.base, args, kwargs)), source.name)
+    if isinstance(source, Cell):
+        return ("cell", id(source.cell))
+    return ("global", source.module, source.name) if isinstance(source, Global) else None
 
 
 def written_place(effect: Effect) -> Source | None:

@@ -14,6 +14,7 @@ from torch.export import Dim, ExportedProgram
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
+from stillgraph.program.input_spec import Dim as OurDim
 
 _LOGGERS = (
     "torch.export",
@@ -25,23 +26,78 @@ _LOGGERS = (
 )
 
 
-def export(module: fx.GraphModule, args: tuple[torch.Tensor, ...], dynamic: list[set[int]]) -> ExportedProgram:
+def export(
+    module: fx.GraphModule,
+    args: tuple[torch.Tensor, ...],
+    dynamic: list[set[int]],
+    dims: list[tuple[OurDim | None, ...]] | None = None,
+) -> ExportedProgram:
     """Trace a module of tensors.
 
     Args:
         module: takes and gives tensors.
         args: examples; a dimension that is to stay open must not be 0 or 1.
         dynamic: for each example the dimensions that stay open.
+        dims: for each example those with a name or range.
 
     Raises:
         ExportError: torch refuses.
     """
-    shapes = tuple(dict.fromkeys(dims, Dim.DYNAMIC) or None for dims in dynamic)
+    named = dims or [()] * len(args)
+    known: dict[OurDim, Dim] = {}
+    shapes = tuple(
+        {d: _torch_dim(ours[d] if d < len(ours) else None, known) for d in given} or None
+        for given, ours in zip(dynamic, named, strict=True)
+    )
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+
+
+def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
+    """Torch's object for a dimension: one object for those of one name."""
+    if dim is None:
+        return Dim.DYNAMIC
+    return known.setdefault(dim, Dim(dim.name, min=dim.min, max=dim.max))
+
+
+def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | None = 2) -> ExportedProgram:
+    """An exported program that names the buffers and inputs it writes to in its signature, and writes nowhere else.
+
+    torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another,
+    the program is left as it is: it does the same.
+
+    Args:
+        module: what was exported.
+        program: its export.
+        deepest: how deep regions may lie in one another; None for any depth.
+
+    Raises:
+        ExportError: torch refuses.
+    """
+    program._guards_code = []  # Python source, which has no place in a file
+    too_deep = deepest is not None and _depth(program.graph_module) > deepest
+    if too_deep or not _writes(program.graph_module):
+        return program
+    try:
+        with _quiet(), torch.no_grad():
+            functionalised: ExportedProgram = program.run_decompositions({})
+            return functionalised
+    except Exception as error:
+        raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+
+
+def _writes(module: fx.GraphModule) -> bool:
+    targets = [node.target for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    return any(target._schema.is_mutable for target in targets)
+
+
+def _depth(module: torch.nn.Module) -> int:
+    """How deep branches and loops lie in one another."""
+    inner = [child for child in module.children() if isinstance(child, fx.GraphModule)]
+    return max((1 + _depth(child) for child in inner), default=0)
 
 
 def summary(error: BaseException) -> str:
@@ -51,9 +107,9 @@ def summary(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep torch's own remarks on the way to an export away from the user's terminal."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep torch's own remarks on the way to an export away from the user's terminal, those of more loggers as well."""
+    loggers = [logging.getLogger(name) for name in (*_LOGGERS, *names)]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

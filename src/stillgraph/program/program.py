@@ -13,6 +13,7 @@ the `FakeTensor`, or the ``SymInt`` / ``SymFloat`` / ``SymBool`` / constant that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from stillgraph.core.diagnostics import Side
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, Source
+from stillgraph.program.input_spec import Dim
 from stillgraph.program.outputs import Template
 from stillgraph.program.printer import render
 from stillgraph.program.record import Record
@@ -80,6 +82,7 @@ class Program:
     splits: tuple[Split, ...] = ()
     watched: bool = False  # whether a context manager of the user's sees how a block of it ends
     so_far: tuple[tuple[Effect, ...], ...] = ()  # the effects before an operation that may fail, see `program.so_far`
+    dims: Mapping[Source, tuple[Dim | None, ...]] = field(default_factory=dict, compare=False, repr=False)
     record: Record = field(default=Record(), compare=False, repr=False)  # how it was captured
 
     @property

@@ -206,7 +206,7 @@ def test_running_statistics(node: fx.Node, updated: list[str]) -> None:
         (torch.Tensor.add, False),
         (torch.Tensor.__len__, False),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_what_has_to_run_though_nothing_comes_of_it(target: Any, has_to_run: bool) -> None:
     assert is_effectful(target) is has_to_run

@@ -1,0 +1,64 @@
+"""What a file says of a program besides its operations, as JSON: how it is called, and what it gives."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from stillgraph.core.logs import log
+from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.exported_program import Exported
+from stillgraph.deploy.signature import Taken, is_argument, objects_of
+from stillgraph.deploy.structure import encode_result, encode_source, is_atom
+from stillgraph.passes.printing import prints
+from stillgraph.program.guards import ConstantGuard, TensorGuard
+from stillgraph.program.program import Program
+
+Json = Any
+
+
+def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
+    """The description of a program; `loaded.LoadedProgram` reads it.
+
+    Args:
+        entry: its program with a result of one structure.
+        exported: what was made of the program.
+    """
+    program = entry.program
+    return {
+        "name": program.name,
+        "receiver": entry.receiver,
+        "parameters": entry.parameters,
+        "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
+        "arguments": [*range(entry.receiver, len(entry.args)), *entry.kwargs],
+        "constants": _constants(program),
+        "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
+        "result": encode_result(program.result),
+        "notes": list(_notes(program, exported)),
+    }
+
+
+def _notes(program: Program, exported: Exported) -> tuple[str, ...]:
+    notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
+    for note in notes:
+        log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
+    return notes
+
+
+def _encode_taken(program: Program, taken: Taken) -> list[Any]:
+    """Where a tensor of the call is found, and what it has to be: dtype, sizes with None for any, named dimensions."""
+    (guard,) = [g for g in program.guards if isinstance(g, TensorGuard) and g.source == taken.source]
+    dims = [dim and [dim.name, dim.min, dim.max] for dim in program.dims.get(taken.source, [None] * len(guard.shape))]
+    return [encode_source(taken.source), str(guard.dtype).removeprefix("torch."), list(guard.shape), dims]
+
+
+def _constants(program: Program) -> list[Any]:
+    """The Python values among the arguments that the program was made for."""
+    found = []
+    objects = objects_of(program)
+    for guard in program.guards:
+        if isinstance(guard, ConstantGuard) and is_argument(guard.source, objects):
+            source = encode_source(guard.source)
+            if source is not None and is_atom(guard.value):
+                found.append([source, guard.value])
+    return found

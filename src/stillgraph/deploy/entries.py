@@ -1,0 +1,47 @@
+"""What goes into one file: one program, or several under names of their own."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stillgraph.program.program import Program
+
+Json = Any
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A program and the call it was captured from.
+
+    Attributes:
+        program: as captured.
+        args, kwargs: the example call, a receiver first.
+        parameters: of the original, by `binding.encode_parameters`; None where they are not known.
+        receiver: 1 if ``args[0]`` is the receiver, which callers of a loaded program leave out.
+    """
+
+    program: Program
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    parameters: Json = None
+    receiver: int = 0
+
+
+def check_names(names: Iterable[Any]) -> None:
+    """Refuse what cannot be the name of an entry.
+
+    Raises:
+        ValueError: there is none, or one is not a Python name, is private, or is a method of every mapping.
+    """
+    names = list(names)
+    if not names:
+        raise ValueError("save: there is no entry to save")
+    for name in names:
+        plain = isinstance(name, str) and name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+        if not plain or name.startswith("_"):
+            raise ValueError(f"save: an entry's name is a public Python name of ASCII letters, not {name!r}")
+        if hasattr(Mapping, name):
+            raise ValueError(f"save: an entry cannot be named {name!r}: what `load` gives has a method of this name")

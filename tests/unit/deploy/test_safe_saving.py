@@ -1,0 +1,170 @@
+"""Whatever happens during a save: the file there was is as it was, and nothing else is left."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy import archive, pt2
+
+X = torch.tensor([1.0, 2.0])
+
+
+def doubled(x: Tensor) -> Tensor:
+    return x * 2 if x.sum() > 0 else x
+
+
+class Full(io.FileIO):
+    """A file on a disk that is full after some bytes."""
+
+    left = 300
+
+    def write(self, data: Any) -> int:
+        self.left -= len(data)
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Path.open
+
+    def opened(self: Path, mode: str = "r", *rest: Any) -> Any:
+        return Full(self, mode) if mode == "wb" else whole(self, mode, *rest)
+
+    monkeypatch.setattr(Path, "open", opened)
+
+
+def failing_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs(*rest: Any) -> None:
+        raise refuse("SG403", "output 0 differs")
+
+    monkeypatch.setattr(pt2, "check_artefact", differs)
+
+
+def failing_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*rest: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(archive.os, "replace", denied)
+
+
+@pytest.mark.parametrize(
+    ("fail", "error"),
+    [(full_disk, OSError), (failing_verification, sg.ExportError), (failing_move, PermissionError)],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_the_old_file_stays(
+    fail: Callable[[pytest.MonkeyPatch], None],
+    error: type[Exception],
+    several: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "doubled.pt2"
+    sg.save(doubled, path, args=(X,))
+    before = path.read_bytes()
+    fail(monkeypatch)
+    target: Any = {"a": doubled, "b": doubled} if several else doubled
+    with pytest.raises(error):
+        sg.save(target, path, args={"a": (X,), "b": (X,)} if several else (X,))
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["doubled.pt2"]
+    torch.testing.assert_close(sg.load(path)(X), X * 2)
+
+
+def test_the_disk_is_full_by_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_disk(monkeypatch)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        sg.save(doubled, tmp_path / "doubled.pt2", args=(X,))
+    assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_file_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept.pt2"
+    path.write_bytes(b"as it was")
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != path and allowed(name, mode))  # root may always
+    with pytest.raises(PermissionError, match=r"no permission to write '.*kept\.pt2'"):
+        sg.save(doubled, path, args=(X,))
+    assert path.read_bytes() == b"as it was"
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed(tmp_path: Path) -> None:
+    path, mine = tmp_path / "doubled.pt2", tmp_path / ".doubled-mine.pt2"
+    path.write_bytes(b"as it was")
+    mine.write_bytes(b"mine")
+    script = f"""
+        import os, signal, torch, stillgraph as sg
+        from stillgraph.deploy import pt2
+        pt2.check_artefact = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)
+        sg.save(torch.nn.Linear(2, 2), {str(path)!r}, args=(torch.ones(2),))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert path.read_bytes() == b"as it was"
+    (left,) = set(tmp_path.iterdir()) - {path, mine}
+    assert left.name.startswith(".doubled-")
+    sg.save(doubled, path, args=(X,))
+    assert set(tmp_path.iterdir()) == {path, mine, left}
+    assert mine.read_bytes() == b"mine"
+    torch.testing.assert_close(sg.load(path)(X), X * 2)
+
+
+# ---- names
+class Named:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+@pytest.mark.parametrize("name", ["with spaces", "größe-模型-🙂", "n" * 251, "-o", "a'\"b", "~"])
+def test_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name += ".pt2"
+    sg.save(doubled, name, args=(X,))
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    for path in (name, Path(name), Named(tmp_path / name)):
+        torch.testing.assert_close(sg.load(path)(X), X * 2)
+    torch.testing.assert_close(torch.export.load(name).module()(X)[0], X * 2)
+
+
+def test_a_name_that_is_too_long_is_refused_before_the_work(tmp_path: Path) -> None:
+    def never(x: Tensor) -> Tensor:
+        raise AssertionError("it is captured")
+
+    with pytest.raises(OSError, match="name too long"):
+        sg.save(never, tmp_path / ("n" * 300 + ".pt2"), args=(X,))
+
+
+def test_a_home_is_not_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no folder '~'"):
+        sg.save(doubled, "~/doubled.pt2", args=(X,))
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.pt2", tmp_path / "link.pt2"
+    link.symlink_to(real)
+    sg.save(doubled, link, args=(X,))
+    assert link.is_symlink()
+    assert not real.is_symlink()
+    torch.testing.assert_close(sg.load(real)(X), X * 2)
