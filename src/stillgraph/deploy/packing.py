@@ -10,6 +10,7 @@ from torch import fx
 
 from stillgraph.deploy.signature import Brought, Signature, path_of, place_key, signature_of, values_of, written_place
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.lists import kind_in
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
 from stillgraph.passes.whole_graph import unwrap_tests
@@ -28,7 +29,7 @@ class Packed:
     signature: Signature
     examples: tuple[torch.Tensor, ...]
     dynamic: list[set[int]]
-    kinds: tuple[type | None, ...]
+    kinds: tuple[type | None, ...]  # of each output that is a number, or a list of numbers as a tensor
     notes: tuple[str, ...]
 
 
@@ -42,7 +43,8 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     """
     signature = signature_of(program)
     module = copied_module(lowered.graph)
-    kinds = tuple(kind_of(value_of(value)) for value in outputs(program.graph))
+    values = [value_of(value) for value in outputs(program.graph)]
+    kinds = tuple(kind_of(value) or kind_in(value) for value in values)
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()

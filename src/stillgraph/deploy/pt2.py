@@ -21,6 +21,7 @@ from stillgraph.deploy.signature import Taken, is_argument, objects_of, values_o
 from stillgraph.deploy.structure import decode_result, decode_source, encode_result, encode_source, is_atom
 from stillgraph.deploy.torch_export import quiet
 from stillgraph.deploy.verification import check_artefact
+from stillgraph.passes.lists import items_of
 from stillgraph.passes.printing import prints
 from stillgraph.program.guards import Argument, ConstantGuard, Source, TensorGuard
 from stillgraph.program.program import Program
@@ -177,7 +178,7 @@ class LoadedProgram:
                 outputs = list(self.module(*inputs))
             except RuntimeError as error:
                 raise _original(error) from None
-        values = [out if kind is None else kind(out.item()) for out, kind in zip(outputs, self._kinds)]
+        values = [_python(out, kind) for out, kind in zip(outputs, self._kinds)]
         return self._build(values, lambda source: read_source(source, args, kwargs))
 
     def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -204,6 +205,13 @@ class LoadedProgram:
 
     def __repr__(self) -> str:
         return f"<loaded program {self.name}>"
+
+
+def _python(output: torch.Tensor, kind: type | None) -> Any:
+    """What an output stands for: itself, a number, or a list of numbers."""
+    if kind is None:
+        return output
+    return kind(output.item()) if output.dim() == 0 else items_of(output, kind)
 
 
 def _original(error: RuntimeError) -> Exception:

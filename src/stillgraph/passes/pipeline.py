@@ -9,6 +9,7 @@ from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.layout import lead_with_unknown_sizes
+from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
 from stillgraph.passes.numbers import lower_numbers
@@ -25,6 +26,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
     drop_gradients,
     drop_printing,
+    lists_to_tensors,
     split_optionals,
     lower_raising,
     drop_dead_code,

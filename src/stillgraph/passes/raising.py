@@ -11,11 +11,11 @@ from torch import fx
 
 from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes
-from stillgraph.program.operations import assert_, raise_, raise_made
+from stillgraph.program.operations import assert_, raise_, raise_made, require
 from stillgraph.program.program import Program
 
-SITES = frozenset({raise_, raise_made, assert_})
-"""The operations that raise an exception of the user's."""
+SITES = frozenset({raise_, raise_made, assert_, require})
+"""The operations that raise an exception: the user's, or (`require`) what Python's own operation would raise."""
 
 
 def raises(program: Program) -> bool:
@@ -69,7 +69,7 @@ class _Raising:
         """Number a raise or an assertion; what is its number if it failed, and else 0."""
         self.texts.append(_text(node))
         number = len(self.texts)
-        if node.target is not assert_:
+        if node.target not in (assert_, require):
             return number
         with node.graph.inserting_before(node):
             truth = call(node, bool, (node.args[0],), self.fakes.number(bool))
@@ -133,6 +133,8 @@ def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], va
 
 def _text(node: fx.Node) -> str:
     """What the exception would say, as far as it is known."""
+    if node.target is require:
+        return str(node.args[1])
     if node.target is assert_:
         known = node.args[2] and isinstance(node.args[1], str)
         return f"AssertionError: {node.args[1]}" if known else "AssertionError"
