@@ -6,12 +6,10 @@ STATIC: dict[str, str] = {}
 """By case: why its static function does not give eager's results in one program."""
 
 _CAUGHT = "exceptions that the program itself handles in a graph format"
-_ORDERING = "an order that Python finds in the run, as one graph"
 _STATE = "an ONNX file keeps no state from one call to the next"
 
 PT2: dict[str, str] = {
     **dict.fromkeys(("A43_try_except", "entropy_or_normalise"), _CAUGHT),
-    **dict.fromkeys(("A33_list_sort", "A33b_sorted"), _ORDERING),
 }
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 

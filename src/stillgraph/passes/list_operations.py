@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.growing import expression
 from stillgraph.passes.indexing import GET
 from stillgraph.passes.regions import call
+from stillgraph.passes.sorting import in_order
 from stillgraph.passes.values import Fakes, dtype_of, value_of
 from stillgraph.program import operations
 from stillgraph.program.graphs import arguments
@@ -273,6 +274,14 @@ def _repeated(it: Lowering) -> fx.Node:
     return it.rows("repeat", rows, times, *(1 for _ in it.row.shape))
 
 
+def _sorted(it: Lowering) -> fx.Node:
+    keys, reverse = it.args
+    if it.row.shape and any(size != 1 for size in it.row.shape):
+        raise it.refuse("a list of tensors of several elements is sorted")
+    column = it.emit("reshape", keys, (-1,), value=it.fakes.tensor((value_of(keys).shape[0],), it.row.dtype))
+    return in_order(it.emit, it.fakes, [column], reverse)
+
+
 # ---- searching
 def _matches(it: Lowering, rows: fx.Node, value: Any) -> fx.Node:
     if it.row.shape:
@@ -349,6 +358,7 @@ HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     operations.inserted: _inserted,
     operations.replaced: _replaced,
     operations.taken: _taken,
+    operations.sort_order: _sorted,
     operations.repeated: _repeated,
     operator.contains: _contains,
     "count": _count,

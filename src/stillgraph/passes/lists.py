@@ -121,8 +121,8 @@ class _Lists:
     def _lower(self, module: fx.GraphModule, node: fx.Node) -> None:
         handler = HANDLERS.get(node.target)
         of_list = next((self.types[given] for given in node.all_input_nodes if given in self.types), None)
-        type_ = node.meta["val"] if isinstance(node.meta.get("val"), ListType) else of_list
-        if handler is None or type_ is None:
+        type_ = of_list or node.meta.get("val")
+        if handler is None or not isinstance(type_, ListType):
             name = getattr(node.target, "__name__", str(node.target))
             raise refused(f"{name} of a list of which only the run knows the length", node)
         with module.graph.inserting_before(node):

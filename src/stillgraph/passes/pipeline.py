@@ -18,6 +18,7 @@ from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing
 from stillgraph.passes.python_alone import refuse_python_alone
 from stillgraph.passes.raising import lower_raising
+from stillgraph.passes.sorting import order_to_tensors
 from stillgraph.program.program import Program
 
 Pass = Callable[[Program], Program]
@@ -27,6 +28,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_gradients,
     drop_printing,
     lists_to_tensors,
+    order_to_tensors,
     split_optionals,
     lower_raising,
     drop_dead_code,

@@ -21,7 +21,6 @@ _HINTS: dict[Any, str] = {
     torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
     torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
-    operations.sort_order: "Sort with torch.sort, which every format has.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
 }
 _REASONS: dict[Any, str] = {
@@ -30,7 +29,6 @@ _REASONS: dict[Any, str] = {
     torch.autograd.grad: "the program differentiates",
     torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",
-    operations.sort_order: "the program sorts by values that only the run knows",
     operations.make_generator: "the program makes a random generator",
     operations.generator_state: "the program reads the state of a random generator",
     operations.set_generator_state: "the program sets the state of a random generator",
@@ -43,10 +41,10 @@ def refuse_python_alone(program: Program) -> Program:
 
     ::
 
-        order = sorted(…)     →     an error that says so
+        a = x.numpy()     →     an error that says so
 
     Raises:
-        ExportError: it recurs, sorts, compares identities, or changes the default dtype. (torch's other switches decide
+        ExportError: it recurs, compares identities, or changes the default dtype. (torch's other switches decide
             no values.)
     """
     dtypes = [guard.default_dtype for guard in program.guards if isinstance(guard, ModeGuard)]

@@ -57,7 +57,8 @@ def lower_whole(program: Program) -> Whole | None:
 
     Returns:
         None where the native lowering is the right one: the program has no branch or loop, it prints or raises, it may
-        return ``None``, it keeps lists of any length, it asks for sizes that only the run knows, or carries tensors that grow.
+        return ``None``, it keeps lists of any length, asks for sizes that only the run knows, or carries tensors that
+        grow.
     """
     if not any(True for _ in controls(program.graph)) or prints(program) or raises(program) or keeps_lists(program):
         return None

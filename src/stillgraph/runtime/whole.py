@@ -13,6 +13,7 @@ from torch import fx
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.logs import log
 from stillgraph.passes import pipeline
+from stillgraph.passes.kinds import mixes_kinds
 from stillgraph.passes.purity import is_random
 from stillgraph.passes.sharing import loops_to_enter, telling_what_iterated
 from stillgraph.program.graphs import arguments, regions
@@ -82,7 +83,7 @@ def _is_worthwhile(program: Program) -> bool:
     nodes = [n for r in program.graph.modules() if isinstance(r, fx.GraphModule) for n in r.graph.nodes]
     if any(n.target in EFFECTFUL or n.target is unbound for n in nodes):
         return False
-    if writes_in_place(program.graph) or any(_may_raise(n) for n in nodes):
+    if writes_in_place(program.graph) or mixes_kinds(program.graph) or any(_may_raise(n) for n in nodes):
         return False
     known = all(type(d) is int for i in program.inputs if isinstance(i.value, torch.Tensor) for d in i.value.shape)
     return known and any(n.target in _CONTROL for n in nodes)

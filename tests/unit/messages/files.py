@@ -48,11 +48,21 @@ def no_such_operator(x: Tensor) -> Any:
 
 
 @not_saved("SG402", ".pt2", X)
-def a_list_that_grows(x: Tensor) -> Any:
+def a_list_of_tensors_of_many_sizes(x: Tensor) -> Any:
     found = []
     while x.sum() < 10:
-        x = x + 1
+        x = torch.cat([x, x[:1] + 1])
         found.append(x)
+    return torch.cat(found)
+
+
+@not_saved("SG402", ".pt2", X)
+def a_list_whose_element_is_written(x: Tensor) -> Any:
+    found = []
+    total = torch.zeros(3)
+    while total.sum() < 10:
+        total += x
+        found.append(total)
     return found
 
 
@@ -89,8 +99,8 @@ def an_object_of_one_path(x: Tensor) -> Any:
 
 
 @not_saved("SG402", ".pt2", X)
-def sorted_by_value(x: Tensor) -> Any:
-    return sorted([x.sum(), x.mean(), x.max()])
+def sorted_by_numbers_of_two_types(x: Tensor) -> Any:
+    return sorted([x.sum(), x.argmax(), x.max()])
 
 
 @not_saved("SG402", ".pt2", X)
