@@ -5,12 +5,9 @@ from __future__ import annotations
 STATIC: dict[str, str] = {}
 """By case: why its static function does not give eager's results in one program."""
 
-_CAUGHT = "exceptions that the program itself handles in a graph format"
 _STATE = "an ONNX file keeps no state from one call to the next"
 
-PT2: dict[str, str] = {
-    **dict.fromkeys(("A43_try_except", "entropy_or_normalise"), _CAUGHT),
-}
+PT2: dict[str, str] = {}
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
 ONNX: dict[str, str] = {

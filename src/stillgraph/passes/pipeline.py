@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
@@ -25,6 +26,7 @@ Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    hand_out_failures,
     drop_gradients,
     drop_printing,
     lists_to_tensors,

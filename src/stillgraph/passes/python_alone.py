@@ -17,7 +17,6 @@ from stillgraph.program.program import Program
 
 _HINTS: dict[Any, str] = {
     operations.recursion: "Write the recursion as a loop, or return the recursive call as it is: that becomes one.",
-    operations.try_: "Check before, with if, in place of catching the exception.",
     torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
     torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
@@ -25,7 +24,6 @@ _HINTS: dict[Any, str] = {
 }
 _REASONS: dict[Any, str] = {
     operations.recursion: "the program has a recursion, which no graph format knows",
-    operations.try_: "the program handles an exception, which no graph format knows",
     torch.autograd.grad: "the program differentiates",
     torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",

@@ -99,18 +99,24 @@ def an_object_of_one_path(x: Tensor) -> Any:
 
 
 @not_saved("SG402", ".pt2", X)
-def sorted_by_numbers_of_two_types(x: Tensor) -> Any:
-    return sorted([x.sum(), x.argmax(), x.max()])
+def an_exception_of_torchs_handled(x: Tensor) -> Any:
+    try:
+        y = torch.linalg.cholesky(x.diag())
+    except torch.linalg.LinAlgError:
+        y = x.diag()
+    return y
 
 
 @not_saved("SG402", ".pt2", X)
-def an_exception_handled(x: Tensor) -> Any:
+def a_handler_that_looks_back(x: Tensor) -> Any:
+    y = x
     try:
+        y = x * 2
         if x.sum() > 0:
             raise ValueError("positive")
     except ValueError:
-        return x * 2
-    return x
+        y = y + 1
+    return y
 
 
 @not_saved("SG402", ".onnx", X)

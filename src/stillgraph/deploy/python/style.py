@@ -8,6 +8,7 @@ import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.passes import pipeline
+from stillgraph.passes.catching import handles
 from stillgraph.passes.growing import grows
 from stillgraph.passes.kinds import mixes_kinds
 from stillgraph.passes.lists import keeps_lists
@@ -80,6 +81,8 @@ def _obstacle(program: Program) -> str | None:
         return "it raises exceptions"
     if any(is_number(item.value) for item in program.inputs):
         return "it reads or writes Python numbers"
+    if handles(program):
+        return "it handles an exception"
     if keeps_lists(program):
         return "it keeps a list of which only the run knows the length"
     if mixes_kinds(program.graph):
