@@ -19,6 +19,12 @@ def mixes_kinds(graph: fx.GraphModule) -> bool:
     return any(_mixes(control) for region in regions for control in controls(region))
 
 
+def mixed_results(graph: fx.GraphModule) -> dict[int, type]:
+    """The outputs that are numbers of one kind on some path and of another on others, and the kind a tensor has."""
+    values = enumerate(map(value_of, outputs(graph)))
+    return {at: kind for at, value in values if getattr(value, "stillgraph_mixed", False) and (kind := kind_of(value))}
+
+
 def _mixes(control: Control) -> bool:
     if isinstance(control, Branch):
         return any(_differ(pair) for pair in zip(*map(outputs, control.arms), strict=True))

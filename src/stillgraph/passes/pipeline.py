@@ -9,6 +9,7 @@ from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
+from stillgraph.passes.joined_writes import write_to_both
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.modes import settle_modes
@@ -35,6 +36,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     lower_raising,
     drop_dead_code,
     hoist_constants,
+    write_to_both,
     lift_mutation,
     drop_dead_code,
     lower_numbers,
