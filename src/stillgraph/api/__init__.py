@@ -18,6 +18,7 @@ from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, save_program
 from stillgraph.deploy.archive import load as load_program
+from stillgraph.deploy.wishes import Wishes
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
@@ -190,6 +191,8 @@ def save(
     input_spec: Specs | None = None,
     format: str | None = None,
     control_flow: str | None = None,
+    prints: str = "drop",
+    assertions: str = "keep",
 ) -> None:
     """Save a call's program as a file that runs without the Python that made it.
 
@@ -204,6 +207,8 @@ def save(
         control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
+        prints: of ``.pt2`` and ``.onnx``: ``"drop"`` what the function prints, logs or warns of, or ``"refuse"``.
+        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, or ``"drop"`` them.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
@@ -211,6 +216,8 @@ def save(
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
+    wishes = Wishes(prints, assertions)
+    wishes.check(written)
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if isinstance(target, TracedFunction):
         program = target.program
@@ -232,6 +239,7 @@ def save(
         function=function,
         has_receiver=receiver,
         control_flow=control_flow,
+        wishes=wishes,
     )
 
 

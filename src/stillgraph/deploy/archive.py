@@ -17,6 +17,7 @@ from typing import Any
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.pt2 import LoadedProgram, load_pt2, write_pt2
+from stillgraph.deploy.wishes import DEFAULT, Wishes
 from stillgraph.program.program import Program
 
 
@@ -30,6 +31,7 @@ def save_program(
     function: Any = None,
     has_receiver: bool = False,
     control_flow: str | None = None,
+    wishes: Wishes = DEFAULT,
 ) -> None:
     """Save a program.
 
@@ -41,6 +43,7 @@ def save_program(
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
+        wishes: what to make of printing and assertions.
 
     Raises:
         ValueError: the format is not known, or would replace the user's source.
@@ -49,6 +52,7 @@ def save_program(
     """
     target = Path(path)
     write = check_destination(path, format, control_flow)
+    wishes.check(write)
     receiver = 1 if has_receiver else 0
     if write == "python":
         from stillgraph.deploy.python.write import write_python
@@ -58,12 +62,13 @@ def save_program(
     parameters = None if function is None else encode_parameters(function)
     with beside(target) as temporary:
         try:
+            program, notes = wishes.settle(program)
             if write == "onnx":
                 from stillgraph.deploy.onnx import write_onnx
 
-                write_onnx(program, temporary, args, kwargs or {})
+                write_onnx(program, temporary, args, kwargs or {}, notes)
             else:
-                write_pt2(program, temporary, args, kwargs or {}, parameters, receiver)
+                write_pt2(program, temporary, args, kwargs or {}, parameters, receiver, notes)
         except ExportError as error:
             raise error.located(program.location) from error.__cause__
 

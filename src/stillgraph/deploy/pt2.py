@@ -38,6 +38,7 @@ def write_pt2(
     kwargs: dict[str, Any],
     parameters: Any,
     receiver: int,
+    notes: tuple[str, ...] = (),
 ) -> None:
     """Write a program and check what was written.
 
@@ -47,13 +48,14 @@ def write_pt2(
         args, kwargs: the example call, a receiver first.
         parameters: those of the original, by `binding.encode_parameters`.
         receiver: 1 if ``args[0]`` is the receiver.
+        notes: what else to say of the file.
 
     Raises:
         ExportError: `torch.export` cannot express the program, or the file differs from it.
     """
     program = one_structure(program)
     exported = to_exported_program(program, args, kwargs)
-    notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
+    notes = (*notes, *exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
     for note in notes:
         log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     structure = {

@@ -14,6 +14,7 @@ from stillgraph.passes.catching import CAUGHT, attempt, has_marks
 from stillgraph.passes.catching import failed as caught
 from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, value_of
+from stillgraph.program.graphs import regions
 from stillgraph.program.operations import assert_, raise_, raise_made, require
 from stillgraph.program.program import Program
 
@@ -24,6 +25,17 @@ SITES = frozenset({raise_, raise_made, assert_, require})
 def raises(program: Program) -> bool:
     """Whether a program may raise an exception of the user's."""
     return any(node.target in SITES for module in all_regions(program.graph) for node in module.graph.nodes)
+
+
+def drop_assertions(program: Program) -> Program:
+    """The program without its ``assert`` statements; itself if it has none. What it raises otherwise stays."""
+    if not any(node.target is assert_ for module in regions(program.graph) for node in module.graph.nodes):
+        return program
+    fresh = copied(program)
+    for module in regions(fresh.graph):
+        for node in list(module.graph.find_nodes(op="call_function", target=assert_)):
+            module.graph.erase_node(node)
+    return fresh
 
 
 def lower_raising(program: Program) -> Program:
