@@ -26,6 +26,7 @@ class Case:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     input_dims: Sequence[Sequence[int | None]] | None = None  # per argument, None = symbolic
     shapes_vary: bool = False  # a new shape may need a new program, unless input_dims says otherwise
+    rows: bool = False  # the result is a list of a length that only the run knows: ONNX gives a tensor with its rows
     attrs: tuple[str, ...] = ()  # Python attributes of the module to compare after each call
     grad: bool = False  # compare the gradient of the first argument
     pgrad: bool = False  # ... and of the parameters

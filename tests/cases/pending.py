@@ -5,22 +5,9 @@ from __future__ import annotations
 STATIC: dict[str, str] = {}
 """By case: why its static function does not give eager's results in one program."""
 
-_TENSOR_LIST = "lists of unknown length in a graph format"
-_CAUGHT = "exceptions that the program itself handles in a graph format"
-_ORDERING = "an order that Python finds in the run, as one graph"
 _STATE = "an ONNX file keeps no state from one call to the next"
 
-PT2: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            *("A30_list_append_while", "A30b_list_append_return", "A31_list_pop_in_if", "A32b_nested_list_loop"),
-            *("GreedyDecoder", "keep_positive_rows", "stack_machine"),
-        ),
-        _TENSOR_LIST,
-    ),
-    **dict.fromkeys(("A43_try_except", "entropy_or_normalise"), _CAUGHT),
-    **dict.fromkeys(("A33_list_sort", "A33b_sorted"), _ORDERING),
-}
+PT2: dict[str, str] = {}
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
 ONNX: dict[str, str] = {

@@ -38,6 +38,8 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("input_spec", KEYWORD, None),
         ("format", KEYWORD, None),
         ("control_flow", KEYWORD, None),
+        ("prints", KEYWORD, "drop"),
+        ("assertions", KEYWORD, "keep"),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

@@ -20,6 +20,7 @@ from stillgraph.deploy.archive import check_destination, check_holds_several, en
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.entries import Entry, check_names
 from stillgraph.deploy.shared_state import read_as_constants
+from stillgraph.deploy.wishes import Wishes
 from stillgraph.operators.torchscript import refuse_module
 from stillgraph.program.guards import Source
 from stillgraph.program.input_spec import Dim, InputSpec
@@ -201,6 +202,8 @@ def save(
     input_spec: Specs | Mapping[str, Specs] | None = None,
     format: str | None = None,
     control_flow: str | None = None,
+    prints: str = "drop",
+    assertions: str = "keep",
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -218,6 +221,8 @@ def save(
         control_flow: of Python source: ``"torch"`` for `torch.cond` and ``while_loop``, ``"python"`` for real ``if``
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
+        prints: of ``.pt2`` and ``.onnx``: ``"drop"`` what the function prints, logs or warns of, or ``"refuse"``.
+        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, or ``"drop"`` them.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
@@ -227,8 +232,10 @@ def save(
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
+    wishes = Wishes(prints, assertions)
+    wishes.check(written)
     if isinstance(target, Mapping):
-        _save_several(target, path, args, kwargs, input_spec, written)
+        _save_several(target, path, args, kwargs, input_spec, written, wishes)
         return
     specs: Any = input_spec
     entry, called = _entry(target, args, dict(kwargs or {}), specs, gradients=written == "python")
@@ -241,11 +248,18 @@ def save(
         function=called,
         has_receiver=bool(entry.receiver),
         control_flow=control_flow,
+        wishes=wishes,
     )
 
 
 def _save_several(
-    targets: Mapping[str, Any], path: str | os.PathLike[str], args: Any, kwargs: Any, input_spec: Any, written: str
+    targets: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    args: Any,
+    kwargs: Any,
+    input_spec: Any,
+    written: str,
+    wishes: Wishes,
 ) -> None:
     check_names(targets)
     check_holds_several(written)
@@ -264,7 +278,7 @@ def _save_several(
 
     entries = {name: capture(name) for name in targets}
     again = {name: capture(name, sources) for name, sources in read_as_constants(entries).items()}
-    save_entries({**entries, **again}, path, written)
+    save_entries({**entries, **again}, path, written, wishes)
 
 
 def _entry(

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
 from stillgraph.deploy.pt2 import load_pt2, write_pt2
 from stillgraph.deploy.shared_state import check_state
+from stillgraph.deploy.wishes import DEFAULT, Wishes
 from stillgraph.program.program import Program
 
 
@@ -34,6 +36,7 @@ def save_program(
     function: Any = None,
     has_receiver: bool = False,
     control_flow: str | None = None,
+    wishes: Wishes = DEFAULT,
 ) -> None:
     """Save a program.
 
@@ -45,6 +48,7 @@ def save_program(
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
+        wishes: what to make of printing and assertions.
 
     Raises:
         ValueError: the format is not known, or would replace the user's source.
@@ -53,6 +57,7 @@ def save_program(
     """
     target = Path(path)
     write = check_destination(path, format, control_flow)
+    wishes.check(write)
     receiver = 1 if has_receiver else 0
     if write == "python":
         from stillgraph.deploy.python.write import write_python
@@ -61,11 +66,12 @@ def save_program(
         return
     entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
     with beside(target) as temporary:
+        entry = _settled(entry, wishes)
         if write == "onnx":
             from stillgraph.deploy.onnx import write_onnx
 
             with located(program):
-                write_onnx(program, temporary, args, kwargs or {})
+                write_onnx(entry.program, temporary, entry.args, entry.kwargs, entry.notes)
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:
@@ -85,13 +91,26 @@ def entry_of(
     return Entry(program, args, kwargs or {}, parameters, 1 if has_receiver else 0)
 
 
-def save_entries(entries: Mapping[str, Entry], path: str | os.PathLike[str], format: str | None = None) -> None:
+def _settled(entry: Entry, wishes: Wishes) -> Entry:
+    """An entry with the program that is to be saved, and what to say of it."""
+    with located(entry.program):
+        program, notes = wishes.settle(entry.program)
+    return replace(entry, program=program, notes=notes)
+
+
+def save_entries(
+    entries: Mapping[str, Entry],
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    wishes: Wishes = DEFAULT,
+) -> None:
     """Save several programs in one file.
 
     Args:
         entries: by name; see `entries.check_names`.
         path: of the file; an existing one is replaced.
         format: ``"pt2"``, by default the suffix of ``path``.
+        wishes: what becomes of printing and of assertions.
 
     Raises:
         ValueError: a name cannot be one, or the format holds one program alone.
@@ -102,7 +121,7 @@ def save_entries(entries: Mapping[str, Entry], path: str | os.PathLike[str], for
     check_holds_several(check_destination(path, format))
     check_state(entries)
     with beside(Path(path)) as temporary:
-        write_pt2(entries, temporary)
+        write_pt2({name: _settled(entry, wishes) for name, entry in entries.items()}, temporary)
 
 
 def check_holds_several(format: str) -> None:

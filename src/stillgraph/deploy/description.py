@@ -34,12 +34,13 @@ def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
         "constants": _constants(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result),
-        "notes": list(_notes(program, exported)),
+        "notes": list(_notes(entry, exported)),
     }
 
 
-def _notes(program: Program, exported: Exported) -> tuple[str, ...]:
-    notes = (*exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
+def _notes(entry: Entry, exported: Exported) -> tuple[str, ...]:
+    program = entry.program
+    notes = (*entry.notes, *exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
     for note in notes:
         log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     return notes

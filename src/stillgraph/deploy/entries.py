@@ -21,6 +21,7 @@ class Entry:
         args, kwargs: the example call, a receiver first.
         parameters: of the original, by `binding.encode_parameters`; None where they are not known.
         receiver: 1 if ``args[0]`` is the receiver, which callers of a loaded program leave out.
+        notes: what else to say of the file.
     """
 
     program: Program
@@ -28,6 +29,7 @@ class Entry:
     kwargs: dict[str, Any] = field(default_factory=dict)
     parameters: Json = None
     receiver: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def check_names(names: Iterable[Any]) -> None:

@@ -1,7 +1,8 @@
 """A program as a `torch.export.ExportedProgram`: tensors in, tensors out, weights under their real names.
 
 A number among the results becomes a 0-d tensor (``bool``, ``int64``, ``float64``). Python numbers that the call reads
-and writes (``self.step``) become buffers of the exported program, which updates them as the module would.
+and writes (``self.step``) become buffers of the exported program, which updates them as the module would. A list of
+which only the run knows the length becomes a tensor with a row for each element.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Exported:
     Attributes:
         program: torch's exported program; it takes `signature`'s tensors and gives the result's leaves, in order.
         signature: what it takes and brings along.
-        kinds: for each output ``bool``, ``int`` or ``float`` if it stands for a Python number, else None.
+        kinds: for each output ``bool``, ``int`` or ``float`` if it stands for a Python number or (with one dimension)
+            for a list of them, else None.
         notes: what the artefact does not do, or needs.
         homes: for each tensor that the program brings along, by its name there, what tells the place in the user's
             objects from any other, as long as these live.

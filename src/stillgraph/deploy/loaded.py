@@ -11,6 +11,7 @@ import torch
 
 from stillgraph.deploy.binding import binding_of
 from stillgraph.deploy.structure import decode_result, decode_source
+from stillgraph.passes.lists import items_of
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim
 from stillgraph.runtime.function_writer import read_source
@@ -97,7 +98,7 @@ class LoadedProgram:
                 outputs = list(self.module(*inputs))
             except RuntimeError as error:
                 raise _original(error) from None
-        values = [out if kind is None else kind(out.item()) for out, kind in zip(outputs, self._kinds)]
+        values = [_python(out, kind) for out, kind in zip(outputs, self._kinds)]
         return self._build(values, lambda source: read_source(source, args, kwargs))
 
     def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -136,6 +137,13 @@ class LoadedProgram:
 
     def __repr__(self) -> str:
         return f"<loaded program {self.name}>"
+
+
+def _python(output: torch.Tensor, kind: type | None) -> Any:
+    """What an output stands for: itself, a number, or a list of numbers."""
+    if kind is None:
+        return output
+    return kind(output.item()) if output.dim() == 0 else items_of(output, kind)
 
 
 def _original(error: RuntimeError) -> Exception:

@@ -27,7 +27,9 @@ from stillgraph.passes.growing import hide_growth
 from stillgraph.program.program import Program
 
 
-def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def write_onnx(
+    program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any], notes: tuple[str, ...] = ()
+) -> None:
     """Write a program and check what was written.
 
     Raises:
@@ -37,7 +39,7 @@ def write_onnx(program: Program, path: Path, args: tuple[Any, ...], kwargs: dict
     lowered = gate_outputs(hide_growth(pipeline.run(program)))
     packed = pack(program, lowered, args, kwargs)
     exported = export(packed.module, packed.examples, packed.dynamic)
-    for note in (*packed.notes, *_forgotten(exported)):
+    for note in (*notes, *packed.notes, *_forgotten(exported)):
         log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     _convert(exported, packed, path)
     given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]

@@ -47,10 +47,17 @@ def distances(left: FLOAT, right: FLOAT, p: float = 2.0, mode: int | None = None
     return op.Pow(op.ReduceSum(op.Pow(op.Abs(apart), power), last, keepdims=0), op.Reciprocal(power))
 
 
+def stable_sort(x: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
+    """``torch.sort(x, stable=True)``: ``TopK`` puts the first of equal elements first, either way."""
+    count = op.Gather(op.Shape(x), op.Constant(value_ints=[dim]))
+    return op.TopK(x, count, axis=dim, largest=int(descending), sorted=1)
+
+
 TABLE: dict[Any, Any] = {
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,
+    torch.ops.aten.sort.stable: stable_sort,
     torch.ops.aten._cdist_forward.default: distances,
 }

@@ -19,6 +19,8 @@ from stillgraph.deploy.signature import (
     written_place,
 )
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.kinds import kinds_given
+from stillgraph.passes.lists import kind_in
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
 from stillgraph.passes.whole_graph import unwrap_tests
@@ -37,7 +39,7 @@ class Packed:
     signature: Signature
     examples: tuple[torch.Tensor, ...]
     dynamic: list[set[int]]
-    kinds: tuple[type | None, ...]
+    kinds: tuple[type | None, ...]  # of each output that is a number, or a list of numbers as a tensor
     notes: tuple[str, ...]
     homes: dict[str, Any]
 
@@ -52,7 +54,8 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     """
     signature = signature_of(program)
     module = copied_module(lowered.graph)
-    kinds = tuple(kind_of(value_of(value)) for value in outputs(program.graph))
+    values = [value_of(value) for value in outputs(program.graph)]
+    kinds = tuple(kind_of(value) or kind_in(value) for value in values)
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()
@@ -61,6 +64,7 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
     unwrap_tests(module)
     module.graph.lint()
+    packer.notes += _notes_on_kinds(program, leaves)
     given = zip(values_of(signature, args, kwargs), signature.taken)
     return Packed(
         module,
@@ -75,6 +79,18 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
 
 def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | None:
     return kinds[leaf.index] if isinstance(leaf, Output) else kind_of(leaf.value)
+
+
+def _notes_on_kinds(program: Program, leaves: list[Output | Constant]) -> list[str]:
+    """What to say of numbers that are of one type on one path and of another on another: a tensor has one dtype."""
+    kinds = kinds_given(program.graph)
+    notes = []
+    for place, leaf in enumerate(leaves):
+        found = kinds[leaf.index] if isinstance(leaf, Output) else frozenset()
+        if len(found) > 1:
+            *others, widest = (kind.__name__ for kind in (bool, int, float) if kind in found)
+            notes.append(f"output {place} is always a {widest}; the original gives {' or '.join(others)} on some path")
+    return notes
 
 
 def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:

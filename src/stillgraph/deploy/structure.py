@@ -14,11 +14,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.lists import items_of
 from stillgraph.program.guards import Argument, Attribute, Item, Source
-from stillgraph.program.outputs import Constant, Container, Instance, Output, Same, Shared, Template
+from stillgraph.program.outputs import Constant, Container, Instance, Output, Repeated, Same, Shared, Template
 
 Json = Any
 _ATOMS = (bool, int, float, str, type(None))
@@ -62,11 +64,15 @@ def leaves_of(template: Template) -> list[Output | Constant]:
             return [leaf for child in children for leaf in leaves_of(child)]
         case Instance(attributes=attributes):
             return [leaf for _, child in attributes for leaf in leaves_of(child)]
+        case Repeated(columns=columns):
+            return list(columns)
     return []
 
 
 def encode_result(template: Template) -> Json:
     """A result's structure; its outputs are numbered as `leaves_of` lists them.
+
+    A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
 
     Raises:
         ExportError: the result holds an object that is neither tensor nor plain data.
@@ -78,6 +84,9 @@ def _encode(template: Template, numbers: Iterator[int]) -> Json:
     match template:
         case Output():
             return {"output": next(numbers)}
+        case Repeated(columns=columns, element=element):
+            given = [next(numbers) for _ in columns]
+            return {"repeated": given, "element": _encode(element, itertools.count())}
         case Constant(value=value) if is_atom(value):
             if type(value) in (bool, int, float):
                 next(numbers)
@@ -134,9 +143,21 @@ def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: 
         return None
     place = len(made)
     made.append(None)
-    children = [_build(child, outputs, read, made) for child in data["children"]]
+    children = [each for child in data["children"] for each in _build_children(child, outputs, read, made)]
     made[place] = _container(data, children) if "container" in data else _instance(data, children)
     return made[place]
+
+
+def _build_children(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: list[Any]) -> list[Any]:
+    """What one entry of a container's children stands for: one child, or as many as a list has in the run."""
+    if "repeated" not in data:
+        return [_build(data, outputs, read, made)]
+    rows = zip(*(_items(outputs[index]) for index in data["repeated"]), strict=True)
+    return [_build(data["element"], list(row), read, []) for row in rows]
+
+
+def _items(column: Any) -> list[Any]:
+    return items_of(column) if isinstance(column, torch.Tensor) else column
 
 
 _PLAIN: dict[str, Callable[[list[Any]], Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from torch.export import Dim, ExportedProgram
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
+from stillgraph.passes.values import value_of
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
 
 _LOGGERS = (
@@ -51,9 +54,26 @@ def export(
     )
     try:
         with _quiet(), torch.no_grad():
-            return torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
+            exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+    _spell_sums(exported.graph_module)
+    return exported
+
+
+def _spell_sums(module: fx.GraphModule) -> None:
+    """Put additions of two in the place of ``torch.sym_sum``, which torch makes of sizes, and cannot write."""
+    for region in regions(module):
+        for node in region.graph.find_nodes(op="call_function", target=torch.sym_sum):
+            first, *rest = arguments(node)[0]
+            for other in rest:
+                with region.graph.inserting_before(node):
+                    total = region.graph.call_function(operator.add, (first, other))
+                total.meta.update(node.meta, val=value_of(first) + value_of(other))
+                first = total
+            node.replace_all_uses_with(first)
+            region.graph.erase_node(node)
+        region.recompile()
 
 
 def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:

@@ -11,12 +11,14 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.lists import rows_of
 from stillgraph.passes.regions import all_regions, outputs
 from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Output
 from stillgraph.program.program import Program
 from stillgraph.program.schemas import draws
+from stillgraph.program.types import ListType
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import entered, lower
 
@@ -72,7 +74,9 @@ def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _declared(value: Any, declared: Any) -> Any:
-    """A number where other paths have a tensor: an artefact has a tensor on every path."""
+    """A value as an artefact has it: a list as a tensor, a number as one where other paths have a tensor."""
+    if isinstance(declared, ListType):
+        return rows_of(value, declared)
     if isinstance(declared, torch.Tensor) and not isinstance(value, torch.Tensor):
         return torch.tensor(value, dtype=declared.dtype)
     return value

@@ -8,7 +8,7 @@ from typing import Any
 from torch import fx
 
 from stillgraph.passes.operands import tidy_operands
-from stillgraph.passes.regions import all_regions, attribute, copied, outputs, placeholders
+from stillgraph.passes.regions import all_regions, attribute, copied, inlined
 from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, closed_over, hooked_inputs, hooked_outputs, module_hooks
@@ -55,17 +55,8 @@ def _is_hook(node: fx.Node) -> bool:
 
 def _inline(module: fx.GraphModule, node: fx.Node) -> None:
     body: Any = attribute(module, arguments(node)[0])
-    made: dict[fx.Node, Any] = dict(zip(placeholders(body), (*arguments(node)[1], *arguments(node)[2]), strict=True))
     with module.graph.inserting_before(node):
-        for inner in body.graph.nodes:
-            if inner.op in ("placeholder", "output"):
-                continue
-            made[inner] = module.graph.node_copy(inner, lambda n: made[n])
-            if inner.op == "get_attr":
-                name = f"{node.name}_{str(inner.target).replace('.', '_')}"
-                setattr(module, name, attribute(body, inner))
-                made[inner].target = name
-    results = [made.get(value, value) if isinstance(value, fx.Node) else value for value in outputs(body)]
+        results = inlined(module, node, body, (*arguments(node)[1], *arguments(node)[2]))
     _replace(module, node, results)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.augmenting import replace_augmenting
+from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
+from stillgraph.passes.joined_writes import write_to_both
 from stillgraph.passes.layout import lead_with_unknown_sizes
+from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
 from stillgraph.passes.numbers import lower_numbers
@@ -18,19 +21,24 @@ from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing
 from stillgraph.passes.python_alone import refuse_python_alone
 from stillgraph.passes.raising import lower_raising
+from stillgraph.passes.sorting import order_to_tensors
 from stillgraph.program.program import Program
 
 Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    hand_out_failures,
     drop_gradients,
     drop_printing,
     replace_augmenting,
+    lists_to_tensors,
+    order_to_tensors,
     split_optionals,
     lower_raising,
     drop_dead_code,
     hoist_constants,
+    write_to_both,
     lift_mutation,
     drop_dead_code,
     lower_numbers,

@@ -7,7 +7,7 @@ from torch import fx
 from stillgraph.passes.regions import all_regions, copied
 from stillgraph.passes.values import value_of
 from stillgraph.program.acts import Logging, Warning_
-from stillgraph.program.graphs import arguments
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import act, print_, settle
 from stillgraph.program.program import Program
 
@@ -29,7 +29,13 @@ def drop_printing(program: Program) -> Program:
 
 def prints(program: Program) -> bool:
     """Whether a program prints, logs or warns."""
-    return any(_tells(node) for module in all_regions(program.graph) for node in module.graph.nodes)
+    return first_told(program) is not None
+
+
+def first_told(program: Program) -> fx.Node | None:
+    """An operation that prints, logs or warns, if a program has one."""
+    nodes = (node for module in regions(program.graph) for node in module.graph.nodes)
+    return next((node for node in nodes if _tells(node)), None)
 
 
 def _tells(node: fx.Node) -> bool:

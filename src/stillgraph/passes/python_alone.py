@@ -9,31 +9,24 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.passes.values import value_of
 from stillgraph.program import operations
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.program import Program
-from stillgraph.program.types import ListType
 
 _HINTS: dict[Any, str] = {
     operations.recursion: "Write the recursion as a loop, or return the recursive call as it is: that becomes one.",
-    operations.try_: "Check before, with if, in place of catching the exception.",
     torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
     torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
-    operations.sort_order: "Sort with torch.sort, which every format has.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
 }
-_STACK = "Make a tensor of the list before it is used or returned, with torch.stack or torch.cat."
 _REASONS: dict[Any, str] = {
     operations.recursion: "the program has a recursion, which no graph format knows",
-    operations.try_: "the program handles an exception, which no graph format knows",
     torch.autograd.grad: "the program differentiates",
     torch.autograd.backward: "the program differentiates",
     operations.to_numpy: "the program makes a numpy array",
-    operations.sort_order: "the program sorts by values that only the run knows",
     operations.make_generator: "the program makes a random generator",
     operations.generator_state: "the program reads the state of a random generator",
     operations.set_generator_state: "the program sets the state of a random generator",
@@ -46,11 +39,11 @@ def refuse_python_alone(program: Program) -> Program:
 
     ::
 
-        a = [x]; while …: a = [*a, y]     →     an error that says so
+        a = x.numpy()     →     an error that says so
 
     Raises:
-        CaptureError: it recurs, sorts, compares identities, keeps a list of unknown length, or changes the default
-            dtype. (torch's other switches decide no values.)
+        ExportError: it recurs, compares identities, or changes the default dtype. (torch's other switches decide
+            no values.)
     """
     dtypes = [guard.default_dtype for guard in program.guards if isinstance(guard, ModeGuard)]
     for region in regions(program.graph):
@@ -60,11 +53,8 @@ def refuse_python_alone(program: Program) -> Program:
             reason = _REASONS.get(node.target) if node.op == "call_function" else None
             if node.op == "call_method" and node.target == "backward":
                 reason = "the program differentiates"
-            if reason is None and isinstance(value_of(node), ListType):
-                reason = "the program keeps a list of which only the run knows the length"
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
-                hint = _STACK if isinstance(value_of(node), ListType) else _HINTS.get(node.target)
-                raise refuse("SG402", reason, location=node.meta.get("location"), hint=hint)
+                raise refuse("SG402", reason, location=node.meta.get("location"), hint=_HINTS.get(node.target))
     return program
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,18 +10,32 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.passes.catching import CAUGHT, attempt, has_marks
+from stillgraph.passes.catching import failed as caught
 from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
-from stillgraph.passes.values import Fakes
-from stillgraph.program.operations import assert_, raise_, raise_made
+from stillgraph.passes.values import Fakes, value_of
+from stillgraph.program.graphs import regions
+from stillgraph.program.operations import assert_, raise_, raise_made, require
 from stillgraph.program.program import Program
 
-SITES = frozenset({raise_, raise_made, assert_})
-"""The operations that raise an exception of the user's."""
+SITES = frozenset({raise_, raise_made, assert_, require})
+"""The operations that raise an exception: the user's, or (`require`) what Python's own operation would raise."""
 
 
 def raises(program: Program) -> bool:
     """Whether a program may raise an exception of the user's."""
     return any(node.target in SITES for module in all_regions(program.graph) for node in module.graph.nodes)
+
+
+def drop_assertions(program: Program) -> Program:
+    """The program without its ``assert`` statements; itself if it has none. What it raises otherwise stays."""
+    if not any(node.target is assert_ for module in regions(program.graph) for node in module.graph.nodes):
+        return program
+    fresh = copied(program)
+    for module in regions(fresh.graph):
+        for node in list(module.graph.find_nodes(op="call_function", target=assert_)):
+            module.graph.erase_node(node)
+    return fresh
 
 
 def lower_raising(program: Program) -> Program:
@@ -32,9 +47,10 @@ def lower_raising(program: Program) -> Program:
             raise ValueError("big")  →            else: return 0
                                          torch._assert_async(torch.scalar_tensor(failed != 1), "ValueError: big")
 
-    A loop stops once an iteration failed, and does not start when something before it failed.
+    A loop stops once an iteration failed, and does not start when something before it failed. What a ``try`` of the
+    program's catches is told by a truth value instead (see `passes.catching`).
     """
-    if not raises(program):
+    if not raises(program) and not has_marks(program):
         return program
     fresh = copied(program)
     work = _Raising(Fakes(fresh.graph))
@@ -42,22 +58,38 @@ def lower_raising(program: Program) -> Program:
     return fresh
 
 
+Failed = fx.Node | int | None
+"""Which of the sites in a stretch of a region failed: a number, 0 for none; None if there are none."""
+
+
 @dataclass
 class _Raising:
     fakes: Fakes
     texts: list[str] = field(default_factory=list)
+    kinds: list[type[BaseException]] = field(default_factory=list)
 
-    def region(self, module: fx.GraphModule, is_root: bool = False) -> fx.Node | int | None:
+    def region(self, module: fx.GraphModule, is_root: bool = False) -> Failed:
         """Rewrite a region; what tells which of its sites failed."""
-        failed: fx.Node | int | None = None
+        failed: Failed = None
+        tries: list[tuple[Failed, int]] = []  # what failed before each, and how many sites there were
         for node in list(module.graph.nodes):
             before = len(self.texts)
-            site = self._site(node) if node.target in SITES else self._control(control_of(module, node), failed)
+            if node.target is attempt:
+                tries.append((failed, before))
+                module.graph.erase_node(node)
+                continue
+            if node.target is caught:
+                outside, before = tries.pop()
+                site, failed = self._caught(node, failed, before), outside
+            elif node.target in SITES:
+                site = self._site(node)
+            else:
+                site = self._control(control_of(module, node), [failed, *(outside for outside, _ in tries)])
             if site is None:
                 continue
             anchor = site if isinstance(site, fx.Node) else node
             with module.graph.inserting_after(anchor):
-                if is_root:
+                if is_root and not tries:
                     self._assert(node, site, before)
                 else:
                     failed = self._first(node, failed, site)
@@ -65,18 +97,38 @@ class _Raising:
                 module.graph.erase_node(node)
         return failed
 
+    def _caught(self, node: fx.Node, failed: Failed, before: int) -> Failed:
+        """Make the mark behind the body of a ``try`` a truth value; what failed with something else."""
+        kinds = node.meta[CAUGHT]
+        numbers = range(before + 1, len(self.kinds) + 1)
+        mine = [number for number in numbers if issubclass(self.kinds[number - 1], kinds)]
+        flag: Any = False
+        with node.graph.inserting_before(node):
+            for number in mine if failed is not None else ():
+                same = call(node, operator.eq, (failed, number), self.fakes.number(bool))
+                flag = same if flag is False else call(node, operator.or_, (flag, same), self.fakes.number(bool))
+            rest: Failed = None
+            if len(mine) < len(numbers) and failed is not None:
+                other = call(node, operator.not_, (flag,), self.fakes.number(bool))
+                rest = call(node, operator.mul, (other, failed), self.fakes.number(int))
+        for user in list(node.users):
+            user.args = fx.map_arg(user.args, lambda n: flag if n is node else n)
+        node.graph.erase_node(node)
+        return rest
+
     def _site(self, node: fx.Node) -> fx.Node | int:
         """Number a raise or an assertion; what is its number if it failed, and else 0."""
         self.texts.append(_text(node))
+        self.kinds.append(_kind(node))
         number = len(self.texts)
-        if node.target is not assert_:
+        if node.target not in (assert_, require):
             return number
         with node.graph.inserting_before(node):
             truth = call(node, bool, (node.args[0],), self.fakes.number(bool))
             wrong = call(node, operator.not_, (truth,), self.fakes.number(bool))
             return call(node, operator.mul, (wrong, number), self.fakes.number(int))
 
-    def _control(self, control: Any, failed: fx.Node | int | None) -> fx.Node | None:
+    def _control(self, control: Any, failed: list[Failed]) -> fx.Node | None:
         if isinstance(control, Branch):
             left, right = (self.region(arm) for arm in control.arms)
             if left is None and right is None:
@@ -84,8 +136,9 @@ class _Raising:
             return control.add_output(left or 0, right or 0, self.fakes.number(int))
         if isinstance(control, Loop):
             inner = self.region(control.body)
-            if failed is not None:
-                self._guard(control, control.add_operand(failed)[0] if isinstance(failed, fx.Node) else failed)
+            for each in failed:
+                if each is not None:
+                    self._guard(control, control.add_operand(each)[0] if isinstance(each, fx.Node) else each)
             if inner is None:
                 return None
             test, _, result = control.carry(0, "failed", self.fakes.number(int))
@@ -104,7 +157,7 @@ class _Raising:
             truth = _in(graph, anchor, bool, (go,), self.fakes.number(bool))
             set_outputs(loop.test, [_in(graph, anchor, operator.and_, (fine, truth), self.fakes.number(bool))])
 
-    def _first(self, anchor: fx.Node, before: fx.Node | int | None, site: fx.Node | int) -> fx.Node | int:
+    def _first(self, anchor: fx.Node, before: Failed, site: fx.Node | int) -> fx.Node | int:
         """The first failure of two: ``before + site * (before == 0)``."""
         if before is None or isinstance(before, int):
             return before or site
@@ -131,8 +184,19 @@ def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], va
     return node
 
 
+def _kind(node: fx.Node) -> type[BaseException]:
+    """The type of what a site raises."""
+    if node.target in (assert_, require):
+        name = str(node.args[1]).partition(":")[0] if node.target is require else "AssertionError"
+        return getattr(builtins, name)  # type: ignore[no-any-return]  # of Any
+    value = value_of(node.args[0])
+    return value if isinstance(value, type) else type(value)
+
+
 def _text(node: fx.Node) -> str:
     """What the exception would say, as far as it is known."""
+    if node.target is require:
+        return str(node.args[1])
     if node.target is assert_:
         known = node.args[2] and isinstance(node.args[1], str)
         return f"AssertionError: {node.args[1]}" if known else "AssertionError"

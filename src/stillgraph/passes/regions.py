@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,30 @@ def copied_module(module: fx.GraphModule) -> fx.GraphModule:
         if node.op == "get_attr":
             node.meta["val"] = attribute(fresh, node)
     return fresh
+
+
+def inlined(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, given: Sequence[Any]) -> list[Any]:
+    """Copy what a region does to where the graph inserts now.
+
+    Args:
+        module: the region to copy to.
+        node: by whose name the constants of the other region are kept.
+        body: the region to copy.
+        given: what stands for its placeholders.
+
+    Returns:
+        What it gives: nodes and constants.
+    """
+    made: dict[fx.Node, Any] = dict(zip(placeholders(body), given, strict=True))
+    for inner in body.graph.nodes:
+        if inner.op in ("placeholder", "output"):
+            continue
+        made[inner] = module.graph.node_copy(inner, lambda n: made[n])
+        if inner.op == "get_attr":
+            name = f"{node.name}_{str(inner.target).replace('.', '_')}"
+            setattr(module, name, attribute(body, inner))
+            made[inner].target = name
+    return [made.get(value, value) if isinstance(value, fx.Node) else value for value in outputs(body)]
 
 
 def attribute(module: fx.GraphModule, node: fx.Node) -> Any:

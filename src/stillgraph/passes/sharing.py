@@ -38,7 +38,7 @@ def results_may_share(graph: fx.GraphModule, entered: Collection[fx.Node] = ()) 
         graph: the program's.
         entered: loops of the outermost region that are known to iterate at least once.
     """
-    roots = _roots(graph, entered)
+    roots = roots_of(graph, entered)
     given = {n: roots[n] for n in graph.graph.nodes if n.op in ("placeholder", "get_attr") and n in roots}
     returned = {n: roots[n] for n in outputs(graph) if isinstance(n, fx.Node) and n in roots and n not in given}
     pairs = itertools.chain(itertools.product(returned, given), itertools.combinations(returned, 2))
@@ -51,7 +51,7 @@ def writes_what_may_be_shared(graph: fx.GraphModule) -> bool:
 
 
 def _writes_shared(region: fx.GraphModule) -> bool:
-    roots = _roots(region)
+    roots = roots_of(region)
     shared: set[Any] = set()
     for control in controls(region):
         handed = [roots.get(value, _NONE) if isinstance(value, fx.Node) else _NONE for value in _handed(control)]
@@ -59,16 +59,16 @@ def _writes_shared(region: fx.GraphModule) -> bool:
         shared.update(*_through(control, handed, False))
     carried = [node for node in region.graph.nodes if is_result(node) and node in roots]
     shared.update(*(roots[node] for node in carried))
-    return any(not shared.isdisjoint(roots.get(node, _NONE)) for node in _written(region))
+    return any(not shared.isdisjoint(roots.get(node, _NONE)) for node in written_in(region))
 
 
-def _written(region: fx.GraphModule) -> set[fx.Node]:
+def written_in(region: fx.GraphModule) -> set[fx.Node]:
     """The values of a region that it, or a region in it, writes to in place."""
     found = {target for node in region.graph.nodes for target in written_arguments(node)}
     for control in controls(region):
         for inner in control.regions:
-            roots = _roots(inner)
-            touched = frozenset().union(*(roots.get(node, _NONE) for node in _written(inner)))
+            roots = roots_of(inner)
+            touched = frozenset().union(*(roots.get(node, _NONE) for node in written_in(inner)))
             handed = control.operands if isinstance(control, Branch) else _handed(control)
             pairs = zip(placeholders(inner), handed, strict=True)
             found |= {value for given, value in pairs if given in touched and isinstance(value, fx.Node)}
@@ -118,7 +118,7 @@ def _has_iterated(loop: Loop, fakes: Fakes) -> fx.Node:
 _COMPARISONS: dict[Any, Any] = {f: f for f in (operator.lt, operator.le, operator.gt, operator.ge, operator.ne)}
 
 
-def _roots(region: fx.GraphModule, entered: Collection[fx.Node] = ()) -> dict[fx.Node, Roots]:
+def roots_of(region: fx.GraphModule, entered: Collection[fx.Node] = ()) -> dict[fx.Node, Roots]:
     """Where the memory of each tensor in a region may be from."""
     found: dict[int, Roots] = {}
     of_controls: dict[fx.Node, list[Roots]] = {}
@@ -168,6 +168,6 @@ def _through(control: Control, handed: list[Roots], entered: bool) -> list[Roots
 def _left(region: fx.GraphModule, handed: list[Roots]) -> list[Roots]:
     """The roots of what a region hands out, given those of its placeholders."""
     given = dict(zip(placeholders(region), handed, strict=True))
-    roots = _roots(region)
+    roots = roots_of(region)
     values = [roots.get(value, _NONE) if isinstance(value, fx.Node) else _NONE for value in outputs(region)]
     return [frozenset().union(*(given.get(root, {root}) for root in value)) for value in values]

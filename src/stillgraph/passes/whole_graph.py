@@ -11,6 +11,7 @@ from torch import fx
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
+from stillgraph.passes.lists import keeps_lists
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
 from stillgraph.passes.regions import Loop, all_regions, controls, outputs, placeholders, set_outputs
@@ -56,9 +57,10 @@ def lower_whole(program: Program) -> Whole | None:
 
     Returns:
         None where the native lowering is the right one: the program has no branch or loop, it prints or raises, it may
-        return ``None``, it asks for sizes that only the run knows, or carries tensors that grow.
+        return ``None``, it keeps lists of any length, asks for sizes that only the run knows, or carries tensors that
+        grow.
     """
-    if not any(True for _ in controls(program.graph)) or prints(program) or raises(program):
+    if not any(True for _ in controls(program.graph)) or prints(program) or raises(program) or keeps_lists(program):
         return None
     try:
         lowered = pipeline.run(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 from collections import OrderedDict
@@ -191,6 +192,18 @@ def assert_(condition: Any, message: Any, has_message: bool) -> None:
     """``assert condition, message``."""
     if not condition:
         raise AssertionError(message) if has_message else AssertionError
+
+
+def require(condition: Any, text: str) -> None:
+    """What a pass puts where Python itself would raise, before an operation that has become torch's.
+
+    Args:
+        condition: a number or a tensor of one element; unless it is true the exception is raised.
+        text: the name of an exception of Python's, and behind a colon what it says.
+    """
+    if not condition:
+        name, _, message = text.partition(": ")
+        raise getattr(builtins, name)(message)
 
 
 def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> Any:
@@ -474,6 +487,6 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
     {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside, act}
-    | {settle}
+    | {settle, require}
     | _GENERATORS
 )

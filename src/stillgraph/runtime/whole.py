@@ -13,6 +13,7 @@ from torch import fx
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.logs import log
 from stillgraph.passes import pipeline
+from stillgraph.passes.kinds import mixes_kinds
 from stillgraph.passes.sharing import loops_to_enter, telling_what_iterated
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
@@ -83,7 +84,7 @@ def _is_worthwhile(program: Program) -> bool:
     nodes = [n for r in program.graph.modules() if isinstance(r, fx.GraphModule) for n in r.graph.nodes]
     if any(n.target in EFFECTFUL or n.target is unbound for n in nodes):
         return False
-    if writes_in_place(program.graph) or any(_may_raise(n) for n in nodes):
+    if writes_in_place(program.graph) or mixes_kinds(program.graph) or any(_may_raise(n) for n in nodes):
         return False
     if any(is_custom(n.target) or (name_of(n) in RECURRENT and draws(n)) for n in nodes):
         return False  # a backend would call the one no oftener than it needs, and draw other numbers in the other

@@ -38,7 +38,7 @@ def A30b_list_append_return(x, n):
     return a
 
 
-case(A30b_list_append_return, [(f([1, 2, 3]), i64(3)), (f([30, 20, 10]), i64(5))])
+case(A30b_list_append_return, [(f([1, 2, 3]), i64(3)), (f([30, 20, 10]), i64(5))], rows=True)
 
 
 def A31_list_pop_in_if(x, y):

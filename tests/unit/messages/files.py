@@ -48,11 +48,21 @@ def no_such_operator(x: Tensor) -> Any:
 
 
 @not_saved("SG402", ".pt2", X)
-def a_list_that_grows(x: Tensor) -> Any:
+def a_list_of_tensors_of_many_sizes(x: Tensor) -> Any:
     found = []
     while x.sum() < 10:
-        x = x + 1
+        x = torch.cat([x, x[:1] + 1])
         found.append(x)
+    return torch.cat(found)
+
+
+@not_saved("SG402", ".pt2", X)
+def a_list_whose_element_is_written(x: Tensor) -> Any:
+    found = []
+    total = torch.zeros(3)
+    while total.sum() < 10:
+        total += x
+        found.append(total)
     return found
 
 
@@ -89,18 +99,24 @@ def an_object_of_one_path(x: Tensor) -> Any:
 
 
 @not_saved("SG402", ".pt2", X)
-def sorted_by_value(x: Tensor) -> Any:
-    return sorted([x.sum(), x.mean(), x.max()])
+def an_exception_of_torchs_handled(x: Tensor) -> Any:
+    try:
+        y = torch.linalg.cholesky(x.diag())
+    except torch.linalg.LinAlgError:
+        y = x.diag()
+    return y
 
 
 @not_saved("SG402", ".pt2", X)
-def an_exception_handled(x: Tensor) -> Any:
+def a_handler_that_looks_back(x: Tensor) -> Any:
+    y = x
     try:
+        y = x * 2
         if x.sum() > 0:
             raise ValueError("positive")
     except ValueError:
-        return x * 2
-    return x
+        y = y + 1
+    return y
 
 
 @not_saved("SG402", ".onnx", X)

@@ -113,6 +113,17 @@ def aliased(x: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
     return y, z
 
 
+def listed(x: Tensor, limit: Tensor) -> tuple[Tensor, Tensor, int]:
+    kept = [x]
+    while x.norm() > limit:
+        x = x / 2
+        kept.append(x)
+    if x.sum() > 1:
+        kept.pop(0)
+    last = kept[-1] if kept else x
+    return torch.stack([*kept, x]), last, len(kept)
+
+
 def indexed(x: Tensor, limit: Tensor) -> Tensor:
     table = [1.0, 10.0, 100.0]
     out = torch.zeros(2, 3)
@@ -180,6 +191,7 @@ SAMPLES = {
         mutated,
         aliased,
         indexed,
+        listed,
     )
 }
 SAMPLES["Stateful"] = Sample("Stateful", Stateful, _ANY)

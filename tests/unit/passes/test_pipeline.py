@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -39,6 +42,13 @@ def test_no_number_crosses_the_border_of_a_region(name: str) -> None:
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 assert not is_number(node.meta["val"]), node
+
+
+def test_the_document_has_the_passes_in_order() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "dev" / "lowering.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    run_once = list(dict.fromkeys(pass_.__name__ for pass_ in pipeline.WHOLE_GRAPH))
+    assert [name for name in told if name in run_once] == run_once
 
 
 def test_passes_have_names_and_say_what_they_do() -> None:

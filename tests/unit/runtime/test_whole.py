@@ -250,3 +250,19 @@ def test_what_draws_is_not_run_a_second_time() -> None:
         program = sg.export(noisy, (torch.ones(3),))
     native = lower(program, None).run
     assert compile_whole(program, Graphs(), native) is native
+
+
+def test_a_number_of_two_types_is_the_native_drivers() -> None:
+    def mixed(x: Tensor) -> Any:
+        n = 1
+        if x.sum() > 0:
+            n = 2.5
+        return x * 2, n
+
+    with torch.no_grad():
+        program = sg.export(mixed, (torch.ones(2),))
+
+    def native(*inputs: Any) -> Any:
+        return inputs
+
+    assert compile_whole(program, lambda graph, inputs: graph, native) is native

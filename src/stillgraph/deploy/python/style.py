@@ -8,8 +8,10 @@ import torch
 
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.passes import pipeline
+from stillgraph.passes.catching import handles
 from stillgraph.passes.growing import grows
 from stillgraph.passes.kinds import mixes_kinds
+from stillgraph.passes.lists import keeps_lists
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
 from stillgraph.passes.regions import all_regions
@@ -79,6 +81,10 @@ def _obstacle(program: Program) -> str | None:
         return "it raises exceptions"
     if any(is_number(item.value) for item in program.inputs):
         return "it reads or writes Python numbers"
+    if handles(program):
+        return "it handles an exception"
+    if keeps_lists(program):
+        return "it keeps a list of which only the run knows the length"
     if mixes_kinds(program.graph):
         return "paths differ in the kind of a number, or one has a number where another has a tensor"
     if writes_what_may_be_shared(program.graph):

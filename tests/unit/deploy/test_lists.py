@@ -1,0 +1,102 @@
+"""Lists of a length that only the run knows, in files: what torch alone sees, and what is built of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.deploy.archive import load
+from tests.unit.deploy.alone import alone
+from tests.unit.deploy.saving import save
+
+X = torch.tensor([[1.0, 2.0], [-3.0, 4.0], [5.0, -6.0]])
+OTHERS = (X, -X, X.abs(), -X.abs())  # other lengths: 2, 1, 3, 0
+
+
+def gathered(x: Tensor) -> dict[str, Any]:
+    kept, sums, pairs = [], [], []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            kept.append(row)
+            sums.append(float(row.sum()))
+            pairs.append((row * 2, i))
+    return {"kept": [x[0], *kept], "sums": sums, "pairs": pairs, "count": len(kept)}
+
+
+def test_a_loaded_program_gives_lists(tmp_path: Path) -> None:
+    save(gathered, tmp_path / "gathered.pt2", (X,))
+    loaded = load(tmp_path / "gathered.pt2")
+    for x in OTHERS:
+        want, got = gathered(x), loaded(x)
+        torch.testing.assert_close(got, want)
+        assert [type(each) for each in got["sums"]] == [float] * want["count"]
+        assert [type(each) for pair in got["pairs"] for each in pair] == [Tensor, int] * want["count"]
+
+
+def test_torch_alone_gives_rows(tmp_path: Path) -> None:
+    save(gathered, tmp_path / "gathered.pt2", (X,))
+    assert alone(f"""
+        module = torch.export.load({str(tmp_path / "gathered.pt2")!r}).module()
+        print([(str(each.dtype), list(each.shape)) for each in module(torch.ones(3, 2))])
+    """) == (
+        "[('torch.float32', [2]), ('torch.float32', [3, 2]), ('torch.float64', [3]), ('torch.float32', [3, 2]), "
+        "('torch.int64', [3]), ('torch.int64', [])]\n"
+    )
+
+
+def test_onnxruntime_gives_rows(tmp_path: Path) -> None:
+    save(gathered, tmp_path / "gathered.onnx", (X,))
+    session = onnxruntime.InferenceSession(str(tmp_path / "gathered.onnx"))
+    for x in OTHERS:
+        want = gathered(x)
+        first, kept, sums, rows, places, count = (
+            torch.from_numpy(np.asarray(each)) for each in session.run(None, {session.get_inputs()[0].name: x.numpy()})
+        )
+        torch.testing.assert_close([first, *kept], want["kept"])
+        assert sums.tolist() == want["sums"]
+        torch.testing.assert_close([*zip(rows, places.tolist())], want["pairs"])
+        assert int(count) == want["count"]
+
+
+def test_an_index_out_of_range_raises_what_python_raises(tmp_path: Path) -> None:
+    def third(x: Tensor) -> Tensor:
+        kept = [row for row in x if row.sum() > 0]
+        return kept[2] + kept.pop()
+
+    save(third, tmp_path / "third.pt2", (X.abs(),))
+    loaded = load(tmp_path / "third.pt2")
+    torch.testing.assert_close(loaded(X.abs() + 1), third(X.abs() + 1))
+    for x in (X, -X.abs()):
+        with pytest.raises(IndexError, match=r"^list index out of range$"):
+            third(x)
+        with pytest.raises(IndexError, match=r"^list index out of range$"):
+            loaded(x)
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_elements_have_the_sizes_of_the_input(suffix: str, tmp_path: Path) -> None:
+    def doubled(x: Tensor) -> Tensor:
+        a: list[Tensor] = []
+        while x.sum() < 50:
+            x = x * 2
+            a.append(x)
+        return torch.stack([*a, x])
+
+    path = tmp_path / f"doubled.{suffix}"
+    save(doubled, path, (torch.ones(3),), input_spec=[sg.InputSpec([None], "float32")])
+    for size in (1, 4, 60):
+        x = torch.ones(size)
+        if suffix == "pt2":
+            got = load(path)(x)
+        else:
+            session = onnxruntime.InferenceSession(str(path))
+            (made,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+            got = torch.from_numpy(made)
+        torch.testing.assert_close(got, doubled(x))
