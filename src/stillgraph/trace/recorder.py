@@ -34,7 +34,7 @@ from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
-from stillgraph.trace.on_fakes import needs_a_value, run_on_fakes, takes_no_such_size, wants_plain_sizes
+from stillgraph.trace.on_fakes import needs_a_value, takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -209,10 +209,11 @@ class Recorder(PlainAnswers):
         """Run a torch call on fake tensors and add it to the open region."""
         for failure in special.failures_of(func, args, kwargs):
             self.before_raise(failure)
+        if layouts.may_fail(self, func, args):
+            self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
         result = self.run(func, args, kwargs)
-        layouts.hand_on((*args, *kwargs.values()), result)
         if not special.has_staged(result) and not special.is_effectful(func, result):
             return result
         special.refuse_relayout(self, func, args)
@@ -230,7 +231,7 @@ class Recorder(PlainAnswers):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
+                return layouts.run(self, func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
             raise needs_a_value(func, error) from error
         except RuntimeError as error:
@@ -308,6 +309,7 @@ class Recorder(PlainAnswers):
     def bind(self, result: Any, node: fx.Node) -> Any:
         """Let ``node`` stand for ``result``; give back what the user's code is to see."""
         node.meta["val"] = result
+        layouts.hand_on(node, result)
         if isinstance(result, torch.Tensor):
             return self.bind_tensor(result, node)
         if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool)):
