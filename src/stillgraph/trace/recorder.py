@@ -69,7 +69,7 @@ class Recorder(PlainAnswers):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__()
         self.watch = Watch()
-        self.symbolic = Symbolic(lambda: self.watch.phase(START_UP))
+        self.symbolic = Symbolic(self._starting_up)
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
@@ -103,6 +103,12 @@ class Recorder(PlainAnswers):
         self._demanded = demanded
         self.witness = Witness()
         self.ended = False  # whether the capture is over
+
+    @contextlib.contextmanager
+    def _starting_up(self) -> Iterator[None]:
+        """While torch starts up in the body, in the first capture of a process: what runs there is torch's affair."""
+        with self.watch.phase(START_UP), self.witness.paused():
+            yield
 
     def path_fails(self, refusal: BaseException) -> None:
         """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
