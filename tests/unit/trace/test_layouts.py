@@ -235,3 +235,31 @@ def test_what_no_path_has_changed_is_known() -> None:
     program = sg.export(function, (torch.ones(2, 3),))
     assert "stride" not in str(program)
     assert "is_contiguous" not in str(program)
+
+
+def test_tensors_from_before_the_call_that_are_given_other_memory() -> None:
+    def function(x: Tensor, first: Tensor, second: Tensor) -> Any:
+        first.data = transposed_or_copied(x)
+        second.set_(transposed_or_copied(x))
+        return [(each.stride(), each.is_contiguous(), each.T.is_contiguous()) for each in (first, second)]
+
+    static = sg.to_static(function, backend="eager")
+    for x in (torch.arange(6.0) + 1, -torch.arange(6.0) - 1):
+        assert static(x, torch.ones(3, 2), torch.ones(3, 2)) == function(x, torch.ones(3, 2), torch.ones(3, 2))
+    assert static.cache_info().programs == 1
+
+
+def test_a_loop_that_makes_a_view_possible() -> None:
+    def function(x: Tensor) -> Any:
+        y = transposed_or_copied(x)
+        for _ in range(2):
+            try:
+                z = y.view(6)
+                break
+            except RuntimeError:
+                y = y.contiguous()
+        return z, y.stride()
+
+    static = sg.to_static(function, backend="eager")
+    for x in (torch.arange(6.0) + 1, -torch.arange(6.0) - 1):
+        assert_same(function(x), static(x))
