@@ -53,7 +53,6 @@ def try_(
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
     if cleanup is None:
         return attempt(context, body, handlers, orelse)
-
     return _cleaned_up(context, body, handlers, orelse, cleanup, leaves)
 
 

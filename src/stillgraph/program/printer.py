@@ -11,7 +11,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
-from stillgraph.program.operations import act, build_list, checkpointed, outside, recurse, recursion, try_
+from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -188,6 +188,8 @@ def _node(module: fx.GraphModule, node: fx.Node, indent: str) -> list[str]:
     if node.target is recurse:
         inner = ", ".join(_argument(a) for a in arguments(node)[1:])
         return [_with_place(f"{indent}{_outputs(node)}{arguments(node)[0]}({inner})", place)]
+    if node.target is print_:
+        return [_with_place(f"{indent}{expression(node)}", place)]
     return [_with_place(f"{indent}{node.name} = {expression(node)}", place)]
 
 
@@ -223,6 +225,11 @@ def expression(node: fx.Node) -> str:
         step, given, named = arguments(node)
         shown = [*map(_argument, given), *(f"{k}={_argument(v)}" for k, v in named.items())]
         return f"{_value(step)!r}({', '.join(shown)})"
+    if node.target is print_:
+        template, values, named = arguments(node)
+        shown = list(map(_argument, values))
+        given = shown if template is None else [f"{template!r}.format({', '.join(shown)})"]
+        return f"print({', '.join(given + [f'{k}={_argument(v)}' for k, v in named.items()])})"
     keywords = [f"{k}={_argument(v)}" for k, v in node.kwargs.items()]
     if node.op == "call_method":
         return f"{args[0]}.{node.target}({', '.join(args[1:] + keywords)})"

@@ -16,8 +16,9 @@ from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.deploy.archive import beside
 from stillgraph.program.blocks import blocks
+from stillgraph.program.operations import act, print_
 from stillgraph.program.outputs import Choice, Container, Instance, Template
-from stillgraph.program.printer import guard_texts, is_part
+from stillgraph.program.printer import expression, guard_texts, is_part
 from stillgraph.program.program import Program
 from stillgraph.program.record import Decision, Phase, RanFunction, Record
 from stillgraph.report.boxes import Box, Place, boxes, place_of
@@ -138,7 +139,8 @@ class Explanation:
         decisions: the constructs that Python decided.
         specialised: the values that are fixed in the program, and guarded.
         guards: what must hold for the program to be used again.
-        effects: what a call does to Python's objects.
+        effects: what a call does besides: what it prints, logs and writes as it runs, where its paths lead there, then
+            what it does to Python's objects.
         splits: what is done once per path.
         phases: what took how long: torch's start-up where it was this capture that met it, the parts of the capture,
             which add up to ``seconds``, and ``"lowering"``, the making of the driver.
@@ -279,7 +281,7 @@ def explain(
         decisions=record.decisions,
         specialised=special,
         guards=tuple(_guards(program)),
-        effects=tuple(map(str, program.effects)),
+        effects=(*_acts(program), *map(str, program.effects)),
         splits=tuple(f"{split} ({split.reason})" for split in program.splits) + tuple(map(_per_path, choices)),
         phases=(*_phases(record, seconds), lowering),
         attempts=record.attempts,
@@ -323,6 +325,14 @@ def _operation_names(program: Program) -> Iterator[str]:
         for node in region.graph.nodes:
             if node.op in ("call_function", "call_method") and node not in constructs and not is_part(node):
                 yield getattr(node.target, "__name__", str(node.target))
+
+
+def _acts(program: Program) -> Iterator[str]:
+    """What a program prints, logs and writes to what is outside, by its operations."""
+    for region in program.regions:
+        for node in region.graph.nodes:
+            if node.target in (print_, act):
+                yield expression(node)
 
 
 def _staged(regions: Sequence[Box], start: Place | None) -> Iterator[StagedConstruct]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import linecache
 from collections.abc import Callable, Mapping, Set
 from types import CodeType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from stillgraph.core.diagnostics import InternalError, StillgraphError
+from stillgraph.core.diagnostics import InternalError, StillgraphError, shown_lines
 from stillgraph.core.files import is_ours, is_torch, is_written_by_torch
 from stillgraph.core.location import Location
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
@@ -27,13 +28,17 @@ def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
 
     A program's driver becomes the lines that were captured. Of what was called below it, the user's own code is left.
     Outside of a driver only frames of this package's go. An error of this package's shows no frames: its text says all.
-    Nothing changes where ``STILLGRAPH_FULL_TRACEBACK`` is set, nor of an error that shows a fault of this package's.
+    Where ``STILLGRAPH_FULL_TRACEBACK`` is set, tracebacks stay as they are, and notes tell which of the user's lines
+    those of drivers stand for. An error that shows a fault of this package's stays as it is.
 
     Args:
         error: what was raised. The bare ``raise`` that is to follow adds no frame.
         calling: the code that calls the user's function: what is raised there, that call has raised.
     """
-    if full_traceback() or isinstance(error, InternalError):
+    if isinstance(error, InternalError):
+        return
+    if full_traceback():
+        _note_lines(error)
         return
     refused = isinstance(error, StillgraphError)
     each: BaseException | None = None
@@ -45,6 +50,24 @@ def present(error: BaseException, calling: Set[CodeType] = frozenset()) -> None:
                 _present_one(each, calling, refused)
     finally:
         del error, each  # frames that were made hold this one
+
+
+def _note_lines(error: BaseException) -> None:
+    """Note beside each line of a driver's in a traceback what it says, for it is in no file, and the user's line."""
+    entry: TracebackType | None = None
+    each: BaseException | None = None
+    try:
+        for each in chain_of(error):
+            for entry in entries_of(each.__traceback__):
+                lines = _lines(entry) if PLACES in entry.tb_frame.f_globals else ()
+                if lines:
+                    text = linecache.getline(_file(entry), entry.tb_lineno).strip()
+                    head = f'File "{_file(entry)}", line {entry.tb_lineno}: {text}'
+                    note = "\n".join([head, "stands for", *shown_lines(lines[-1])])
+                    if note not in getattr(each, "__notes__", ()):
+                        each.add_note(note)
+    finally:
+        del error, each, entry  # see `present`
 
 
 def presenting(function: Callable[P, R]) -> Callable[P, R]:

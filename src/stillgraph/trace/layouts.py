@@ -6,14 +6,31 @@ computed from it lies likewise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import fx
+
+from stillgraph.program.types import ListType
+from stillgraph.trace.on_fakes import run_on_fakes
+from stillgraph.trace.symbolic import is_fake
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
+_T = torch.Tensor
+_VIEWS = frozenset({_T.view, _T.view_as, torch.view_as_complex, torch.view_copy})
+"""What some layouts have no view for."""
+
+_BY_STRIDES = frozenset({torch.as_strided, _T.as_strided, _T.as_strided_, torch.as_strided_copy})
+"""What takes memory as it lies, and may want more of it than there is."""
+
+_CANNOT_VIEW = "Cannot view a tensor with"  # how fake tensors say what the next line says
+_EAGER_SAYS = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+    "contiguous subspaces). Use .reshape(...) instead."
+)
 
 
 def let_vary(tensor: torch.Tensor) -> None:
@@ -22,21 +39,78 @@ def let_vary(tensor: torch.Tensor) -> None:
         tensor.stillgraph_layout_varies = True  # type: ignore[attr-defined]  # ours
 
 
-def hand_on(args: Iterable[Any], result: Any) -> None:
-    """Let the results of an operation vary where one of its arguments does."""
-    if not any(map(_varies, args)):
+def hand_on(node: fx.Node, result: Any) -> None:
+    """Let what a node gives vary where one of its inputs does."""
+    if not any(map(_gives_varying, node.all_input_nodes)):
         return
     for each in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(each, torch.Tensor):
             let_vary(each)
 
 
-def _varies(value: Any) -> bool:
+def _gives_varying(node: fx.Node) -> bool:
+    if "val" in node.meta:
+        return _holds_varying(node.meta["val"])
+    return any(map(_gives_varying, node.all_input_nodes))  # as of a list, which is made for the node that takes it
+
+
+def _holds_varying(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
-        return any(map(_varies, value))
-    return isinstance(value, torch.Tensor) and getattr(value, "stillgraph_layout_varies", False)
+        return any(map(_holds_varying, value))
+    return isinstance(value, ListType) or bool(getattr(value, "stillgraph_layout_varies", False))
 
 
+def varies(recorder: Recorder, tensor: Any) -> bool:
+    """Whether a tensor's memory depends on the path taken."""
+    if not isinstance(tensor, torch.Tensor):
+        return False
+    if not is_fake(tensor):  # one from before the call, which may have been given other memory since
+        tensor = recorder.fakes.get(id(tensor), (tensor, tensor))[1]
+    return bool(getattr(tensor, "stillgraph_layout_varies", False))
+
+
+# ---- what only some layouts allow
+def may_fail(recorder: Recorder, func: Any, args: Any) -> bool:
+    """Whether a call may raise a ``RuntimeError`` for the memory of its first argument.
+
+    A write in place does so where elements of the tensor share memory, as those of an expanded one do. How much memory
+    there is only the run knows: fake tensors do not look.
+    """
+    if func in _BY_STRIDES:
+        return True
+    if not args or not varies(recorder, args[0]):
+        return False
+    name = getattr(func, "__name__", "")
+    writes = func is _T.__setitem__ or name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+    return func in _VIEWS or writes
+
+
+_OPERATORS = ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+_IN_PLACE = frozenset(f"__i{name}__" for name in _OPERATORS)
+
+
+def run(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run a call on fake tensors; a view of one whose memory varies is that of a contiguous one.
+
+    Raises:
+        RuntimeError: the memory, which is known, has no such view.
+    """
+    if func in _VIEWS and args and varies(recorder, args[0]):
+        args = (_contiguous(args[0]), *args[1:])
+    try:
+        return run_on_fakes(func, args, kwargs)
+    except ValueError as error:
+        if not str(error).startswith(_CANNOT_VIEW):
+            raise
+        raise RuntimeError(_EAGER_SAYS) from None
+
+
+def _contiguous(fake: torch.Tensor) -> torch.Tensor:
+    """A fake tensor of the same memory whose elements lie in their order."""
+    return fake if fake.is_contiguous() else fake.as_strided(fake.shape, fake.contiguous().stride())
+
+
+# ---- what is asked of them
 def asked(known: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A handler of a question about a tensor's memory.
 
@@ -46,7 +120,7 @@ def asked(known: Callable[..., Any] | None = None) -> Callable[..., Any]:
 
     def handler(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         tensor, *more = args
-        if not _varies(tensor):
+        if not varies(recorder, tensor):
             return recorder.record(func, args, kwargs) if known is None else known(recorder, func, args, kwargs)
         name: str = func.__name__
         if name == "stride" and not more and not kwargs:
@@ -58,10 +132,13 @@ def asked(known: Callable[..., Any] | None = None) -> Callable[..., Any]:
 
 def contiguous(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``contiguous``: where only the run knows whether that makes a copy, what it gives counts as another tensor."""
-    if not _varies(args[0]) or kwargs.get("memory_format", torch.contiguous_format) is not torch.contiguous_format:
+    plainly = kwargs.get("memory_format", torch.contiguous_format) is torch.contiguous_format
+    if not (plainly and varies(recorder, args[0])):
         return recorder.record(func, args, kwargs)
     copy = recorder.run(torch.Tensor.clone, (args[0],), {"memory_format": torch.contiguous_format})
-    return recorder.bind(copy, recorder.emit("call_method", "contiguous", args, kwargs))
+    node = recorder.emit("call_method", "contiguous", args, kwargs)
+    node.meta["val"] = copy
+    return recorder.bind_tensor(copy, node)
 
 
 def _in_the_run(recorder: Recorder, name: str, kind: type, args: Any, kwargs: Any) -> Any:

@@ -36,7 +36,7 @@ from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
-from stillgraph.trace.on_fakes import needs_a_value, run_on_fakes, takes_no_such_size, wants_plain_sizes
+from stillgraph.trace.on_fakes import needs_a_value, takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -71,7 +71,7 @@ class Recorder(PlainAnswers):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__()
         self.watch = Watch()
-        self.symbolic = Symbolic(lambda: self.watch.phase(START_UP))
+        self.symbolic = Symbolic(self._starting_up)
         self.journal = Journal()
         self.root = Region(None, lift)
         self.region = self.root
@@ -105,6 +105,12 @@ class Recorder(PlainAnswers):
         self._demanded = demanded
         self.witness = Witness()
         self.ended = False  # whether the capture is over
+
+    @contextlib.contextmanager
+    def _starting_up(self) -> Iterator[None]:
+        """While torch starts up in the body, in the first capture of a process: what runs there is torch's affair."""
+        with self.watch.phase(START_UP), self.witness.paused():
+            yield
 
     def path_fails(self, refusal: BaseException) -> None:
         """Refuse a path that cannot be recorded; while a loop is tried, only once that is known of all iterations.
@@ -211,10 +217,11 @@ class Recorder(PlainAnswers):
         """Run a torch call on fake tensors and add it to the open region."""
         for failure in special.failures_of(func, args, kwargs):
             self.before_raise(failure)
+        if layouts.may_fail(self, func, args):
+            self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()
         result = self.run(func, args, kwargs)
-        layouts.hand_on((*args, *kwargs.values()), result)
         if not special.has_staged(result) and not is_effectful(func):
             return result
         special.refuse_relayout(self, func, args)
@@ -232,7 +239,7 @@ class Recorder(PlainAnswers):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                return run_on_fakes(func, special.fake_arguments(self, func, fake_args), fake_kwargs)
+                return layouts.run(self, func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
             raise needs_a_value(func, error) from error
         except RuntimeError as error:
@@ -311,6 +318,7 @@ class Recorder(PlainAnswers):
     def bind(self, result: Any, node: fx.Node) -> Any:
         """Let ``node`` stand for ``result``; give back what the user's code is to see."""
         node.meta["val"] = result
+        layouts.hand_on(node, result)
         if isinstance(result, torch.Tensor):
             return self.bind_tensor(result, node)
         if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool)):

@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import asked, gradients, hooks, packed
+from stillgraph.trace import asked, gradients, hooks, layouts, packed
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
@@ -439,7 +439,8 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
         raise refuse("SG305", f"{name} of a tensor is set in a staged branch or loop", location=here())
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
         func(*recorder.to_fake(args))
-    recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
+    node = recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
+    layouts.hand_on(node, recorder.to_fake(args[0]))
 
 
 def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:

@@ -104,3 +104,47 @@ def test_attempts_that_are_given_up_do_not_swallow_the_start_up() -> None:
     record = watch.record()
     assert [phase.name for phase in record.phases] == [START_UP, EARLIER, RECORDING]
     assert record.start_up == record.phases[0].seconds > 0
+
+
+def printing(x: Tensor) -> Tensor:
+    steps = 0
+    while x.sum() > 1:
+        x = x / 2
+        steps += 1
+        sys.stderr.write("halved\n")
+    print("many", steps, sep=": ")
+    return x
+
+
+def test_what_is_printed_is_an_effect() -> None:
+    explained = explanation(printing)
+    assert explained.effects == ("print('many', steps, sep=': ')", "sys.stderr.write('halved\\n')")
+    text = str(explained)
+    assert "effects: 2\n    print('many', steps, sep=': ')\n" in text
+    assert "\n  print('many', steps, sep=': ')  " in text  # in the program, without a result
+
+
+GUARDS = """
+import torch, stillgraph as sg
+
+def halved(x, limit):
+    steps = 0
+    while x.sum() > limit:
+        x = x / 2
+        steps += 1
+    return x, steps
+
+static = sg.to_static(halved, backend="eager")
+args = torch.ones(3), torch.tensor(0.5)
+static(*args)  # the first capture of the process, in which torch starts up
+first, again = static.explain(), static.explain(*args)
+assert first.sizes.guards == again.sizes.guards
+assert {g.text for g in first.guards} == {g.text for g in again.guards}, (first.guards, again.guards)
+assert not any("torch.nn.functional" in g.text for g in first.guards)
+"""
+
+
+def test_torchs_start_up_leaves_no_guards(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text(GUARDS)
+    done = subprocess.run([sys.executable, str(tmp_path / "first.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -369,7 +369,25 @@ def test_everything_as_it_was_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(frame.filename.startswith("<stillgraph in_an_arm") for frame in frames)
     assert any(frame.filename.endswith("static_function.py") for frame in frames)
     monkeypatch.setenv(SWITCH, "0")
+    assert not hasattr(raised(static, *args), "__notes__")
     assert len(lines(raised(static, *args))) == 2
+
+
+def test_lines_of_the_driver_are_noted_with_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    static = sg.to_static(in_an_arm, backend="eager")
+    monkeypatch.setenv(SWITCH, "1")
+    error = raised(static, torch.ones(4), torch.tensor(9))
+    (driver,) = (f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<stillgraph in_an_arm"))
+    (note,) = error.__notes__
+    head, stands, *users = note.splitlines()
+    assert driver.line
+    assert head == f'File "{driver.filename}", line {driver.lineno}: {driver.line}'
+    monkeypatch.setenv(SWITCH, "0")
+    shown = traceback.format_tb(raised(static, torch.ones(4), torch.tensor(9)).__traceback__)
+    assert stands == "stands for"
+    assert [line.strip(" ^~") for line in users if line.strip(" ^~")] == [
+        line.strip(" ^~") for entry in shown[-2:] for line in entry.splitlines() if line.strip(" ^~")
+    ]
 
 
 def test_frames_know_their_function_and_its_globals() -> None:

@@ -6,14 +6,14 @@ import dataclasses
 import keyword
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx, nn
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import InternalError, refuse, shown_lines
 from stillgraph.deploy.python.calls import Call, call_of, is_given
 from stillgraph.deploy.python.checks import checks_of
 from stillgraph.deploy.python.head import head_of
@@ -104,7 +104,7 @@ def file_of(
         spelling.imports.add("from torch import nn")
         if places.weights:
             spelling.imports.add("from pathlib import Path")
-    stands = [_stand_in(spelling, kind) for _, kind in sorted(spelling.stand_ins.items())]
+    stands = [_stand_in(spelling, kind) for kind in sorted(spelling.stand_ins.values(), key=_order(spelling))]
     helpers = [HELPERS[each].rstrip() for each in sorted(spelling.helpers)]
     parts += [_imports(spelling), *stands, *helpers, "\n".join(definition), *extra]
     head, imports, *rest = parts
@@ -139,7 +139,13 @@ class _Function:
 
         writer = kind(scope, lines, self.spelling, UserLines(), leave)
         holder.append(writer)
-        outputs = writer.write(program.graph, self._ambient())
+        try:
+            outputs = writer.write(program.graph, self._ambient())
+        except KeyError as error:
+            place = writer.at or self.program.location
+            shown = "" if place is None else "\n".join(["", *shown_lines(place)])
+            message = f"Python source has no name for {error}; please report this program{shown}"
+            raise InternalError(message) from error
         if outputs is not None:
             outputs = self._numbers(outputs)
             scope.locked |= {text for text in outputs if text.isidentifier()}
@@ -299,15 +305,32 @@ def _training(program: Program) -> bool | None:
     return known.pop() if len(known) == 1 else None
 
 
+def _order(spelling: Spelling) -> Callable[[type], tuple[int, str]]:
+    """A key that sorts classes by name, but exceptions behind those that they derive from."""
+
+    def place(kind: type) -> tuple[int, str]:
+        above = [each for each in spelling.stand_ins.values() if each is not kind and issubclass(kind, each)]
+        return (len(above) if issubclass(kind, BaseException) else 0), kind.__name__
+
+    return place
+
+
+def _exception_bases(spelling: Spelling, kind: type) -> list[str]:
+    """What the stand-in of an exception derives from: what catches the user's is to catch it."""
+    mine = kind.__mro__[1:]
+    known = [each for each in mine if each in spelling.stand_ins.values() or is_at_hand(each.__module__)]
+    nearest = [each for each in known if not any(other is not each and issubclass(other, each) for other in known)]
+    return [each.__name__ if each in spelling.stand_ins.values() else spelling.function(each) for each in nearest]
+
+
 def _stand_in(spelling: Spelling, kind: type) -> str:
     """A class of the file's own for one of the user's."""
     module = kind.__module__.rpartition(".")[2]
     where = "" if module == "__main__" else f" in {module}"
     said = f'"""Stands for the class of that name{where}: the same fields, none of its methods."""'
     if issubclass(kind, BaseException):
-        base = next(each for each in kind.__mro__ if is_at_hand(each.__module__))
-        name = spelling.function(base)
-        return f'class {kind.__name__}({name}):\n    """Stands for the exception of that name{where}."""'
+        listed = ", ".join(_exception_bases(spelling, kind))
+        return f'class {kind.__name__}({listed}):\n    """Stands for the exception of that name{where}."""'
     if issubclass(kind, tuple):
         spelling.imports.add("import collections")
         listed = ", ".join(f'"{name}"' for name in kind._fields)  # type: ignore[attr-defined]  # a named tuple

@@ -18,14 +18,14 @@ from stillgraph.deploy.python.lines import Lines
 from stillgraph.deploy.python.modes import modes_text
 from stillgraph.deploy.python.scopes import Frame, Scope
 from stillgraph.deploy.python.spelling import Spelling
-from stillgraph.deploy.python.statements import ENDS, STATEMENTS, WRITTEN
+from stillgraph.deploy.python.statements import ENDS, STATEMENTS, WRITTEN, exception_type
 from stillgraph.deploy.python.variables import UserLines, own_name, result_name, stem_of
 from stillgraph.passes.regions import WHILE
 from stillgraph.passes.values import value_of
 from stillgraph.program.blocks import CONSTRUCTS, region_of
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import act
+from stillgraph.program.operations import act, raise_, raise_made, try_
 from stillgraph.runtime.expressions import INFIX, PREFIX, Expressions
 
 
@@ -100,9 +100,12 @@ class Regions(Expressions):
         if isinstance(found, torch.Tensor):
             raise refuse("SG402", "a file of torch alone cannot hold a tensor that is a constant of the program")
         is_exception = isinstance(found, type) and issubclass(found, BaseException)
+        is_given = any(user.target is act and arguments(user)[0] is not node for user in node.users)  # a category, say
+        if is_exception and not is_given and not all(map(_spells_what_it_takes, node.users)):
+            self.scope.names[node] = exception_type(self.spelling, found, self.at)
+            return
         is_step = all(user.target is act and arguments(user)[0] is node for user in node.users)
         # Exceptions are written where they are raised, steps where they are taken.
-        is_given = any(user.target is act and arguments(user)[0] is not node for user in node.users)  # a category, say
         if is_given or not (is_exception or is_step or isinstance(found, BaseException)):
             self.scope.names[node] = self.constant(found)
 
@@ -248,6 +251,11 @@ class Regions(Expressions):
         """The best name for a part of what a call gives."""
         stem = result_name(part)
         return "result" if stem == "getitem" else stem
+
+
+def _spells_what_it_takes(node: fx.Node) -> bool:
+    """Whether an operation spells the exceptions that it is given by itself."""
+    return node.target in (raise_, raise_made, try_)
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
