@@ -42,6 +42,12 @@ Outside = Callable[[fx.Node], bool]
 def replace_augmenting(program: Program) -> Program:
     """Let such a statement make a new value on both paths.
 
+    ::
+
+        s = if p: x.sum()              s = if p: x.sum()
+            else: as_tensor(0)    →        else: as_tensor(0)
+        t = iadd(s, v)                 t = s + v
+
     Raises:
         ExportError: the tensor may have another name, which would see the change (SG402).
     """

@@ -57,7 +57,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_"})
 _ON_TENSORS = frozenset(
     {
         *("abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "bmm", "bool", "cat", "ceil"),
-        *("clamp", "clamp_max", "clamp_min", "clone", "cos", "cumsum", "detach", "dim", "div", "dot", "double"),
+        *("clamp", "clamp_max", "clamp_min", "clone", "cos", "cumsum", "detach", "diag", "diagonal", "dim", "div"),
+        *("dot", "double"),
         *("einsum", "erf", "exp", "expm1", "flatten", "float", "floor", "full", "full_like", "gelu", "half", "invert"),
         *("isfinite", "isinf", "isnan", "item", "layer_norm", "linear", "log", "log10", "log1p", "log2"),
         *("log_softmax", "logical_and", "logical_not", "logical_or", "long", "masked_fill", "matmul", "max", "maximum"),
