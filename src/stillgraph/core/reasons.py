@@ -155,7 +155,8 @@ _ALL = (
         "SG307",
         "the capture fails",
         "The capture raises an error that eager PyTorch does not raise for the same call, which it makes in its place.",
-        "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
+        "Please report this, with the function. Where what it fails in is given nothing that depends on a tensor, "
+        "marking that with stillgraph.not_to_static helps.",
     ),
     Reason(
         "SG308",

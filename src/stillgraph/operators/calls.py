@@ -29,6 +29,7 @@ from stillgraph.operators.caches import call_cached
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.misread import refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
@@ -143,7 +144,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
         )
-    result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
+    try:
+        result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
+    except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
+        refuse_misread(capture, function, error)
+        raise
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
