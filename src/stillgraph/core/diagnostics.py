@@ -86,6 +86,10 @@ class MisreadError(CaptureError):
     """Code that Python runs itself does not take what stands for a value of the run; eager PyTorch may raise too."""
 
 
+class DemandError(CaptureError):
+    """Python asks for a value of the run; which of its functions does is yet to be told (`operators/misread.py`)."""
+
+
 class Refusal(BaseException):
     """A `CaptureError` on its way through code of the user's, whose ``except Exception`` is not meant for it."""
 
