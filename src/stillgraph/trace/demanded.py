@@ -68,8 +68,8 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     if generator is not None:
         name, instead = _of_generator(generator)
         raise refuse("SG301", f"{name}, which Python runs, {message}", location=here(), hint=instead)
-    hint = _OF_LAYERS if what == "index" and asked_by_layer() else _HINTS.get(what)
-    raise refuse("SG301", f"Python {message}", location=here(), hint=hint, kind=DemandError)
+    by_hand = _OF_LAYERS if what == "index" and asked_by_layer() else _HINTS.get(what)
+    raise refuse("SG301", f"Python {message}", location=here(), hint=by_hand, kind=DemandError)
 
 
 def _of_generator(code: CodeType) -> tuple[str, str]:
