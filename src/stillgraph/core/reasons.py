@@ -170,6 +170,12 @@ _ALL = (
         "A call exchanges data with other processes in a way that cannot be a step of the program.",
         "Make the module static first and wrap it then, so that this call stays outside the static function.",
     ),
+    Reason(
+        "SG310",
+        "numpy without a counterpart",
+        "numpy on a staged tensor is done by torch's numpy layer, which does not have this or gives another result.",
+        "Write it with torch's operations, or call numpy outside the static function.",
+    ),
     # ---- SG4xx: deploy
     Reason(
         "SG401",

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -282,3 +283,19 @@ class ALoopOverModules(AModuleByIndex):
             if k == i:
                 y = expert(x)
         return y
+
+
+# ---- numpy
+@refused("SG310", X)
+def a_percentile_by_numpy(x: Tensor) -> Any:
+    return x * float(np.percentile(x.numpy(), 50))
+
+
+@mends(a_percentile_by_numpy, X)
+def a_quantile_by_torch(x: Tensor) -> Any:
+    return x * torch.quantile(x, 50 / 100)
+
+
+@refused("SG310", X)
+def interpolated_by_numpy(x: Tensor) -> Any:
+    return x * np.interp(0.5, [0.0, 1.0], x.numpy()[:2])
