@@ -256,8 +256,8 @@ def _hint_for(failure: JoinFailure, first: Any, second: Any) -> str | None:
         narrow = [str(dtype) for dtype in dtypes if dtype != wide]
         return f"Convert {{place}} with .to({wide}) where it is {' or '.join(narrow)}, so that nothing is lost."
     if wide == dtypes[0]:
-        given = f"Give what {{place}} is after an iteration dtype {wide}, before the loop or with .to({wide})"
-        return f"{given}, so that nothing is lost."
+        changed = f"{{place}} begins as {wide}, and an iteration gives it {dtypes[1]}"
+        return f"{changed}: convert what it is given with .to({wide}), before the loop or in it."
     made = f"torch.zeros({shape}, dtype={wide}) or " if "?" not in shape else ""
     both = "" if wide == dtypes[1] else " and in it"
     return f"Give {{place}} dtype {wide} before the loop{both} ({made}.to({wide})), so that nothing is lost."
