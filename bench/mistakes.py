@@ -189,7 +189,7 @@ MISTAKES = (
     Mistake("A list of unknown length in a function of torch's", "SG210", rows, rows_mended, (X,)),
     Mistake("Keywords of one arm", "SG211", scaled, scaled_mended, (ROW,)),
     Mistake("A text of a tensor as a key", "SG302", routed, routed_mended, (ROW,)),
-    Mistake("numpy on a tensor", "SG301", spectrum, spectrum_mended, (ROW,)),
+    Mistake("numpy on a tensor", "SG310", spectrum, spectrum_mended, (ROW,)),
     Mistake("A closure returned", "SG306", scaler, scaler_mended, (ROW,)),
     Mistake("A recursion that nests its results", "SG207", halvings, halvings_mended, (ROW,)),
 )

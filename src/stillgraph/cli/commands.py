@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
 import sys
@@ -92,6 +93,7 @@ def explain(
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]" --html halve.html
     """
     function, example = load(target, training=train), _example(inputs)
+    _require_fitting(function, example)
     with _failures(verbose, f"capturing {target}"):
         static = api.to_static(function, input_spec=example.input_spec, backend="eager")
         explanation = _static_function(static).explain(*example.args, **example.kwargs)
@@ -153,6 +155,7 @@ def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verb
     if not output.absolute().parent.is_dir():
         raise WrongUsage(f"there is no folder {str(output.parent)!r}")
     function, example = load(target, training=train), _example(inputs)
+    _require_fitting(function, example)
     with _failures(verbose, f"exporting {target}"), torch.set_grad_enabled(train):
         api.save(function, output, args=example.args, kwargs=example.kwargs, input_spec=example.input_spec)
     _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
@@ -250,6 +253,27 @@ def _examples_by_method(inputs: tuple[str, ...]) -> dict[str, tuple[tuple[Any, .
 
 
 _OF_METHOD = re.compile(r"(?P<method>[A-Za-z_]\w*):(?P<spec>.*)", re.DOTALL)
+
+
+def _require_fitting(function: Any, example: Example) -> None:
+    """Have the inputs be a call of the target, as far as its signature says.
+
+    Raises:
+        WrongUsage: there are too few of them, too many, or others.
+    """
+    called = function.forward if isinstance(function, nn.Module) else function
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*example.args, **example.kwargs)
+    except TypeError as error:
+        given = len(example.args) + len(example.kwargs)
+        counted = f"{given or 'no'} --input {'are' if given > 1 else 'is'} given"
+        wanted = f"{getattr(called, '__name__', type(called).__name__)}{signature}"
+        text = f"{counted}, and {wanted} wants others ({error}): give one --input for each argument, see --help"
+        raise WrongUsage(text) from error
 
 
 def _reason(text: str) -> Reason:

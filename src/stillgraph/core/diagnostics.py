@@ -104,6 +104,14 @@ class InitialisingCall(CaptureError):
     """The call makes modules or parameters that are there from then on: the next one can be captured."""
 
 
+class MisreadError(CaptureError):
+    """Code that Python runs itself does not take what stands for a value of the run; eager PyTorch may raise too."""
+
+
+class DemandError(CaptureError):
+    """Python asks for a value of the run; which of its functions does is yet to be told (`operators/misread.py`)."""
+
+
 class Refusal(BaseException):
     """A `CaptureError` on its way through code of the user's, whose ``except Exception`` is not meant for it."""
 
@@ -179,6 +187,7 @@ def refuse(
     location: Location | None = None,
     hint: str | None = None,
     sides: tuple[Side, ...] = (),
+    kind: type[CaptureError] | None = None,
 ) -> BaseException:
     """What to raise for a reason of the catalogue: ``raise refuse("SG201", "...")``.
 
@@ -188,11 +197,12 @@ def refuse(
         location: the user's line.
         hint: what to write instead, where the catalogue's hint can be bettered.
         sides: the two things that do not go together, if the message is about two.
+        kind: of error, if not that of the code.
 
     Returns:
         A `CaptureError`, or a `Refusal` that carries it past the user's handlers.
     """
-    error = refusal(code, message, location=location, hint=hint, sides=sides)
+    error = refusal(code, message, location=location, hint=hint, sides=sides, kind=kind)
     return Refusal(error) if _IN_USER_CODE.get() else error
 
 
@@ -206,7 +216,8 @@ def refusal(
     location: Location | None = None,
     hint: str | None = None,
     sides: tuple[Side, ...] = (),
+    kind: type[CaptureError] | None = None,
 ) -> CaptureError:
     """The error of `refuse`."""
-    kind = _KINDS.get(code, ExportError if code.startswith("SG4") else CaptureError)
+    kind = kind or _KINDS.get(code, ExportError if code.startswith("SG4") else CaptureError)
     return kind(REASONS[code], message, location, hint, sides)

@@ -46,14 +46,14 @@ def configure(wanted: str) -> None:
 
     Args:
         wanted: topics, separated by commas, or ``all``, in lower or upper case; with ``json``, each record is one line
-            of JSON.
+            of JSON; ``json`` alone means all topics.
 
     Raises:
         ValueError: a word is neither. The others have been carried out.
     """
     words = {word.strip().lower() for word in wanted.split(",") if word.strip()}
     unknown = words - {*TOPICS, "all", "json"}
-    topics = set(TOPICS) if "all" in words else words & TOPICS.keys()
+    topics = set(TOPICS) if "all" in words or words == {"json"} else words & TOPICS.keys()
     for topic in topics:
         logging.getLogger(f"stillgraph.{topic}").setLevel(logging.INFO)
     if topics or not unknown:

@@ -161,7 +161,8 @@ _ALL = (
         "SG307",
         "the capture fails",
         "The capture raises an error that eager PyTorch does not raise for the same call, which it makes in its place.",
-        "Please report this, with the function. Mark what it fails in with stillgraph.not_to_static.",
+        "Please report this, with the function. Where what it fails in is given nothing that depends on a tensor, "
+        "marking that with stillgraph.not_to_static helps.",
     ),
     Reason(
         "SG308",
@@ -174,6 +175,12 @@ _ALL = (
         "left to torch.distributed",
         "A call exchanges data with other processes in a way that cannot be a step of the program.",
         "Make the module static first and wrap it then, so that this call stays outside the static function.",
+    ),
+    Reason(
+        "SG310",
+        "numpy without a counterpart",
+        "numpy on a staged tensor is done by torch's numpy layer, which does not have this or gives another result.",
+        "Write it with torch's operations, or call numpy outside the static function.",
     ),
     # ---- SG4xx: deploy
     Reason(

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import CaptureError, DemandError, Refusal, refuse
 from stillgraph.core.files import is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
@@ -29,6 +29,7 @@ from stillgraph.operators.caches import call_cached
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
@@ -53,7 +54,7 @@ from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy,
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform
 from stillgraph.trace.journal import MISSING, CellPlace
-from stillgraph.trace.lists import Spread
+from stillgraph.trace.lists import Spread, has_spread
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
@@ -143,7 +144,15 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
         )
-    result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
+    try:
+        result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
+    except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
+        refuse_misread(capture, function, error)
+        raise
+    except Refusal as refused:
+        if isinstance(refused.error, DemandError):
+            name_demand(function, refused)
+        raise
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
@@ -411,6 +420,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join":
         parts = list(known_or_list(args[0]))
+        if has_spread(parts):
+            message = "join is given parts of which only the run knows how many there are"
+            raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
         if chosen is not None:
             return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.frames import here
 from stillgraph.trace.recursion import Call, Given, NotATailCall, Recursion, TailCalls, arguments_of, as_calls, as_loop
@@ -79,7 +80,15 @@ def _refused(original: FunctionType, failure: JoinFailure) -> BaseException:
     if failure.place and quoted(failure.place) not in message:
         message = f"{message} (in {quoted(failure.place)})"
     hint = f"Let every call of '{name}' take and return the same kinds of values, or write a loop that fills a list."
+    if any(_nests(name, side) for side in failure.sides):
+        hint = f"What '{name}' gives grows with each call of itself: write a loop that appends to a list."
     return refuse("SG207", message, location=here(), hint=hint, sides=failure.sides)
+
+
+def _nests(name: str, side: Side) -> bool:
+    """Whether a line puts what a function gives, called by itself, into a tuple, list or dict."""
+    text = None if side.location is None else side.location.source_line()
+    return text is not None and re.search(rf"[(\[{{,:]\s*(?:self\.)?{name}\(", text) is not None
 
 
 def _loop(capture: Session, mine: Identity, call: Call, given: Given) -> Any:

@@ -217,6 +217,12 @@ def _computed_once(descriptor: Any, target: Any) -> Any:
     return value
 
 
+_ONE_EACH = (
+    "Change each by its own name, in a branch of its own: if ...: a.append(v), else: b.append(v). The keys of a "
+    "defaultdict have to be made before the branch or loop: d[key] = []."
+)
+
+
 def note_contents(target: Any) -> None:
     """To be called before a container is changed in place."""
     capture = session()
@@ -224,7 +230,7 @@ def note_contents(target: Any) -> None:
         if capture.identities.is_ambiguous(target):
             kind = type(target).__name__
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
-            raise refuse("SG305", message, location=here(), hint=AMBIGUOUS)
+            raise refuse("SG305", message, location=here(), hint=_ONE_EACH)
         capture.settling.require_current(target)
         capture.journal.note(ContentsPlace(target))
 

@@ -243,5 +243,5 @@ class ProgramCache:
         return (
             f"{self.name} already has {self.size} programs and needs one more, so the least recently used is dropped: "
             f"{self._difference(calls, new.structure, args, kwargs)}. Where that keeps changing, every call is "
-            "captured anew: pass a tensor, or raise cache_size."
+            "captured anew: pass a tensor (of values that form a list, torch.stack of them), or raise cache_size."
         )

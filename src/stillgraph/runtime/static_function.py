@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from torch.compiler import is_compiling
 
-from stillgraph.core.diagnostics import InitialisingCall, StillgraphError, refusal
+from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
 from stillgraph.core.logs import is_logged, log
 from stillgraph.core.raised import line_that_raised
 from stillgraph.program.program import Program
@@ -142,6 +142,8 @@ class StaticFunction(Generic[P, R]):
             call, inputs = self._captured(args, kwargs)
         except InitialisingCall:
             return self._function(*args, **kwargs)
+        except MisreadError as error:
+            failure: Exception = error
         except (StillgraphError, BdbQuit):  # the latter: the user has left the debugger
             raise
         except Exception as error:  # of any kind: the function's own
@@ -159,9 +161,13 @@ class StaticFunction(Generic[P, R]):
 
     def _tell_of(self, failure: Exception) -> None:
         """Warn that a call which could not be captured has been made in plain PyTorch."""
-        message = f"the capture of {self._name} raises {type(failure).__name__}: {failure}, but eager PyTorch does not"
-        told = f"{refusal('SG307', message, location=line_that_raised(failure))}\n  The call was made in plain PyTorch."
-        warnings.warn(told, RuntimeWarning, stacklevel=4)
+        if isinstance(failure, MisreadError):
+            error: CaptureError = failure
+        else:
+            raised = f"{type(failure).__name__}: {failure}"
+            message = f"the capture of {self._name} raises {raised}, but eager PyTorch does not"
+            error = refusal("SG307", message, location=line_that_raised(failure))
+        warnings.warn(f"{error}\n  The call was made in plain PyTorch.", RuntimeWarning, stacklevel=4)
 
     def _run(
         self,

@@ -34,7 +34,7 @@ class StagedArray(Staged):
             return tuple(self.tensor.shape) if name == "shape" else getattr(self.tensor, name)
         value = getattr(_wrapped(self), name, None)
         if value is None:
-            raise refuse("SG301", f"the attribute {name} of a numpy array of a staged tensor", location=here())
+            raise refuse("SG310", f"the attribute {name} of a numpy array of a staged tensor", location=here())
         if not callable(value):
             return _given_back(value)
         return _calling(value, functools.partial(_method, name, self))
@@ -103,7 +103,7 @@ def _calling(function: Callable[..., Any], real: Callable[..., Any] | None = Non
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = None if real is None else _tried(real, args, kwargs)
         result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
-        _require_same_kind(wanted, result)
+        _require_same_kind(real, wanted, result)
         return result
 
     return call
@@ -128,7 +128,7 @@ def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         return None  # of unknown size, or an error that the layer will raise as well
 
 
-def _require_same_kind(wanted: Any, result: Any) -> None:
+def _require_same_kind(real: Any, wanted: Any, result: Any) -> None:
     numpy: Any = sys.modules["numpy"]
     if not isinstance(wanted, (numpy.ndarray, numpy.generic)) or not isinstance(result, StagedArray):
         return
@@ -138,8 +138,24 @@ def _require_same_kind(wanted: Any, result: Any) -> None:
     known = all(type(size) is int for size in shape)
     if wanted.dtype.name != mine or (known and wanted.shape != shape):
         message = f"numpy gives {wanted.dtype.name}{list(wanted.shape)} here, torch's numpy layer {mine}{list(shape)}"
-        hint = "Write this with torch's functions (torch.fft, torch.linalg ...), whose dtypes the program knows."
-        raise refuse("SG301", message, location=here(), hint=hint)
+        raise refuse("SG310", message, location=here(), hint=_counterpart(real))
+
+
+_NAMED_OTHERWISE = {"percentile": "torch.quantile, with q / 100,"}
+
+
+def _counterpart(function: Any) -> str | None:
+    """What to write in place of a function of numpy's, where torch has it."""
+    name = getattr(function, "__name__", "")
+    known = _NAMED_OTHERWISE.get(name)
+    if known is None:
+        within = [part for part in (_module(function) or "").split(".")[1:] if part in ("fft", "linalg")]
+        place: Any = getattr(torch, within[0]) if within else torch
+        found = getattr(place, name, None)
+        if not callable(found):
+            return f"Use .to(torch.{name}) on the tensor itself." if isinstance(found, torch.dtype) else None
+        known = ".".join(["torch", *within[:1], name])
+    return f"Use {known} on the tensor itself, whose dtype and shape the program knows."
 
 
 def _handed_in(value: Any) -> Any:
@@ -206,6 +222,7 @@ def call_numpy(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         place = getattr(place, part, place)
     found = getattr(place, name, None)
     if found is None or isinstance(function, type):
-        raise refuse("SG301", f"numpy's {name} on a staged value; use torch's", location=here())
+        message = f"torch's numpy layer has no {name}, which is called on what only the run knows"
+        raise refuse("SG310", message, location=here(), hint=_counterpart(function))
     args = tuple(StagedArray(a) if isinstance(a, torch.Tensor) else a for a in args)
     return _calling(found, function)(*args, **kwargs)

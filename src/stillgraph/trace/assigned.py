@@ -146,9 +146,20 @@ def _returns(code: CodeType) -> Iterator[Location]:
 
 
 def returned_by(code: CodeType | None) -> Location | None:
-    """The one ``return`` of a function that gives a value, if there is but one."""
-    found = [] if code is None else [replace(each, function=code.co_name) for each in _returns(code)]
+    """The one ``return`` of a function that gives a value, if there is but one; of a generator, the first ``yield``."""
+    if code is None:
+        return None
+    gives = list(_yields(code))[:1] or list(_returns(code))
+    found = [replace(each, function=code.co_name) for each in gives]
     return found[0] if len({each.line for each in found}) == 1 else None
+
+
+def _yields(code: CodeType) -> Iterator[Location]:
+    """The ``yield`` expressions of a generator that stand in one line."""
+    for instruction in dis.get_instructions(code):
+        at = instruction.positions
+        if instruction.opname == "YIELD_VALUE" and at and at.lineno and "yield" in _text(code.co_filename, at.lineno):
+            yield Location(code.co_filename, at.lineno, at.col_offset, _end(at))
 
 
 def stored_by(code: CodeType | None, place: Any) -> Location | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import DemandError, refuse
 from stillgraph.core.files import is_ours, is_standard_library, is_torch, is_torch_layer
-from stillgraph.trace.frames import attribute_read, here, in_loader
+from stillgraph.trace.frames import asked_by_layer, attribute_read, generator_asking, here, in_loader
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import current
 from stillgraph.trace.signals import Restart
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 _STOOD_FOR = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)  # by `calls`
 _DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "value (int)", "float": "value (float)"}
 _HINTS = {
-    "bool": "Write the condition in code that is converted (a function of your own, not one of a C library or marked "
-    "not_to_static), or use torch.where.",
+    "bool": "What asks is not rewritten: Python's own code, a C library's or one marked not_to_static. Write what it "
+    "does in a function of your own, as a loop with if, or use torch.where, torch.sort or torch.min.",
+    "index": "A text or a range of that length cannot be made before the run. Loop in place of it: "
+    "for _ in range(n): ...",
     "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
 }
+_OF_LAYERS = (
+    "Loop over the modules and compare: for k, module in enumerate(modules): if k == i: y = module(x). Or call all "
+    "of them, and index torch.stack of what they give."
+)
 
 
 def demanded(session: Session, value: Any, what: str) -> Any:
@@ -57,8 +63,24 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         hint = "Iterate it outside, and call the static function with each batch."
         raise refuse("SG301", "the order of a DataLoader's batches is drawn at random", location=here(), hint=hint)
     kind = "number" if isinstance(value, StagedNumber) else "tensor"
-    message = f"Python asks for the {_DEMANDS.get(what, what)} of a {kind} that only the run knows"
-    raise refuse("SG301", message, location=here(), hint=_HINTS.get(what))
+    message = f"asks for the {_DEMANDS.get(what, what)} of a {kind} that only the run knows"
+    generator = generator_asking()
+    if generator is not None:
+        name, instead = _of_generator(generator)
+        raise refuse("SG301", f"{name}, which Python runs, {message}", location=here(), hint=instead)
+    by_hand = _OF_LAYERS if what == "index" and asked_by_layer() else _HINTS.get(what)
+    raise refuse("SG301", f"Python {message}", location=here(), hint=by_hand, kind=DemandError)
+
+
+def _of_generator(code: CodeType) -> tuple[str, str]:
+    """A generator as messages name it, and how it is written so that it becomes a part of the program."""
+    if code.co_name == "<genexpr>":
+        return "a generator expression", "Write it as a loop, with if, append and break as it needs them."
+    name = f"the generator '{code.co_name}'"
+    is_inner = "<locals>" in getattr(code, "co_qualname", "")
+    where = "Define it outside the function that is captured. " if is_inner else ""
+    used = f"list({code.co_name}(...)), and unpack, zip or hand on that list"
+    return name, f"{where}The program can have a loop over a generator or a list of it, nothing else: write {used}."
 
 
 def ask_for_constants(session: Session, number: StagedNumber) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-from stillgraph.core.files import is_ours, is_torch, is_users, path_in_torch
+from stillgraph.core.files import is_ours, is_torch, is_torch_layer, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
@@ -49,6 +49,23 @@ def in_loader() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+_GENERATOR = 0x20  # CO_GENERATOR
+
+
+def generator_asking() -> CodeType | None:
+    """The generator of the user's, run by Python, that asks for a value in its own code."""
+    frame = user_frame()
+    return frame.f_code if frame is not None and frame.f_code.co_flags & _GENERATOR else None
+
+
+def asked_by_layer() -> bool:
+    """Whether it is torch's code around layers that asks for a value: a ``ModuleList`` for an index."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and is_torch_layer(frame.f_code.co_filename)
 
 
 def user_frame() -> FrameType | None:

@@ -30,6 +30,7 @@ from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, describe, explain, is_leaf, named
+from stillgraph.trace.unlike_elements import telling_elements
 
 
 class _Dead:
@@ -272,10 +273,12 @@ class Joiner:
 
     def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
         """Lists of different length, or of a length that only the run knows."""
-        element = structure([*first.children, *second.children], self.type_of)
+        held = first.children, second.children
+        with telling_elements(self.recorder, first.type, held, self.type_of, self.named(place), self.lines):
+            element = structure([*first.children, *second.children], self.type_of)
         sides = [columns(element, parts.children) for parts in (first, second)]
-        held = map(ListType, types(element))
-        indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, held)]
+        listed = map(ListType, types(element))
+        indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
         def build(outs: Sequence[Any]) -> Any:
             freeze_elements(self.recorder, element, (*first.children, *second.children))

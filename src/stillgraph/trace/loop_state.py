@@ -15,6 +15,7 @@ from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
 from stillgraph.trace.lists import cover as cover_elements
 from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf, quoted
+from stillgraph.trace.unlike_elements import telling_elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ def tree_of(value: Any, parts: Parts) -> Tree:
 def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
     if parts is not None and wants_columns(replace(state.parts, children=_shown(state)), parts, in_loop=True):
-        return _widen_list(joiner, _listed(joiner, state, parts), after, place)
+        return _widen_list(joiner, _listed(joiner, state, parts, place), after, place)
     if parts is not None and is_keyed(parts) and parts.type is state.parts.type:
         state = _covering(joiner, state, parts)
         parts = like(state, parts)
@@ -221,11 +222,14 @@ def entry_of(state: State) -> Any:
     return DEAD if children and all(child is DEAD for child in children) else state.parts.rebuild(children)
 
 
-def _listed(joiner: Joiner, state: Tree, after: Parts) -> Listed:
+def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
     if entry and is_empty(entry[0]):
         return Listed(state.parts.type, structure(after.children, joiner.type_of), entry[0], ())
-    return Listed(state.parts.type, structure([*entry, *after.children], joiner.type_of), tuple(entry), ())
+    kind, both, named = state.parts.type, (entry, after.children), joiner.named(place)
+    with telling_elements(joiner.recorder, kind, both, joiner.type_of, named, joiner.lines):
+        element = structure([*entry, *after.children], joiner.type_of)
+    return Listed(kind, element, tuple(entry), ())
 
 
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:

@@ -65,6 +65,12 @@ class StagedNumber(Staged):
     def __format__(self, spec: str) -> str:
         return format(self.recorder.number_demanded(self, "text"), spec)
 
+    def __getattr__(self, name: str) -> Any:
+        """What Python's own number has and torch's has not."""
+        if name.startswith("_") or not hasattr(KINDS[type(self)], name):
+            raise AttributeError(name)
+        return getattr(self.recorder.number_demanded(self, name), name)
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.recorder.number_meets_array(self)
 
@@ -173,6 +179,14 @@ class StagedInt(StagedNumber, torch.SymInt):
 
 class StagedFloat(StagedNumber, torch.SymFloat):
     """A ``float`` that only the run knows."""
+
+    def hex(self) -> str:
+        """As `float.hex`: a text that would be made before the run."""
+        return float(self.recorder.number_demanded(self, "hexadecimal text")).hex()
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """As `float.as_integer_ratio`."""
+        return float(self.recorder.number_demanded(self, "integer ratio")).as_integer_ratio()
 
 
 class StagedBool(StagedNumber, torch.SymBool):

@@ -14,6 +14,7 @@ import torch
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
 from stillgraph.core.files import is_our_module
+from stillgraph.core.location import Location
 from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
@@ -255,8 +256,8 @@ def _hint_for(failure: JoinFailure, first: Any, second: Any) -> str | None:
         narrow = [str(dtype) for dtype in dtypes if dtype != wide]
         return f"Convert {{place}} with .to({wide}) where it is {' or '.join(narrow)}, so that nothing is lost."
     if wide == dtypes[0]:
-        given = f"Give what {{place}} is after an iteration dtype {wide}, before the loop or with .to({wide})"
-        return f"{given}, so that nothing is lost."
+        changed = f"{{place}} begins as {wide}, and an iteration gives it {dtypes[1]}"
+        return f"{changed}: convert what it is given with .to({wide}), before the loop or in it."
     made = f"torch.zeros({shape}, dtype={wide}) or " if "?" not in shape else ""
     both = "" if wide == dtypes[1] else " and in it"
     return f"Give {{place}} dtype {wide} before the loop{both} ({made}.to({wide})), so that nothing is lost."
@@ -282,6 +283,8 @@ def explain(
     recorder: Recorder, failure: JoinFailure, place: str, *sides: tuple[str, Any, Line], in_loop: bool = False
 ) -> None:
     """Let a failure say what the two sides have and where they got it, unless it knows that of something in them."""
+    if in_loop and failure.code == "SG203" and _grows(place, sides[-1][1], sides[-1][2](place)):
+        failure.hint = _GROWING
     if failure.sides:
         return
     inner = next((value.__dict__["failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
@@ -297,6 +300,20 @@ def explain(
         Side(f"{who} {describe(value, True)}", line(place) or recorder.made_at(value) or literal_before(place, value))
         for who, value, line in sides
     )
+
+
+_GROWING = (
+    "{place} is put into what it becomes, so each iteration gives another structure: start with an empty list in its "
+    "place, and append to it what an iteration adds."
+)
+
+
+def _grows(place: str, after: Any, location: Location | None) -> bool:
+    """Whether a loop puts what a variable holds into the tuple, list or dict that it holds next."""
+    if not isinstance(after, (tuple, list, dict)) or location is None or not place.isidentifier():
+        return False
+    meant = (location.source_line() or "").encode()[location.column : location.end_column].decode(errors="ignore")
+    return re.search(rf"[(\[{{,:]\s*{place}\s*[)\]}},]", meant) is not None
 
 
 def is_leaf(value: Any) -> bool:

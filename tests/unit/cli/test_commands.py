@@ -126,6 +126,27 @@ def test_a_wrong_target_is_one_line_on_stderr(target: str, says: str) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ((), "no --input is given, and halve(x"),
+        (("float32[3]",), "1 --input is given, and halve(x"),
+        (("float32[3]", "=2", "=3"), "3 --input are given, and halve(x"),
+    ],
+)
+@pytest.mark.parametrize("command", [("explain",), ("export", "-o", "halve.py")])
+def test_inputs_that_make_no_call_are_one_line_on_stderr(
+    command: tuple[str, ...], inputs: tuple[str, ...], says: str
+) -> None:
+    options = [word for each in inputs for word in ("--input", each)]
+    result = invoke(*command, "some_models:halve", *options)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "give one --input for each argument" in result.stderr
+    assert "TypeError" not in result.stderr
+    assert result.stdout == ""
+
+
 # ---- explain
 def test_explain_shows_the_program() -> None:
     result = invoke("explain", "some_models:halve", "--input", "float32[3,4]", "--input", "float32[](1..2)")
@@ -197,7 +218,7 @@ def test_a_refused_capture_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> Non
         raise refuse("SG203", "the arms leave unlike values")
 
     monkeypatch.setattr(api, "to_static", refused)
-    result = invoke("explain", "some_models:halve", "--input", "float32[2]")
+    result = invoke("explain", "some_models:halve", "--input", "float32[2]", "--input", "=1")
     assert result.exit_code == 1
     assert "the arms leave unlike values" in result.stderr
     assert "hint:" in result.stderr

@@ -226,3 +226,9 @@ def test_rewritten_code_is_printed_once_step_by_step(capfd: pytest.CaptureFixtur
     assert whole.count("After step ") > 2
     assert whole.endswith(f"\nThe final code:\n{static.code}\n")
     assert capfd.readouterr().err == ""
+
+
+def test_json_alone_means_all_topics(caplog: pytest.LogCaptureFixture) -> None:
+    hear(caplog, "json")
+    sg.to_static(lambda x: x * 2, backend="eager")(torch.ones(3))
+    assert {"capture", "guards", "code"} <= {topic for topic, _ in events(caplog)}

@@ -116,3 +116,15 @@ def told(code: str) -> Callable[[Any], Any]:
     return lambda target: _register(target, code, target)
 
 
+def mends(refused_one: Any, *args: Any) -> Callable[[Any], Any]:
+    """Register a function, or a module's class, that does what the hint for a refused one says."""
+
+    def register(target: Any) -> Any:
+        MENDED.append((refused_one, target, args))
+        return target
+
+    return register
+
+
+MENDED: list[tuple[Any, Any, tuple[Any, ...]]] = []
+"""What is refused, what is captured, and what both are called with."""

@@ -36,7 +36,7 @@ def the_hash_of_a_number(x: Tensor) -> Any:
     return {x.sum().item(): 1}
 
 
-@refused("SG301", X)
+@refused("SG310", X)
 def numpy_on_a_tensor(x: Tensor) -> Any:
     return torch.from_numpy(np.fft.fft(x.numpy()).real)
 

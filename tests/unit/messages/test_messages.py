@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from torch import distributed
 
+import stillgraph as sg
 from stillgraph.core.reasons import REASONS
-from tests.unit.messages import checks, files, joins, loops, outside, run_time
-from tests.unit.messages.case import ROOT, Case, cases_of
+from tests.cases.compare import assert_same
+from tests.unit.messages import checks, containers, demands, files, joins, loops, outside, run_time
+from tests.unit.messages.case import MENDED, ROOT, Case, cases_of
 
 GOLDEN = ROOT / "tests" / "golden" / "messages"
-MODULES = [module.__name__.rpartition(".")[2] for module in (checks, files, joins, loops, outside, run_time)]
-CASES = [case for module in MODULES for case in cases_of(module)]
+_MODULES = (checks, containers, demands, files, joins, loops, outside, run_time)
+CASES = [case for module in _MODULES for case in cases_of(module.__name__.rpartition(".")[2])]
 
 WITHOUT_A_MESSAGE = {
     "SG102": "Python has to be started with -X no_debug_ranges",
@@ -61,6 +66,23 @@ def test_golden_messages_speak_of_the_users_code(case: Case) -> None:
     assert not OURS.search(text), OURS.search(text)
     assert "\n  hint: " in text
     assert f"\n  reason {case.code} (stillgraph errors {case.code})" in text
+
+
+@pytest.mark.parametrize(("wrong", "mended", "args"), MENDED, ids=lambda each: getattr(each, "__name__", ""))
+def test_what_the_hint_says_gives_what_eager_gives(
+    wrong: Any, mended: Any, args: tuple[Any, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert any(case.target is wrong for case in CASES)
+    for scale in (1.0, 2.0, 0.1):
+        given = tuple(value * scale if isinstance(value, torch.Tensor) else value for value in args)
+        torch.manual_seed(0)
+        function = mended() if isinstance(mended, type) else mended
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            actual = sg.to_static(function, backend="eager")(*given)
+        shown = capsys.readouterr().out
+        assert_same(function(*given), actual, mended.__name__)
+        assert capsys.readouterr().out == shown
 
 
 def test_every_code_has_a_message() -> None:

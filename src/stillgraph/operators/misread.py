@@ -1,0 +1,110 @@
+"""Code that Python runs itself and that does not take what stands for a value of the run.
+
+Its error names a class of ours and is none of the user's: no handler of the user's may see it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import re
+import statistics
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+from stillgraph.core.diagnostics import MisreadError, Refusal, refusal, refuse
+from stillgraph.core.files import is_standard_library
+from stillgraph.trace.frames import here
+from stillgraph.trace.session import Session
+from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
+
+_NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool)\b")
+_TEXT = re.compile(r"\bStagedText\b")
+_TEXT_HINT = (
+    "Such a text can only be printed, logged, written and raised: do that with it as it is, or return its value and "
+    "make the text outside the static function."
+)
+_NUMBER_HINT = (
+    "Print, log or return the number itself, and make this call outside the static function, with what that returns. "
+    "not_to_static helps only where what the marked function is given is known before the run."
+)
+
+
+_SKIPPED_HINT = (
+    "Call it outside the static function, with what that returns: what is marked not_to_static runs once, during the "
+    "capture, and can only work with what is known by then."
+)
+_SORT = "Keep a tensor of the values, and use torch.sort, torch.topk or torch.min."
+_BY_HAND = "Write it as a loop: for each in values: with if and break."
+_STATISTICS = "Use torch on the tensor that the numbers are from: x.mean(), x.median(), x.std(), x.var()."
+_OF_FUNCTIONS: dict[Callable[..., Any], str] = {
+    **dict.fromkeys((heapq.heappush, heapq.heappop, heapq.heapify, heapq.nsmallest, heapq.nlargest), _SORT),
+    **dict.fromkeys(
+        (bisect.bisect, bisect.bisect_left, bisect.insort, bisect.insort_left),
+        "Use torch.searchsorted(torch.tensor(values), torch.as_tensor(value), right=...).",
+    ),
+    **dict.fromkeys((min, max), "Compare the numbers alone, in a loop: if v < best: best, where = v, i."),
+    **dict.fromkeys(
+        (getattr(statistics, name) for name in ("mean", "fmean", "median", "stdev", "pstdev", "variance", "pvariance")),
+        _STATISTICS,
+    ),
+    next: "Write it as a loop: found = None, then for each in values: if ...: found = each, and break.",
+    itertools.islice: "Slice a tensor, x[:n], or loop over range(n).",
+}
+_OF_LISTS = {
+    "index": "Look for it in a loop: for i, each in enumerate(values): if each == value: where = i, then break.",
+    "remove": _BY_HAND,
+    "count": _BY_HAND,
+}
+
+
+def name_demand(function: Any, refused: Refusal) -> None:
+    """Let a refusal of what a function of Python's own asks for name that function, as the user calls it."""
+    error = refused.error
+    function = function.__func__ if isinstance(function, MethodType) else function
+    is_own = not isinstance(function, FunctionType) or is_standard_library(function.__code__.co_filename)
+    hint, message = error.hint, error.message
+    if is_own:
+        hint = _hint_of(function) or hint
+        message = f"{_called(function)}, which Python runs, {message.removeprefix('Python ')}"
+    refused.error = refusal(error.reason.code, message, location=error.location, hint=hint)
+
+
+def _hint_of(function: Any) -> str | None:
+    if isinstance(getattr(function, "__self__", None), (list, tuple)):
+        return _OF_LISTS.get(function.__name__)
+    try:
+        return _OF_FUNCTIONS.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+def refuse_misread(capture: Session, function: Any, error: Exception) -> None:
+    """To be called where a call has raised: refuse where what raised is Python's own code, given a stand-in.
+
+    Raises:
+        CaptureError: Python's code takes no stand-in; whether eager PyTorch raises as well is not known.
+    """
+    function = function.__func__ if isinstance(function, MethodType) else function
+    told = str(error)
+    if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
+        if capture.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
+            message = f"'{function.__name__}' is not rewritten, and uses what only the run knows"
+            raise refuse("SG301", message, location=here(), hint=_SKIPPED_HINT, kind=MisreadError) from None
+        return
+    if _TEXT.search(told):
+        message = f"{_called(function)} gets a text with a value in it that only the run knows"
+        raise refuse("SG302", message, location=here(), hint=_TEXT_HINT, kind=MisreadError) from None
+    if _NUMBER.search(told) or isinstance(error, GuardOnDataDependentSymNode) or function is itertools.islice:
+        message = f"{_called(function)} gets a number that only the run knows"
+        hint = _hint_of(function) or _NUMBER_HINT
+        raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
+
+
+def _called(function: Any) -> str:
+    """A function as the user calls it: ``json.dumps``, ``str.join``."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    module = getattr(function, "__module__", None)
+    return name if module in (None, "builtins") else f"{module.removeprefix('_')}.{name}"
