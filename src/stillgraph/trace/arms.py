@@ -168,7 +168,13 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 
 
 def _emit_reraise(recorder: Recorder, error: Any) -> None:
-    """Record that an exception goes on that the program has caught."""
+    """Record that an exception goes on that the program has caught.
+
+    Raises:
+        StageTry: a ``try`` around has to be staged first.
+        CaptureError: what stands around it would have to see it.
+    """
+    recorder.before_raise(error.stands_for, certain=True)
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
     where = recorder.locator.raised_at(error) if take_named(error) else None

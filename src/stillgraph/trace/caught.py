@@ -10,7 +10,13 @@ from stillgraph.trace.numbers import Staged
 
 
 class Caught(Staged):
-    """An exception of which only the run knows what it holds: it can be printed, asked for its type, and raised."""
+    """An exception of which only the run knows what it holds: it can be printed, asked for its type, and raised.
+
+    Attributes:
+        stands_for: a class that it is an instance of, whatever the run raises.
+    """
+
+    stands_for: type[BaseException]
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
@@ -56,6 +62,7 @@ class CaughtPart(Staged):
 def caught(kinds: tuple[type[BaseException], ...]) -> BaseException:
     """What stands for an exception of one of these types."""
     base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException
-    members = {"args": property(Caught._refuse), "__str__": Caught._refuse, "__repr__": Caught._refuse}
+    refusing = Caught._refuse
+    members = {"stands_for": base, "args": property(refusing), "__str__": refusing, "__repr__": refusing}
     kind: Any = type(base.__name__, (Caught, base), members)
     return base.__new__(kind)  # type: ignore[no-any-return]  # of a class that is made here
