@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.hooks import BackwardHook
 
+from stillgraph.core.files import is_ours
+
 
 class Unbound:
     """What a variable holds on a path that did not assign it. Any use raises what Python raises for the name."""
@@ -109,20 +111,48 @@ Left = tuple[int, list[Any]]
 _LEFT = "__stillgraph_left__"
 
 
-def raise_(exception: BaseException, left: Left | None = None, cause: BaseException | None = None) -> NoReturn:
-    """Raise a fresh copy of an exception that a captured path raises.
+def raise_(
+    exception: BaseException,
+    left: Left | None = None,
+    cause: BaseException | None = None,
+    itself: bool = False,
+    suppress: bool = False,
+) -> NoReturn:
+    """Raise a fresh copy of an exception that a captured path raises, or that exception itself.
 
     Args:
         exception: as it was in the capture.
         left: what the path did before, see `Program.midway`.
-        cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself.
+        cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself, unless
+            that is raised itself.
+        itself: whether it was there before the call: then it is this object that is raised, not a copy.
+        suppress: whether it is raised ``from None``, if itself.
     """
+    if itself:
+        _raise_itself(exception, left, cause, suppress)
     fresh = _copied(exception)
     fresh.__cause__, fresh.__suppress_context__ = exception.__cause__, exception.__suppress_context__
     try:
         _raise(fresh.with_traceback(None), left, cause)
     finally:
         del fresh  # with its traceback it would hold this frame, and so itself and all that the program's frame has
+
+
+def _raise_itself(
+    exception: BaseException, left: Left | None, cause: BaseException | None, suppress: bool
+) -> NoReturn:
+    take_left(exception)
+    trace = exception.__traceback__
+    while trace is not None and not is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    if trace is not None:  # a program's handler had it: that call's frames are not to be kept for ever
+        exception.__traceback__ = None
+    if suppress:
+        exception.__cause__ = None
+    try:
+        _raise(exception, left, cause)
+    finally:
+        del exception, cause, trace  # see `raise_`
 
 
 def _copied(exception: BaseException) -> BaseException:

@@ -19,11 +19,12 @@ from torch import fx
 
 from stillgraph.core.diagnostics import StillgraphError, refuse
 from stillgraph.core.files import is_ours, is_torch
+from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace.caught import Caught, take_named
+from stillgraph.trace.caught import Caught, Raisable, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
@@ -209,8 +210,11 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         StageTry: a ``try`` around has to be staged first.
         CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
-    recorder.before_raise(type(error), certain=True)
     where = recorder.locator.raised_at(error)
+    if recorder.was_there(error):
+        _emit_raise_itself(recorder, error, where)
+        return
+    recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
     cause = error.__cause__
@@ -235,6 +239,23 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         keywords["suppress"] = True
     args = tuple(text_node(recorder, each) for each in error.args)
     recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
+
+
+def _emit_raise_itself(recorder: Recorder, error: BaseException, where: Location | None) -> None:
+    """Record that the program raises an exception from before the call, which the capture leaves as it was."""
+    before = recorder.raising.pop(id(error), Raisable())
+    cause, suppress = error.__cause__, error.__suppress_context__
+    before.restore(error)
+    recorder.before_raise(type(error), certain=True)
+    left = recorder.left_behind()
+    keywords: dict[str, Any] = {"itself": True} if left is None else {"left": left, "itself": True}
+    if cause is not None and cause is not before.cause:
+        if not isinstance(cause, Caught) and _holds_staged(cause):
+            raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
+        keywords["cause"] = cause
+    elif suppress and cause is None:
+        keywords["suppress"] = True
+    recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
 
 
 _WITH_FIELDS = (OSError, UnicodeError, SyntaxError, ImportError, NameError, AttributeError)  # that no argument shows

@@ -88,6 +88,7 @@ class Recorder(PlainAnswers):
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
+        self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
