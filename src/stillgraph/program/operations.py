@@ -117,6 +117,7 @@ def raise_(
     cause: BaseException | None = None,
     itself: bool = False,
     suppress: bool = False,
+    context: BaseException | None = None,
 ) -> NoReturn:
     """Raise a fresh copy of an exception that a captured path raises, or that exception itself.
 
@@ -127,19 +128,24 @@ def raise_(
             that is raised itself.
         itself: whether it was there before the call: then it is this object that is raised, not a copy.
         suppress: whether it is raised ``from None``, if itself.
+        context: what the captured path was handling.
     """
     if itself:
-        _raise_itself(exception, left, cause, suppress)
-    fresh = _copied(exception)
+        _raise_itself(exception, left, cause, suppress, context)
+    fresh = copied(exception)
     fresh.__cause__, fresh.__suppress_context__ = exception.__cause__, exception.__suppress_context__
     try:
-        _raise(fresh.with_traceback(None), left, cause)
+        _raise(fresh.with_traceback(None), left, cause, context)
     finally:
         del fresh  # with its traceback it would hold this frame, and so itself and all that the program's frame has
 
 
 def _raise_itself(
-    exception: BaseException, left: Left | None, cause: BaseException | None, suppress: bool
+    exception: BaseException,
+    left: Left | None,
+    cause: BaseException | None,
+    suppress: bool,
+    context: BaseException | None,
 ) -> NoReturn:
     take_left(exception)
     trace = exception.__traceback__
@@ -150,12 +156,12 @@ def _raise_itself(
     if suppress:
         exception.__cause__ = None
     try:
-        _raise(exception, left, cause)
+        _raise(exception, left, cause, context)
     finally:
         del exception, cause, trace  # see `raise_`
 
 
-def _copied(exception: BaseException) -> BaseException:
+def copied(exception: BaseException) -> BaseException:
     """A copy: what is raised gets a traceback, and with it everything in the frames that it passes."""
     try:
         return copy.copy(exception)
@@ -173,6 +179,7 @@ def raise_made(
     left: Left | None = None,
     cause: BaseException | None = None,
     suppress: bool = False,
+    context: BaseException | None = None,
 ) -> NoReturn:
     """As `raise_`, for an exception that holds what is only known when running.
 
@@ -180,7 +187,7 @@ def raise_made(
         kind: its type.
         args: its arguments.
         state: its attributes, for a type with a constructor of its own, which ran in the capture; otherwise None.
-        left, cause: see `raise_`.
+        left, cause, context: see `raise_`.
         suppress: whether it is raised ``from None``.
     """
     if state is None:
@@ -191,18 +198,33 @@ def raise_made(
         made.__dict__.update(state)
     made.__suppress_context__ = suppress
     try:
-        _raise(made, left, cause)
+        _raise(made, left, cause, context)
     finally:
         del made  # see `raise_`
 
 
-def _raise(exception: BaseException, left: Left | None, cause: BaseException | None) -> NoReturn:
+def _raise(
+    exception: BaseException, left: Left | None, cause: BaseException | None, context: BaseException | None
+) -> NoReturn:
     try:
         if cause is None:
             raise _leaving(exception, left)
         raise _leaving(exception, left) from cause
+    except BaseException as raised:
+        if context is not None:
+            raised.__context__ = _handled(context, raised.__context__)
+        raise
     finally:
-        del exception, cause  # see `raise_`
+        del exception, cause, context  # see `raise_`
+
+
+def _handled(context: BaseException, outer: BaseException | None) -> BaseException:
+    """A copy of what a captured path was handling, inside of what handles now."""
+    inner = outer if context.__context__ is None else _handled(context.__context__, outer)
+    fresh = copied(context).with_traceback(None)
+    fresh.__cause__, fresh.__suppress_context__ = context.__cause__, context.__suppress_context__
+    fresh.__context__ = inner
+    return fresh
 
 
 def _leaving(exception: BaseException, left: Left | None) -> BaseException:

@@ -22,7 +22,7 @@ from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
-from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
+from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught, Raisable, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
@@ -211,12 +211,15 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
     where = recorder.locator.raised_at(error)
+    context = _being_handled(recorder, error)
+    keywords: dict[str, Any] = {} if context is None else {"context": context}
     if recorder.was_there(error):
-        _emit_raise_itself(recorder, error, where)
+        _emit_raise_itself(recorder, error, where, keywords)
         return
     recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
-    keywords: dict[str, Any] = {} if left is None else {"left": left}
+    if left is not None:
+        keywords["left"] = left
     cause = error.__cause__
     if isinstance(cause, Caught):
         keywords["cause"], error.__cause__ = cause, None
@@ -241,14 +244,49 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
 
 
-def _emit_raise_itself(recorder: Recorder, error: BaseException, where: Location | None) -> None:
+def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | None:
+    """What a ``raise`` of the user's finds being handled by code that stayed Python's: a copy, as the capture knows it.
+
+    What the program handles itself, and what was being handled before the call, the run finds by itself. So is what
+    holds staged values left out, which could only be made in the run.
+
+    Args:
+        recorder: the capture.
+        error: what is raised, with its context if it has been raised already.
+    """
+    return _as_handled(recorder, sys.exc_info()[1] if error.__traceback__ is None else error.__context__)
+
+
+def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseException | None:
+    while context is not None and not isinstance(context, Caught) and _is_ours(context):
+        context = context.__context__
+    if context is None or isinstance(context, Caught) or id(context) in recorder.handled_outside:
+        return None
+    if _holds_staged(context):
+        return None
+    handled = copied(context).with_traceback(None)
+    handled.__cause__, handled.__suppress_context__ = context.__cause__, context.__suppress_context__
+    handled.__context__ = _as_handled(recorder, context.__context__)
+    return handled
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an exception is none of the user's: see `signals`."""
+    return type(error).__module__.startswith("stillgraph.")
+
+
+def _emit_raise_itself(
+    recorder: Recorder, error: BaseException, where: Location | None, keywords: dict[str, Any]
+) -> None:
     """Record that the program raises an exception from before the call, which the capture leaves as it was."""
     before = recorder.raising.pop(id(error), Raisable())
     cause, suppress = error.__cause__, error.__suppress_context__
     before.restore(error)
     recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
-    keywords: dict[str, Any] = {"itself": True} if left is None else {"left": left, "itself": True}
+    keywords["itself"] = True
+    if left is not None:
+        keywords["left"] = left
     if cause is not None and cause is not before.cause:
         if not isinstance(cause, Caught) and _holds_staged(cause):
             raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
