@@ -141,17 +141,16 @@ def attempt(
     except StageTry as signal:
         if signal.attempt is not mine:
             raise
-        start.rollback()
-        return _staged(context, body, handlers, orelse)
     except BaseException as error:
         ours = isinstance(error, StillgraphError) or is_signal(error)
         handler = None if ours else _find(handlers, error)
         if handler is None:
             raise
         return handler(error)
-    if orelse is None:
-        return exit
-    return stage_rest(capture, exit, orelse, context.keeps, context.drops)
+    else:
+        return exit if orelse is None else stage_rest(capture, exit, orelse, context.keeps, context.drops)
+    start.rollback()  # here, where no exception is being handled that an exception of the user's had for its context
+    return _staged(context, body, handlers, orelse)
 
 
 def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:

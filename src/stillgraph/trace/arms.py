@@ -258,21 +258,13 @@ def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | 
 
 
 def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseException | None:
-    while context is not None and not isinstance(context, Caught) and _is_ours(context):
-        context = context.__context__
-    if context is None or isinstance(context, Caught) or id(context) in recorder.handled_outside:
-        return None
-    if _holds_staged(context):
+    ours = type(context).__module__.startswith("stillgraph.")  # see `signals`; also what stands for a caught one
+    if context is None or ours or id(context) in recorder.handled_outside or _holds_staged(context):
         return None
     handled = copied(context).with_traceback(None)
     handled.__cause__, handled.__suppress_context__ = context.__cause__, context.__suppress_context__
     handled.__context__ = _as_handled(recorder, context.__context__)
     return handled
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Whether an exception is none of the user's: see `signals`."""
-    return type(error).__module__.startswith("stillgraph.")
 
 
 def _emit_raise_itself(
