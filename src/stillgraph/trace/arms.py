@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.diagnostics import Side, StillgraphError, refuse
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
-from stillgraph.program.types import ListType, NumberType, TensorType, Type
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace.caught import Caught, Raisable, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
@@ -39,6 +39,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import refuse_join
 
 
 @dataclass
@@ -161,6 +162,8 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             return
         if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
             raise
+        if isinstance(error, JoinFailure):
+            raise refuse_join(error.place or "what this leaves", error) from error
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
             recorder.path_fails(_failure(recorder, error))
         else:
@@ -192,7 +195,10 @@ def _failure(recorder: Recorder, error: Exception) -> BaseException:
     text = re.sub(r"\bFakeTensor\b", "Tensor", str(error))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
     hint = _GUARD_NONE if "NoneType" in text else None
-    refusal = refuse("SG209", message, location=recorder.locator.raised_at(error), hint=hint)
+    where, beginning = recorder.locator.raised_at(error), here()
+    known = where is None or beginning is None or (where.file, where.line) == (beginning.file, beginning.line)
+    sides = () if known else (Side("the path begins here", beginning),)
+    refusal = refuse("SG209", message, location=where, hint=hint, sides=sides)
     refusal.__cause__ = error.with_traceback(None)
     return refusal
 
