@@ -19,7 +19,7 @@ from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
-from stillgraph.trace.unjoined import refuse_join
+from stillgraph.trace.unjoined import Unjoined, refuse_join
 
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
@@ -98,6 +98,18 @@ def handling() -> None:
     error = sys.exc_info()[1]
     if error is not None and (is_signal(error) or (isinstance(error, StillgraphError) and session() is not None)):
         raise error
+
+
+def handled(kinds: Any) -> Any:
+    """What a handler is for, which has to be the same on all paths.
+
+    Raises:
+        CaptureError: only the run knows which class it is.
+    """
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if isinstance(kind, Unjoined):
+            kind.refuse()
+    return kinds
 
 
 def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:

@@ -399,11 +399,28 @@ def looked_up_in_a_set(x: Tensor) -> Any:
     return None
 
 
+def for_a_chosen_class(x: Tensor) -> Any:
+    kind = KeyError if x[0] > 0 else ValueError
+    try:
+        raise KeyError("k")
+    except kind:
+        return x + 1
+
+
+def for_one_of_a_chosen_class(x: Tensor) -> Any:
+    kind = KeyError if x[0] > 0 else ValueError
+    try:
+        check(x)
+    except (IndexError, kind):
+        return x + 1
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "code"),
     [
         *((its_message, "SG301"), (which_of_the_call, "SG301"), (equal_to_one_of_the_call, "SG301")),
-        (looked_up_in_a_set, "SG301"),
+        *((looked_up_in_a_set, "SG301"), (for_a_chosen_class, "SG203"), (for_one_of_a_chosen_class, "SG203")),
     ],
 )
 def test_refused(function: Any, code: str) -> None:
