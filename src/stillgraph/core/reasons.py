@@ -106,7 +106,8 @@ _ALL = (
         "SG209",
         "a path fails",
         "A branch or loop body that only the run may take fails while it is captured.",
-        "If the path is never taken for such inputs, decide it by a condition on constants.",
+        "See whether the line is right on that path; if it is never taken for such inputs, decide it by a condition on "
+        "constants.",
     ),
     Reason(
         "SG210",

@@ -13,17 +13,19 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
-from stillgraph.trace.caught import CaughtPart
+from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
-from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
 
@@ -107,7 +109,44 @@ def is_(left: Any, right: Any) -> Any:
             return value if other else not_(value)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor) and (_is_joined(left) or _is_joined(right)):
         return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+    if isinstance(left, Caught) or isinstance(right, Caught):
+        return _is_caught(capture, left, right)
+    if isinstance(left, StagedBool) and isinstance(right, StagedBool):
+        return eq(left, right)
+    if any(_may_be_same(value, other) for value, other in ((left, right), (right, left))):
+        message = "whether two values are one object is asked, of which only the run knows what they are"
+        raise refuse("SG301", message, location=here(), hint="Compare them with ==.")
     return False
+
+
+def _may_be_same(value: Any, other: Any) -> bool:
+    """Whether Python may have one object for a value that only the run knows and for another."""
+    if isinstance(value, StagedNumber):
+        return is_number(other) and kind_of(value) is kind_of(other)
+    return isinstance(value, StagedText) and isinstance(other, (str, StagedText))
+
+
+def _is_caught(capture: Session, left: Any, right: Any) -> Any:
+    """Whether an exception that the program has caught is another object.
+
+    Raises:
+        CaptureError: that is an exception which the call has made: what the program raises is a copy of it.
+    """
+    for side in (left, right):
+        if isinstance(side, Caught):
+            continue
+        if not isinstance(side, BaseException):
+            return False
+        if not capture.was_there(side):
+            message = f"whether a caught exception is this {type(side).__name__} is only known at run time"
+            raise refuse("SG301", message, location=here(), hint=_OTHER_CLASS)
+    return capture.fresh_result(bool, capture.emit("call_function", operator.is_, (left, right), {}))
+
+
+_OTHER_CLASS = (
+    "Give it a class of its own and a handler for that, or make the exception outside of the function: "
+    "one that is there before the call is raised as it is."
+)
 
 
 def _is_joined(value: torch.Tensor) -> bool:
@@ -151,6 +190,8 @@ def _comparable(left: Any, right: Any) -> Any:
     capture = session()
     if capture is None or left is right:
         return None
+    if isinstance(left, Caught) or isinstance(right, Caught):
+        return _equals_caught(capture, left, right)
     if holds_unknown(left) or holds_unknown(right):
         unknown = next(side for side in (left, right) if holds_unknown(side))
         raise refuse("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", location=here())
@@ -169,6 +210,16 @@ def _comparable(left: Any, right: Any) -> Any:
     capture.before_risk()  # tensors of several elements have no one truth value
     sides = tuple(list(side) if isinstance(side, collections.deque) else side for side in (left, right))
     return capture.fresh_result(bool, capture.emit("call_function", operator.eq, sides, {}))
+
+
+def _equals_caught(capture: Session, left: Any, right: Any) -> Any:
+    """``left == right``, where one is an exception that the program has caught: most are equal to themselves alone."""
+    for side in (left, right):
+        kind = side.stands_for if isinstance(side, Caught) else type(side)
+        if isinstance(side, BaseException) and class_member(kind, "__eq__") is not class_member(object, "__eq__"):
+            message = f"an exception is compared whose class, {kind.__name__}, has an __eq__ of its own"
+            raise refuse("SG301", message, location=here())
+    return is_(left, right)
 
 
 def _is_generated(method: Any) -> bool:
@@ -202,6 +253,8 @@ def in_(item: Any, container: Any) -> Any:
         return lists.contains(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
+    if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
+        raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
     if isinstance(container, (dict, set, frozenset)):
         note_name(container, item)
         known = find(container, item)

@@ -19,7 +19,7 @@ from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
-from stillgraph.trace.unjoined import refuse_join
+from stillgraph.trace.unjoined import Unjoined, refuse_join
 
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
@@ -99,6 +99,18 @@ def handling() -> None:
         raise error
 
 
+def handled(kinds: Any) -> Any:
+    """What a handler is for, which has to be the same on all paths.
+
+    Raises:
+        CaptureError: only the run knows which class it is.
+    """
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if isinstance(kind, Unjoined):
+            kind.refuse()
+    return kinds
+
+
 def _plain(body: Block, handlers: Handlers, orelse: Block | None, cleanup: Block | None) -> Exit | None:
     if cleanup is not None:
         try:
@@ -140,17 +152,16 @@ def attempt(
     except StageTry as signal:
         if signal.attempt is not mine:
             raise
-        start.rollback()
-        return _staged(context, body, handlers, orelse)
     except BaseException as error:
         ours = isinstance(error, StillgraphError) or is_signal(error)
         handler = None if ours else _find(handlers, error)
         if handler is None:
             raise
         return handler(error)
-    if orelse is None:
-        return exit
-    return stage_rest(capture, exit, orelse, context.keeps, context.drops)
+    else:
+        return exit if orelse is None else stage_rest(capture, exit, orelse, context.keeps, context.drops)
+    start.rollback()  # here, where no exception is being handled that an exception of the user's had for its context
+    return _staged(context, body, handlers, orelse)
 
 
 def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:

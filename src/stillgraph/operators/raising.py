@@ -6,7 +6,7 @@ from typing import Any
 
 from stillgraph.operators.calls import call
 from stillgraph.trace.arms import emit_raise
-from stillgraph.trace.caught import Caught, note_named
+from stillgraph.trace.caught import Caught, Raisable, note_named
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.unjoined import Unjoined
@@ -28,7 +28,18 @@ def raised(error: Any) -> Any:
             error = error.either(lambda chosen: chosen)
     if isinstance(error, Caught):
         note_named(error)
+    _note(capture, error)
     return error
+
+
+def _note(capture: Session | None, error: Any) -> None:
+    """Remember an exception that has been raised before, as the capture is to leave it."""
+    if capture is not None and isinstance(error, BaseException) and not isinstance(error, Caught):
+        before = Raisable.of(error)
+        if before != Raisable():
+            capture.raising.setdefault(id(error), before)
+        if capture.in_arm:
+            error.__traceback__ = None  # so that where it is raised can be told from where it has been raised
 
 
 def known(error: Any) -> Any:
@@ -39,6 +50,7 @@ def known(error: Any) -> Any:
     """
     if isinstance(error, Unjoined):
         error.refuse()
+    _note(session(), error)
     return error
 
 

@@ -14,7 +14,7 @@ from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
-from stillgraph.operators.protected import handling, try_
+from stillgraph.operators.protected import handled, handling, try_
 from stillgraph.operators.raising import known, raised
 from stillgraph.operators.stores import (
     attr,
@@ -38,6 +38,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "while_": while_,
         "try_": try_,
         "handling": handling,
+        "handled": handled,
         "for_": for_,
         "continue_": continue_,
         "result_of": result_of,

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.hooks import BackwardHook
 
+from stillgraph.core.files import is_ours
+
 
 class Unbound:
     """What a variable holds on a path that did not assign it. Any use raises what Python raises for the name."""
@@ -110,23 +112,57 @@ Left = tuple[int, list[Any]]
 _LEFT = "__stillgraph_left__"
 
 
-def raise_(exception: BaseException, left: Left | None = None, cause: BaseException | None = None) -> NoReturn:
-    """Raise a fresh copy of an exception that a captured path raises.
+def raise_(
+    exception: BaseException,
+    left: Left | None = None,
+    cause: BaseException | None = None,
+    itself: bool = False,
+    suppress: bool = False,
+    context: BaseException | None = None,
+) -> NoReturn:
+    """Raise a fresh copy of an exception that a captured path raises, or that exception itself.
 
     Args:
         exception: as it was in the capture.
         left: what the path did before, see `Program.midway`.
-        cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself.
+        cause: an exception that the program caught, for ``raise … from``; others are in ``exception`` itself, unless
+            that is raised itself.
+        itself: whether it was there before the call: then it is this object that is raised, not a copy.
+        suppress: whether it is raised ``from None``, if itself.
+        context: what the captured path was handling.
     """
-    fresh = _copied(exception)
+    if itself:
+        _raise_itself(exception, left, cause, suppress, context)
+    fresh = copied(exception)
     fresh.__cause__, fresh.__suppress_context__ = exception.__cause__, exception.__suppress_context__
     try:
-        _raise(fresh.with_traceback(None), left, cause)
+        _raise(fresh.with_traceback(None), left, cause, context)
     finally:
         del fresh  # with its traceback it would hold this frame, and so itself and all that the program's frame has
 
 
-def _copied(exception: BaseException) -> BaseException:
+def _raise_itself(
+    exception: BaseException,
+    left: Left | None,
+    cause: BaseException | None,
+    suppress: bool,
+    context: BaseException | None,
+) -> NoReturn:
+    take_left(exception)
+    trace = exception.__traceback__
+    while trace is not None and not is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    if trace is not None:  # a program's handler had it: that call's frames are not to be kept for ever
+        exception.__traceback__ = None
+    if suppress:
+        exception.__cause__ = None
+    try:
+        _raise(exception, left, cause, context)
+    finally:
+        del exception, cause, trace  # see `raise_`
+
+
+def copied(exception: BaseException) -> BaseException:
     """A copy: what is raised gets a traceback, and with it everything in the frames that it passes."""
     try:
         return copy.copy(exception)
@@ -144,6 +180,7 @@ def raise_made(
     left: Left | None = None,
     cause: BaseException | None = None,
     suppress: bool = False,
+    context: BaseException | None = None,
 ) -> NoReturn:
     """As `raise_`, for an exception that holds what is only known when running.
 
@@ -151,7 +188,7 @@ def raise_made(
         kind: its type.
         args: its arguments.
         state: its attributes, for a type with a constructor of its own, which ran in the capture; otherwise None.
-        left, cause: see `raise_`.
+        left, cause, context: see `raise_`.
         suppress: whether it is raised ``from None``.
     """
     if state is None:
@@ -162,18 +199,33 @@ def raise_made(
         made.__dict__.update(state)
     made.__suppress_context__ = suppress
     try:
-        _raise(made, left, cause)
+        _raise(made, left, cause, context)
     finally:
         del made  # see `raise_`
 
 
-def _raise(exception: BaseException, left: Left | None, cause: BaseException | None) -> NoReturn:
+def _raise(
+    exception: BaseException, left: Left | None, cause: BaseException | None, context: BaseException | None
+) -> NoReturn:
     try:
         if cause is None:
             raise _leaving(exception, left)
         raise _leaving(exception, left) from cause
+    except BaseException as raised:
+        if context is not None:
+            raised.__context__ = _handled(context, raised.__context__)
+        raise
     finally:
-        del exception, cause  # see `raise_`
+        del exception, cause, context  # see `raise_`
+
+
+def _handled(context: BaseException, outer: BaseException | None) -> BaseException:
+    """A copy of what a captured path was handling, inside of what handles now."""
+    inner = outer if context.__context__ is None else _handled(context.__context__, outer)
+    fresh = copied(context).with_traceback(None)
+    fresh.__cause__, fresh.__suppress_context__ = context.__cause__, context.__suppress_context__
+    fresh.__context__ = inner
+    return fresh
 
 
 def _leaving(exception: BaseException, left: Left | None) -> BaseException:

@@ -24,7 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from stillgraph.core.location import Location
 from stillgraph.program.context import Context, current_context, write_switches
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import bound, checkpointed, keep, recursion, try_, unbound
+from stillgraph.program.operations import bound, checkpointed, keep, raise_, recursion, take_left, try_, unbound
 from stillgraph.program.program import Program
 from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.expressions import Expressions
@@ -339,6 +339,8 @@ class _Block(Expressions):
         writer.line("try:")
         self._write_arm(body, operands, names, node)
         writer.line(f"except {self.value(tuple(kinds))} as {error}:")
+        if _raises_itself(_attribute(self.module, str(body.target))):
+            writer.line(f"    {writer.object('take_left', take_left)}({error})")
         inside = _attribute(self.module, str(handler.target)).graph.find_nodes(op="placeholder")
         held = [f"{kept}[{i}]" for i in range(len(inside) - 1 - len(operands))]
         self._write_arm(handler, operands, names, node, [error, *held])
@@ -535,3 +537,10 @@ class entered:
 
     def __exit__(self, *error: Any) -> None:
         self._open.close()
+
+
+def _raises_itself(body: fx.GraphModule) -> bool:
+    """Whether a region may raise an exception that is there before the call: it is not to keep what a program adds."""
+    return any(
+        node.target is raise_ and node.kwargs.get("itself") for region in regions(body) for node in region.graph.nodes
+    )

@@ -17,13 +17,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.diagnostics import Side, StillgraphError, refuse
 from stillgraph.core.files import is_ours, is_torch
+from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
-from stillgraph.program.operations import as_tensor, raise_, raise_made, reraise, unbound
-from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace.caught import Caught, take_named
+from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
+from stillgraph.trace.caught import Caught, Raisable, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
@@ -38,6 +39,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import refuse_join
 
 
 @dataclass
@@ -160,6 +162,8 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             return
         if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
             raise
+        if isinstance(error, JoinFailure):
+            raise refuse_join(error.place or "what this leaves", error) from error
         if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
             recorder.path_fails(_failure(recorder, error))
         else:
@@ -168,7 +172,13 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
 
 
 def _emit_reraise(recorder: Recorder, error: Any) -> None:
-    """Record that an exception goes on that the program has caught."""
+    """Record that an exception goes on that the program has caught.
+
+    Raises:
+        StageTry: a ``try`` around has to be staged first.
+        CaptureError: what stands around it would have to see it.
+    """
+    recorder.before_raise(error.stands_for, certain=True)
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
     where = recorder.locator.raised_at(error) if take_named(error) else None
@@ -185,7 +195,10 @@ def _failure(recorder: Recorder, error: Exception) -> BaseException:
     text = re.sub(r"\bFakeTensor\b", "Tensor", str(error))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
     hint = _GUARD_NONE if "NoneType" in text else None
-    refusal = refuse("SG209", message, location=recorder.locator.raised_at(error), hint=hint)
+    where, beginning = recorder.locator.raised_at(error), here()
+    known = where is None or beginning is None or (where.file, where.line) == (beginning.file, beginning.line)
+    sides = () if known else (Side("the path begins here", beginning),)
+    refusal = refuse("SG209", message, location=where, hint=hint, sides=sides)
     refusal.__cause__ = error.with_traceback(None)
     return refusal
 
@@ -203,10 +216,16 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         StageTry: a ``try`` around has to be staged first.
         CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
-    recorder.before_raise(type(error), certain=True)
     where = recorder.locator.raised_at(error)
+    context = _being_handled(recorder, error)
+    keywords: dict[str, Any] = {} if context is None else {"context": context}
+    if recorder.was_there(error):
+        _emit_raise_itself(recorder, error, where, keywords)
+        return
+    recorder.before_raise(type(error), certain=True)
     left = recorder.left_behind()
-    keywords: dict[str, Any] = {} if left is None else {"left": left}
+    if left is not None:
+        keywords["left"] = left
     cause = error.__cause__
     if isinstance(cause, Caught):
         keywords["cause"], error.__cause__ = cause, None
@@ -229,6 +248,50 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         keywords["suppress"] = True
     args = tuple(text_node(recorder, each) for each in error.args)
     recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
+
+
+def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | None:
+    """What a ``raise`` of the user's finds being handled by code that stayed Python's: a copy, as the capture knows it.
+
+    What the program handles itself, and what was being handled before the call, the run finds by itself. So is what
+    holds staged values left out, which could only be made in the run.
+
+    Args:
+        recorder: the capture.
+        error: what is raised, with its context if it has been raised already.
+    """
+    return _as_handled(recorder, sys.exc_info()[1] if error.__traceback__ is None else error.__context__)
+
+
+def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseException | None:
+    ours = type(context).__module__.startswith("stillgraph.")  # see `signals`; also what stands for a caught one
+    if context is None or ours or id(context) in recorder.handled_outside or _holds_staged(context):
+        return None
+    handled = copied(context).with_traceback(None)
+    handled.__cause__, handled.__suppress_context__ = context.__cause__, context.__suppress_context__
+    handled.__context__ = _as_handled(recorder, context.__context__)
+    return handled
+
+
+def _emit_raise_itself(
+    recorder: Recorder, error: BaseException, where: Location | None, keywords: dict[str, Any]
+) -> None:
+    """Record that the program raises an exception from before the call, which the capture leaves as it was."""
+    before = recorder.raising.pop(id(error), Raisable())
+    cause, suppress = error.__cause__, error.__suppress_context__
+    before.restore(error)
+    recorder.before_raise(type(error), certain=True)
+    left = recorder.left_behind()
+    keywords["itself"] = True
+    if left is not None:
+        keywords["left"] = left
+    if cause is not None and cause is not before.cause:
+        if not isinstance(cause, Caught) and _holds_staged(cause):
+            raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
+        keywords["cause"] = cause
+    elif suppress and cause is None:
+        keywords["suppress"] = True
+    recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
 
 
 _WITH_FIELDS = (OSError, UnicodeError, SyntaxError, ImportError, NameError, AttributeError)  # that no argument shows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
@@ -10,7 +12,13 @@ from stillgraph.trace.numbers import Staged
 
 
 class Caught(Staged):
-    """An exception of which only the run knows what it holds: it can be printed, asked for its type, and raised."""
+    """An exception of which only the run knows what it holds: it can be printed, asked for its type, and raised.
+
+    Attributes:
+        stands_for: a class that it is an instance of, whatever the run raises.
+    """
+
+    stands_for: type[BaseException]
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
@@ -53,9 +61,30 @@ class CaughtPart(Staged):
     __hash__ = _refuse
 
 
+@dataclass(frozen=True)
+class Raisable:
+    """What a ``raise`` changes of an exception, as it was before."""
+
+    traceback: TracebackType | None = None
+    context: BaseException | None = None
+    cause: BaseException | None = None
+    suppresses: bool = False
+
+    @classmethod
+    def of(cls, error: BaseException) -> Raisable:
+        return cls(error.__traceback__, error.__context__, error.__cause__, error.__suppress_context__)
+
+    def restore(self, error: BaseException) -> None:
+        """Let the exception be as it was before it was raised."""
+        error.__traceback__, error.__context__, error.__cause__ = self.traceback, self.context, self.cause
+        error.__suppress_context__ = self.suppresses
+
+
 def caught(kinds: tuple[type[BaseException], ...]) -> BaseException:
     """What stands for an exception of one of these types."""
     base = kinds[0] if len(kinds) == 1 else Exception if all(issubclass(k, Exception) for k in kinds) else BaseException
-    members = {"args": property(Caught._refuse), "__str__": Caught._refuse, "__repr__": Caught._refuse}
+    refusing = Caught._refuse
+    members = {"stands_for": base, "args": property(refusing), "__str__": refusing, "__repr__": refusing}
+    members |= {"__eq__": refusing, "__hash__": refusing}
     kind: Any = type(base.__name__, (Caught, base), members)
     return base.__new__(kind)  # type: ignore[no-any-return]  # of a class that is made here

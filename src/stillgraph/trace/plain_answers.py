@@ -25,6 +25,10 @@ class PlainAnswers(TorchFunctionMode):
         """Whether an object was there before the capture."""
         return False
 
+    def was_there(self, value: Any) -> bool:
+        """Whether the call could reach this very object before the capture, which looks at all that it reaches."""
+        return False
+
     @property
     def in_arm(self) -> bool:
         """Whether a staged branch or loop is being recorded; a recorder that stages nothing has none."""

@@ -25,7 +25,7 @@ from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build,
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import Block, bind_outputs, carried, close_arms, give_outputs
-from stillgraph.trace.unjoined import is_lost, lost
+from stillgraph.trace.unjoined import is_lost, lost, named, refuse_join
 
 _MAX_ROUNDS = 12
 Handler = Callable[[BaseException], Exit | None]
@@ -111,7 +111,8 @@ class Attempt:
             return widen(self.joiner, state, value, str(place))
         except JoinFailure as failure:
             if not isinstance(place, CellPlace):
-                raise
+                failure.place = None
+                raise refuse_join(named(place), failure) from failure
             failure.message = f"'{place}' cannot be handed to the handler: {failure.message}"
             return Fixed(lost(str(place), failure))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -90,6 +91,8 @@ class Recorder(PlainAnswers):
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
         self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
+        self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
+        self.handled_outside = _being_handled()
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.hooked = HookedVariables()
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
@@ -454,3 +457,13 @@ class Recorder(PlainAnswers):
         if type_.may_be_none or type_.may_be_unbound:
             value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
         return value
+
+
+def _being_handled() -> frozenset[int]:
+    """The ids of the exceptions in whose handlers a capture begins."""
+    found: list[int] = []
+    error = sys.exc_info()[1]
+    while error is not None and id(error) not in found:
+        found.append(id(error))
+        error = error.__context__
+    return frozenset(found)

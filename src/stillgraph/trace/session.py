@@ -324,6 +324,10 @@ class Session(BothSides):
         """Whether an object was there before the capture."""
         return self.finder.holds(value)
 
+    def was_there(self, value: Any) -> bool:
+        """As `Recorder.was_there`."""
+        return self.finder.was_there(value)
+
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
         self.finder.add_function(function)

@@ -147,6 +147,15 @@ class Finder:
         """Whether an object, or a closure cell, was found so far."""
         return id(value) in self._found or id(value) in self._cells
 
+    def was_there(self, value: Any) -> bool:
+        """Whether an object was there before the capture, and is no copy that stands for one.
+
+        Raises:
+            CaptureError: there are too many objects to go through.
+        """
+        self.complete()
+        return id(value) in self._found and id(value) not in self._copies
+
     def find_owner(self, value: Any) -> Source | None:
         """As `find`, also for a class that was there before the capture."""
         if isinstance(value, type):

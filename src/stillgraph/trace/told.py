@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, is_dataclass
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 import torch
@@ -43,6 +43,7 @@ from stillgraph.trace.namespaces import file_of, namespace_of, users_classes
 from stillgraph.trace.sources import Finder, slots
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
+_NEVER_READ = (TracebackType, FrameType)  # of exceptions: they lead to all that a call had, which no program reads
 _SHOWING = frozenset({"print", "str", "repr", "format", "hash", "ascii"})  # what may show an address
 _FORMATTING = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
 
@@ -138,7 +139,7 @@ class Told:
         queue = deque(self.kept)
         while queue and len(reached) < _MOST:
             item = queue.popleft()
-            if isinstance(item, (*_PLAIN, torch.Tensor, fx.Node, fx.Graph)) or id(item) in reached:
+            if isinstance(item, (*_PLAIN, *_NEVER_READ, torch.Tensor, fx.Node, fx.Graph)) or id(item) in reached:
                 continue
             reached[id(item)] = item
             if isinstance(item, FunctionType):

@@ -96,6 +96,38 @@ def test_prints_exceptions_and_classes(tmp_path: Path, capsys: pytest.CaptureFix
         torch.testing.assert_close((got_pair.left, got_pair.right), tuple(pair))
 
 
+class Handling(torch.nn.Module):
+    """Raises from a handler, once its buffer is written."""
+
+    def __init__(self, again: bool) -> None:
+        super().__init__()
+        self.again = again
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            if x[0] > 0:
+                raise ValueError("v")
+        except ValueError as error:
+            self.seen = self.seen + x.sum()
+            if self.again:
+                raise
+            raise KeyError(x[0].item()) from error
+        return x
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_a_handler_raises_has_its_cause_and_what_came_before(again: bool, tmp_path: Path) -> None:
+    sg.save(Handling(again), tmp_path / "handling.py", args=(-torch.ones(2),))
+    told = []
+    for module in (Handling(again), python_module(tmp_path / "handling.py").load()):
+        with pytest.raises((KeyError, ValueError)) as found:
+            module(torch.tensor([1.0, 2.0]))
+        told.append((type(found.value), str(found.value), repr(found.value.__cause__), module.seen.item()))
+    assert told[0] == told[1]
+    assert told[0][-1] == 3
+
+
 LOG = logging.getLogger("tests.python_source")
 
 

@@ -289,3 +289,19 @@ def a_string_becomes_a_dict(x: Tensor) -> Any:
         x = best["x"] + 1
         count = count + 1
     return best
+
+
+@refused("SG203", X)
+def a_text_in_a_list_that_a_handler_would_see(x: Tensor) -> Any:
+    log: list[Any] = []
+    step = 0
+    while step < x[0]:
+        step += 1
+        try:
+            log.append(f"{step}")
+            z = x + 1
+            if z.sum() > 5:
+                raise ValueError("too much")
+        except ValueError:
+            pass
+    return len(log)

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from stillgraph.operators.booleans import and_, in_, is_none, not_, or_
-from tests.unit.trace.agreement import IF, N, P, agree, count, program_of
+from tests.unit.trace.agreement import IF, N, P, agree, count, program_of, refusal
 
 CALLS = (P, N, P * 0)
 
@@ -169,3 +170,17 @@ def test_a_truth_value_of_the_run_meets_a_tensor() -> None:
         return last & (steps > 1), last ^ (steps == 3), x
 
     agree(function, P, N, torch.tensor([9.0, 8.0, 7.0]))
+
+
+def test_whether_two_truth_values_are_one() -> None:
+    def function(x: Tensor) -> Any:
+        big, any_big = bool(x.sum() > 5), bool((x > 2).any())
+        return big is any_big, big is not any_big, big is x, x.sum().item() is x
+
+    agree(function, P, N, torch.tensor([9.0, 8.0, 7.0]))
+
+
+@pytest.mark.parametrize("other", [6, "6"])
+def test_whether_a_number_or_text_is_one_object_is_refused(other: object) -> None:
+    made = type(other)
+    assert refusal(lambda x: made(x.sum()) is other, P).reason.code == "SG301"

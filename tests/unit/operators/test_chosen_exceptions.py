@@ -1,3 +1,4 @@
+# ruff: noqa: B904  (what users write)
 """``raise`` of an exception that a condition of the run has chosen."""
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from tests.unit.trace.agreement import agree, refusal
 
 CALLS = [torch.tensor([a, b]) for a in (-1.0, 1.0, 9.0) for b in (-2.0, 0.0, 1.0)]
@@ -93,6 +95,87 @@ def no_exception_on_some_path(x: Tensor) -> Tensor:
 def test_as_in_eager(function: Any) -> None:
     agree(function, *CALLS)
     agree(function, *CALLS[::-1])
+
+
+# ---- what is being handled where it is raised
+def chosen_in_a_handler(x: Tensor) -> Tensor:
+    try:
+        raise First("v")
+    except First:
+        raise KeyError("k") if x[0] > 0 else Second("b")
+
+
+def on_a_condition_in_a_handler(x: Tensor) -> Tensor:
+    try:
+        raise First("v")
+    except First:
+        if x[0] > 0:
+            raise KeyError("k")
+        if x[1] > 0:
+            raise KeyError(x.sum().item())
+        if x[1] < -1:
+            raise KeyError("k") from None
+        return x
+
+
+def in_a_handler_in_a_handler(x: Tensor) -> Tensor:
+    try:
+        if x[1] > 0:
+            raise TypeError("t")
+        raise First("v")
+    except First:
+        try:
+            {}["missing"]
+        except KeyError:
+            if x[0] > 0:
+                raise Second("s")
+    except TypeError:
+        raise (First if x[0] > 0 else Second)("b")
+    return x
+
+
+def in_a_call(x: Tensor) -> Tensor:
+    try:
+        raise First("v")
+    except First:
+        return kept_in_a_variable(x)
+
+
+def story(function: Any, x: Tensor) -> Any:
+    """What is raised, with all that led to it."""
+    error: Any
+    try:
+        return function(x).tolist()
+    except Exception as raised:
+        error = raised
+    told: list[Any] = []
+    while error is not None:
+        told.append((type(error), str(error), repr(error.__cause__), error.__suppress_context__))
+        error = error.__context__
+    return told
+
+
+@pytest.mark.parametrize(
+    "function", [chosen_in_a_handler, on_a_condition_in_a_handler, in_a_handler_in_a_handler, in_a_call]
+)
+def test_what_is_being_handled(function: Any) -> None:
+    static = sg.to_static(function, backend="eager")
+    for value in (*CALLS, *CALLS):
+        assert story(static, value) == story(function, value)
+    try:
+        raise RuntimeError("around the call")
+    except RuntimeError:
+        assert [story(static, value) for value in CALLS] == [story(function, value) for value in CALLS]
+    assert static.cache_info().programs == 1
+
+
+def test_what_is_being_handled_around_the_first_call_is_not_kept() -> None:
+    static = sg.to_static(chosen_in_a_handler, backend="eager")
+    try:
+        raise RuntimeError("around the call")
+    except RuntimeError:
+        assert story(static, CALLS[0]) == story(chosen_in_a_handler, CALLS[0])
+    assert story(static, CALLS[0]) == story(chosen_in_a_handler, CALLS[0])
 
 
 def test_a_chosen_cause_is_refused() -> None:

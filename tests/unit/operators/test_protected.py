@@ -319,6 +319,109 @@ def its_message(x: Tensor) -> Any:
         return x * len(error.args[0])
 
 
-@pytest.mark.parametrize(("function", "code"), [(its_message, "SG301")])
+# ---- which exception it is
+SENTINEL = Odd("one and the same")
+
+
+class Journal:
+    def __init__(self) -> None:
+        self.n = 0
+
+
+def from_outside(x: Tensor, journal: Journal) -> Any:
+    journal.n += 1
+    try:
+        check(x)
+        raise SENTINEL
+    except ValueError as error:
+        journal.n += 10
+        return x, error is SENTINEL, error is not SENTINEL, error == SENTINEL, error in (x, SENTINEL)
+
+
+def test_which_exception_from_outside_it_is() -> None:
+    agree_fresh(lambda: from_outside_of(Journal()), P, N, P / 10)
+    assert not vars(SENTINEL)
+
+
+def from_outside_of(journal: Journal) -> Any:
+    return lambda x: (from_outside(x, journal), journal.n)
+
+
+def test_an_exception_from_outside_is_raised_itself() -> None:
+    def function(x: Tensor, journal: Journal) -> Tensor:
+        journal.n += 1
+        if x.sum() > 5:
+            raise SENTINEL
+        if x.sum() > 0:
+            raise SENTINEL from KeyError("k")
+        journal.n += 1
+        return x
+
+    static, cause = sg.to_static(function, backend="eager"), SENTINEL.__cause__
+    assert static(-P, Journal()) is not None
+    assert SENTINEL.__cause__ is cause
+    for value, caused in ((P, False), (P, False), (P / 10, True)):
+        journal = Journal()
+        with pytest.raises(Odd) as found:
+            static(value, journal)
+        assert found.value is SENTINEL
+        assert isinstance(SENTINEL.__cause__, KeyError) is caused
+        assert journal.n == 1
+        assert not vars(SENTINEL)
+    assert static.cache_info().programs == 1
+
+
+def which_of_the_call(x: Tensor) -> Any:
+    mine = Odd("mine")
+    try:
+        if x.sum() > 0:
+            raise mine
+    except Odd as error:
+        return error is mine
+    return None
+
+
+def equal_to_one_of_the_call(x: Tensor) -> Any:
+    mine = Odd("mine")
+    try:
+        if x.sum() > 0:
+            raise mine
+    except Odd as error:
+        return error in [KeyError("k"), mine]
+    return None
+
+
+def looked_up_in_a_set(x: Tensor) -> Any:
+    try:
+        check(x)
+    except Odd as error:
+        return error in {SENTINEL}
+    return None
+
+
+def for_a_chosen_class(x: Tensor) -> Any:
+    kind = KeyError if x[0] > 0 else ValueError
+    try:
+        raise KeyError("k")
+    except kind:
+        return x + 1
+
+
+def for_one_of_a_chosen_class(x: Tensor) -> Any:
+    kind = KeyError if x[0] > 0 else ValueError
+    try:
+        check(x)
+    except (IndexError, kind):
+        return x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        *((its_message, "SG301"), (which_of_the_call, "SG301"), (equal_to_one_of_the_call, "SG301")),
+        *((looked_up_in_a_set, "SG301"), (for_a_chosen_class, "SG203"), (for_one_of_a_chosen_class, "SG203")),
+    ],
+)
 def test_refused(function: Any, code: str) -> None:
     assert refusal(function, P).reason.code == code

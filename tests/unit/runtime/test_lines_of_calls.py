@@ -12,6 +12,7 @@ import torch
 
 import stillgraph as sg
 import tests.unit.runtime.raising_in_calls as calls
+import tests.unit.runtime.raising_over_lines as several
 from stillgraph.api import static
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.whole import compile_whole
@@ -83,3 +84,16 @@ def test_lines_of_a_refusal(function: Callable[..., Any]) -> None:
     wanted = lines(function, X, None)
     assert wanted[0] is calls.Refused
     assert refused(function, X, GOOD) == [each for each in wanted[2] if each[0] != "refusing"]
+
+
+@pytest.mark.parametrize("function", [several.chosen, several.chosen_class, several.asserted, several.asserted_why])
+def test_a_statement_over_several_lines_is_shown_from_its_beginning(function: Callable[..., Any]) -> None:
+    def beginning(call: Callable[..., Any], x: torch.Tensor) -> Any:
+        with pytest.raises((ValueError, KeyError, AssertionError)) as found:
+            call(x)
+        frame = traceback.extract_tb(found.value.__traceback__)[-1]
+        return type(found.value), frame.lineno, frame.colno
+
+    static = sg.to_static(function, backend="eager")
+    for value in (X - 3, X, X - 3):
+        assert beginning(static, value) == beginning(function, value)

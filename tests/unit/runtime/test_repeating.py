@@ -38,6 +38,19 @@ class Noting:
         return self.swallows
 
 
+class Bracketing:
+    """A context manager that notes that its block ends, however that is."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+
+    def __enter__(self) -> None:
+        self.notes.log.append("in")
+
+    def __exit__(self, *error: object) -> None:
+        self.notes.log.append("out")
+
+
 class Silent:
     """A context manager that lets no error pass, and leaves no trace."""
 
@@ -105,7 +118,37 @@ def in_a_generator(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
         return x[int(i)]
 
 
-FUNCTIONS = [before_and_behind, in_a_block, swallowed, swallowed_silently, at_last, in_a_loop, in_a_generator]
+def raised_again_in_a_block(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    with Bracketing(notes):
+        try:
+            return x[int(i)]
+        except IndexError:
+            notes.n += 1
+            raise
+
+
+def raised_again_and_at_last(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    try:
+        x = x[int(i)]
+    except IndexError as error:
+        notes.n += 1
+        raise error
+    finally:
+        notes.n += 10
+    return x
+
+
+def raised_again_in_a_call(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+    try:
+        return raised_again_and_at_last(notes, x, i)
+    finally:
+        notes.n += 100
+
+
+FUNCTIONS = [
+    *(before_and_behind, in_a_block, swallowed, swallowed_silently, at_last, in_a_loop, in_a_generator),
+    *(raised_again_in_a_block, raised_again_and_at_last, raised_again_in_a_call),
+]
 
 
 def outcome(function: Callable[..., Any], index: int) -> Any:
@@ -265,6 +308,23 @@ def test_a_call_under_hooks_for_saved_tensors_is_made_once() -> None:
     static = sg.to_static(multiplies, backend="eager")
     static(Notes(), torch.ones(3), torch.tensor(0))
     assert packed(static) == packed(multiplies)
+
+
+def test_what_cleans_up_behind_a_handler_that_raises_again(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(notes: Notes, x: Tensor, i: Tensor) -> Tensor:
+        try:
+            x = x[int(i)]
+        except IndexError:
+            notes.n += 1
+            raise
+        finally:
+            print("cleaned up")
+        return x
+
+    static = sg.to_static(function, backend="eager")
+    for index in (1, 7):
+        assert outcome(static, index) == outcome(function, index)
+    assert capsys.readouterr().out == "cleaned up\n" * 4
 
 
 def test_what_writes_in_place_is_not_written_twice() -> None:

@@ -97,35 +97,42 @@ def exception_type(spelling: Spelling, kind: type[BaseException], at: Any) -> st
 
 
 def _raise(writer: Writer, node: fx.Node) -> None:
-    exception, left, cause = [*arguments(node), None, None][:3]
-    error = value_of(exception)
+    error = value_of(arguments(node)[0])
     assert isinstance(error, BaseException)
     kind = exception_type(writer.spelling, type(error), writer.at)
-    if not all(is_literal(each) for each in error.args) or error.__cause__ is not None:
+    own_cause = error.__cause__ is not None and not node.kwargs.get("itself")
+    if not all(is_literal(each) for each in error.args) or own_cause:
         raise refuse("SG402", f"Python source cannot make this {type(error).__name__} anew", location=writer.at)
     made = f"{kind}({', '.join(writer.spelling.literal(each) for each in error.args)})" if error.args else f"{kind}()"
-    _leaving(writer, made, left, cause, error.__suppress_context__)
+    suppress = node.kwargs.get("suppress") if node.kwargs.get("itself") else error.__suppress_context__
+    _leaving(writer, made, node, bool(suppress))
 
 
 def _raise_made(writer: Writer, node: fx.Node) -> None:
-    kind, args, state, left, cause, suppress = [*arguments(node), None, None, False][:6]
+    kind, args, state = arguments(node)
     if state:
         raise refuse("SG402", f"Python source cannot make a {value_of(kind).__name__} anew", location=writer.at)
     made = f"{exception_type(writer.spelling, value_of(kind), writer.at)}{writer.tuple_text(args)}".replace(",)", ")")
-    _leaving(writer, made, left, cause, suppress)
+    _leaving(writer, made, node, bool(node.kwargs.get("suppress")))
 
 
-def _leaving(writer: Writer, made: str, left: Any, cause: Any, suppress: bool) -> None:
+def _leave(writer: Writer, node: fx.Node) -> None:
+    """Write down what the path did before it raises."""
+    left: Any = node.kwargs.get("left")
     if left is not None:
         writer.leave(left[0], [writer.value(each) for each in left[1]])
+
+
+def _leaving(writer: Writer, made: str, node: fx.Node, suppress: bool) -> None:
+    _leave(writer, node)
+    cause = node.kwargs.get("cause")
     source = f" from {writer.value(cause)}" if cause is not None else " from None" if suppress else ""
     writer.lines.add(f"raise {made}{source}", writer.at)
 
 
 def _reraise(writer: Writer, node: fx.Node) -> None:
-    error, left = [*arguments(node), None][:2]
-    if left is not None:
-        writer.leave(left[0], [writer.value(each) for each in left[1]])
+    (error,) = arguments(node)
+    _leave(writer, node)
     writer.lines.add(f"raise {writer.value(error)}", writer.at)
 
 

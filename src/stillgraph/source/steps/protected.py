@@ -149,7 +149,7 @@ def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
         error = to.names.fresh("error")
         target = ast.Name(handler.name, ast.Store(), **build.span(handler)) if handler.name else None
         blocks.append(to.block("handler", handler.body, handler, [error], target))
-        kinds = build.constant(None, handler) if handler.type is None else to.lazy(handler.type, "kinds")
+        kinds = build.constant(None, handler) if handler.type is None else _lazy_kinds(handler.type, to)
         handlers.append(ast.Tuple([kinds, build.load(blocks[-1].name, handler)], ast.Load(), **build.span(handler)))
     keywords = []
     for stem, body in (("orelse", node.orelse), ("cleanup", node.finalbody)):
@@ -176,7 +176,20 @@ def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter) -> ast.ExceptH
     body = to.statements(node.body, inner)
     if node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "BaseException"):
         body = [build.statement(to.op("handling", [], node)), *body]
-    return with_fields(node, type=node.type and to.expr(node.type), body=body)
+    return with_fields(node, type=node.type and _kinds(node.type, to), body=body)
+
+
+def _lazy_kinds(node: ast.expr, to: Rewriter) -> ast.expr:
+    return to.defer(lambda: _kinds(node, to), node, "kinds")
+
+
+def _kinds(node: ast.expr, to: Rewriter) -> ast.expr:
+    """What a handler is for; only what is computed here may have been chosen by a condition of the run."""
+    made = to.expr(node)
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    chosen = any(isinstance(each, (ast.IfExp, ast.Call)) or (isinstance(each, ast.Name) and to.name_scope.owns(each.id))
+                 for each in parts)
+    return to.op("handled", [made], node) if chosen else made
 
 
 def _inner(place: Place, to: Rewriter) -> Place:

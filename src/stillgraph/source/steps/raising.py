@@ -18,13 +18,14 @@ def raising(node: ast.Raise, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     if node.exc is None:
         return Rewritten([node])
     operator = "raised" if node.cause is None else "known"
-    return Rewritten([with_fields(node, exc=_operand(node.exc, operator, to),
-                                  cause=node.cause and _operand(node.cause, "known", to))])
+    return Rewritten([with_fields(node, exc=_operand(node.exc, operator, node, to),
+                                  cause=node.cause and _operand(node.cause, "known", node, to))])
 
 
-def _operand(node: ast.expr, operator: str, to: Rewriter) -> ast.expr:
+def _operand(node: ast.expr, operator: str, at: ast.Raise, to: Rewriter) -> ast.expr:
+    """What is raised, or its cause; a traceback shows the whole statement."""
     made = to.expr(node)
-    return made if _is_pythons(node, to) else to.op(operator, [made], node)
+    return made if _is_pythons(node, to) else to.op(operator, [made], at)
 
 
 def _is_pythons(node: ast.expr, to: Rewriter) -> bool:
