@@ -38,7 +38,7 @@ def _note(capture: Session | None, error: Any) -> None:
         before = Raisable.of(error)
         if before != Raisable():
             capture.raising.setdefault(id(error), before)
-        if capture.in_arm:
+        if capture.in_arm and capture.was_there(error):
             error.__traceback__ = None  # so that where it is raised can be told from where it has been raised
 
 

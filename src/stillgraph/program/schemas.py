@@ -121,7 +121,9 @@ def implementations(op: Any) -> list[Callable[..., Any]]:
 
 
 def is_effectful(target: Any) -> bool:
-    """Whether a call has to run even where nothing it returns is used."""
+    """Whether a call has to run even where nothing it returns is used; what torch's profiler is told need not."""
+    if isinstance(target, OpOverload | OpOverloadPacket) and _namespace(target) == "profiler":
+        return False
     if is_custom(target) or returns_nothing(target):
         return True
     name = _name(target)
@@ -205,7 +207,7 @@ def _bound(function: FunctionType, node: fx.Node) -> Given:
         return node.kwargs
     try:
         bound = _signature(function).bind(*node.args, **node.kwargs)
-    except TypeError:
+    except (TypeError, ValueError):  # the second of what is not written in Python behind its wrapper
         return node.kwargs
     bound.apply_defaults()
     return bound.arguments

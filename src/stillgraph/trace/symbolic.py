@@ -156,13 +156,13 @@ class _Environment(ShapeEnv):
     """
 
     def __init__(self, loading: Callable[[], AbstractContextManager[None]]) -> None:
-        self._loading = loading
+        self.loading = loading
         super().__init__(specialize_zero_one=False, duck_shape=False)
 
     def load(self) -> None:
         """Be ready for the first symbol."""
         if not is_loaded(load_symbols):
-            with self._loading():
+            with self.loading():
                 load_symbols()
 
     def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> torch.SymInt:
@@ -190,7 +190,11 @@ class Symbolic:
         self.fake_mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
 
     def forget_real_tensors(self) -> None:
-        """Let go of the weak references to real tensors; with them, ``torch.utils.swap_tensors`` refuses a tensor."""
+        """Let go of the capture, and of the weak references to real tensors.
+
+        With these, ``torch.utils.swap_tensors`` refuses a tensor.
+        """
+        self.shape_env.loading = contextlib.nullcontext
         describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()

@@ -193,7 +193,8 @@ def test_inputs_of_a_program_that_raises_are_let_go_at_once(error: Exception) ->
             static(x)
         except (ValueError, Unpicklable) as raised:
             found = (raised is error, type(raised), str(raised), vars(raised))
-        assert found == (False, type(error), str(error), vars(error))
+        assert found == (True, type(error), str(error), vars(error))
+        error.__traceback__ = None  # which holds the frames that it has passed, as eager's does
         del x
         assert reference() is None
     finally:

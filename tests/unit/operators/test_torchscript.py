@@ -16,7 +16,7 @@ from tests.unit.operators.written_for_torchscript import CASES, N, P
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-NOT_SAVED = {"empties": "SG401", "intlist": "SG402", "keeps_its_own": "SG402"}
+NOT_SAVED = {"empties": "SG401"}
 """Lists whose length only the run knows, returned or told apart: no file of tensors alone holds them."""
 
 

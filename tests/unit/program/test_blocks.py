@@ -1,8 +1,12 @@
+import sys
+
 import torch
 from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.program.blocks import blocks
+
+COMPREHENSION = ("<listcomp>",) if sys.version_info < (3, 12) else ()  # from then on part of the function around it
 
 
 def halve(x: Tensor, n: int) -> Tensor:
@@ -47,5 +51,5 @@ def test_an_operation_knows_its_columns_and_who_called() -> None:
         for each in program.source_map.values()
     }
     assert ("x.max()", "solve", "halve") in told
-    assert ("x / 2", "solve", "twice", "halve") in told
-    assert ("x.exp()", "solve", "twice") in told
+    assert ("x / 2", "solve", *COMPREHENSION, "twice", "halve") in told
+    assert ("x.exp()", "solve", *COMPREHENSION, "twice") in told
