@@ -20,7 +20,6 @@ from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.entries import Entry, check_names
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
-from stillgraph.deploy.pt2 import load_pt2, write_pt2
 from stillgraph.deploy.shared_state import check_state
 from stillgraph.deploy.wishes import DEFAULT, Wishes
 from stillgraph.program.program import Program
@@ -75,6 +74,8 @@ def save_program(
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:
+            from stillgraph.deploy.pt2 import write_pt2
+
             write_pt2(entry, temporary)
 
 
@@ -120,6 +121,8 @@ def save_entries(
     check_names(entries)
     check_holds_several(check_destination(path, format))
     check_state(entries)
+    from stillgraph.deploy.pt2 import write_pt2
+
     with beside(Path(path)) as temporary:
         write_pt2({name: _settled(entry, wishes) for name, entry in entries.items()}, temporary)
 
@@ -171,6 +174,8 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
         raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
     if source.suffix == ".py":
         raise ValueError("load takes .pt2 files; import a .py file, it needs torch alone")
+    from stillgraph.deploy.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
+
     return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
 
 

@@ -44,12 +44,14 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     named = {name: _settled(entry) for name, entry in named.items()}
     models = {name: name if len(named) > 1 else ALONE for name in named}
     exported: dict[str, Exported] = {}
+    described: list[dict[str, Any]] = []
     for name, entry in named.items():
         with located(entry.program):
             exported[name] = to_exported_program(entry.program, entry.args, entry.kwargs)
+            described.append({"entry": name, "model": models[name], **describe(entry, exported[name])})
     structure = {
         "version": _VERSION,
-        "entries": [{"entry": n, "model": models[n], **describe(named[n], exported[n])} for n in named],
+        "entries": described,
         "shared": _shared(exported),
     }
     texts = {_STRUCTURE: json.dumps(structure)}

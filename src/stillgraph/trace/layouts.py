@@ -35,7 +35,9 @@ _EAGER_SAYS = (
 
 def let_vary(tensor: torch.Tensor) -> None:
     """Tell of a tensor that its memory depends on the path taken."""
-    if tensor.dim() > 0:
+    with torch._C.DisableTorchFunction():  # nothing is asked of it by the user
+        has_dimensions = tensor.dim() > 0
+    if has_dimensions:
         tensor.stillgraph_layout_varies = True  # type: ignore[attr-defined]  # ours
 
 

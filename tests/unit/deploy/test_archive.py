@@ -11,7 +11,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
-from stillgraph.deploy import archive
+from stillgraph.deploy import archive, pt2
 from stillgraph.deploy.archive import load, save_program
 from stillgraph.deploy.verification import check_artefact
 
@@ -88,7 +88,7 @@ def test_a_save_that_fails_leaves_the_file_there_was(
         path.write_bytes(b"half")
         raise error
 
-    monkeypatch.setattr(archive, "write_pt2", half_written)
+    monkeypatch.setattr(pt2, "write_pt2", half_written)
     with pytest.raises(type(error)):
         save_program(program, path, (X,))
     assert [p.name for p in tmp_path.iterdir()] == ["program.pt2"]

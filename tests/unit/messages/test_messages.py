@@ -28,6 +28,7 @@ WITHOUT_A_MESSAGE = {
     "SG102": "Python has to be started with -X no_debug_ranges",
     "SG106": "wants a newer Python, or hundreds of nested statements",
     "SG307": "a fault of stillgraph's",
+    "SG404": "says what is wrong with a file: see tests/unit/deploy/test_hostile_files.py",
     "SG403": "a fault of stillgraph's or of an exporter's",
     "SG601": "no error: explain tells it",
     "SG602": "no error: explain tells it",

@@ -343,7 +343,7 @@ LAZY = Lazy()
         (used_up_by_trying, "SG305"),
         (zipped_unevenly, "SG206"),
         (chained, "SG210"),
-        (lambda x: x.int().numpy() / 2, "SG301"),
+        (lambda x: x.int().numpy() / 2, "SG310"),
         (matched, "SG301"),
         (advanced_in_an_arm, "SG305"),
         (written_array, "SG305"),

@@ -144,7 +144,7 @@ TABLE = {"k": 0}
         (names_what_it_catches, "Write a handler for each class of exception"),
         (iterates_a_loader, "call the static function with each batch"),
         (advances_on_a_path, "Advance it before the branch"),
-        (changes_what_a_path_exchanged, "Assign to local variables inside the branch"),
+        (changes_what_a_path_exchanged, "Change each by its own name, in a branch of its own"),
         (lambda x: x * RANDOM.random(), "outside"),
     ],
 )
