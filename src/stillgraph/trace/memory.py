@@ -118,7 +118,7 @@ class _Buffer(Held):
 
 
 class _Variable(Held):
-    """A ``ContextVar``; one that held nothing is put back by the token of its first ``set``."""
+    """A ``ContextVar``; one that held nothing is put back by the token of the ``set`` that gave it a value."""
 
     def __init__(self, value: Any, source: Source | None) -> None:
         super().__init__(value, source)
@@ -158,7 +158,7 @@ class Memory:
     def note_token(self, variable: Any, token: Any) -> None:
         """Told that a context variable was set."""
         held = self._held.get(id(variable))
-        if isinstance(held, _Variable) and held.token is None:
+        if isinstance(held, _Variable) and token.old_value is contextvars.Token.MISSING:
             held.token = token
 
     def holds(self, value: Any) -> bool:
