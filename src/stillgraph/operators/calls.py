@@ -154,7 +154,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             name_demand(function, refused)
         raise
     if capture.memory.watched:
-        capture.memory.require_unchanged(location=here())
+        capture.memory.require_unchanged_by_call(here())
     if isinstance(result, Iterator):
         capture.made(result)
     acts.note_stream(capture, result)
@@ -470,10 +470,10 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         capture.reads.settings.append((Failure(receiver.get), (), LookupError))
     result = method(*args, **kwargs)
     if method.__name__ == "set":
-        capture.memory.note_token(receiver, result)
+        capture.memory.note_token(receiver, result, here())
     if isinstance(receiver, _LOCKS):
         capture.note_lock(receiver, method.__name__)
-    if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get":
+    if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get" and capture.memory.is_as_given(receiver):
         capture.reads.settings.append((method, args, result))
     return result
 

@@ -125,9 +125,12 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
         if current_context() != context:
             hint = "Switch it for a block inside: with torch.no_grad(): ..., with torch.autocast(...): ..."
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here(), hint=hint)
+        recorder.memory.require_unchanged(held, here())
+    except Exception:  # not a refusal, for which the cleaning up of the user's code is not carried out
+        recorder.memory.require_unchanged(held, here())
+        raise
     finally:
         restore(context)
-        recorder.memory.require_unchanged(held, here())
         _suspend(recorder, arm, mark, mine)
 
 

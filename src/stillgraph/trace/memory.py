@@ -147,6 +147,7 @@ class Memory:
     def __init__(self, watched: bool = False) -> None:
         self.watched = watched
         self._held: dict[int, Held] = {}
+        self._set_at: dict[int, Location | None] = {}  # where the code last set a context variable
         self._shared: list[tuple[Held, Any, int]] = []  # arrays, the fakes of tensors of their memory, and the versions
 
     def note(self, value: Any, source: Source) -> None:
@@ -155,11 +156,17 @@ class Memory:
         if held is not None:
             self._held.setdefault(id(value), held)
 
-    def note_token(self, variable: Any, token: Any) -> None:
-        """Told that a context variable was set."""
+    def note_token(self, variable: Any, token: Any, location: Location | None) -> None:
+        """Told that the code sets a context variable at a place, and what ``set`` has returned."""
+        self._set_at[id(variable)] = location
         held = self._held.get(id(variable))
         if isinstance(held, _Variable) and token.old_value is contextvars.Token.MISSING:
             held.token = token
+
+    def is_as_given(self, variable: Any) -> bool:
+        """Whether a context variable holds what it held before the capture, and was there."""
+        held = self._held.get(id(variable))
+        return held is not None and held.is_current()
 
     def holds(self, value: Any) -> bool:
         """Whether a value is of this memory, or shares it: the view of an array."""
@@ -229,9 +236,19 @@ class Memory:
         changed = next((each for each in kept if not each.is_current()), None)
         if changed is None:
             return
-        if not self.watched:
+        if id(changed.value) in self._set_at:
+            location = self._set_at[id(changed.value)]
+        elif not self.watched:
             raise Restart("memory", None)
         raise refuse("SG305", f"{changed} is changed in place", location=location, hint=_HINT)
+
+    def require_unchanged_by_call(self, location: Location | None) -> None:
+        """Refuse what a call has changed of this memory; a context variable may be given back what it held.
+
+        Raises:
+            CaptureError: something has changed.
+        """
+        self.require_unchanged((h for h in self._held.values() if id(h.value) not in self._set_at), location)
 
 
 def _held(value: Any, source: Source | None) -> Held | None:

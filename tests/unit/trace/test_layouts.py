@@ -203,11 +203,20 @@ def no_such_view(x: Tensor) -> Any:
         return x + len(str(error))
 
 
+def part_of_what_grows(x: Tensor) -> Tensor:
+    rows = x.reshape(3, 2).t()
+    while rows[0, -1].abs() < 1000 and rows.shape[1] < 8:
+        left, right = torch.stack([rows, rows + 1, rows, rows - 1], dim=-1).split(2, dim=-1)
+        pair = left.view(2, -1, 2, 1).sum(dim=2) * right.view(2, -1, 1, 2)[..., 0]
+        rows = torch.cat([rows, pair.sum(dim=1)], dim=1)
+    return rows
+
+
 CASES = [
     *(one_arm, decided_behind, in_a_loop, made_contiguous, of_a_view, attributes, decided_by_an_attribute),
     *(complex_parts, attribute_of_what_is_computed, data_set, other_memory, required, changed_in_place, viewed),
     *(views_of_attributes, handled, handled_of_an_attribute, handled_view_as, handled_dtype, handled_strides),
-    *(handled_lack_of_memory, results_of_one_call, handled_write, no_such_view),
+    *(handled_lack_of_memory, results_of_one_call, handled_write, no_such_view, part_of_what_grows),
 ]
 
 

@@ -435,3 +435,49 @@ def set_around_a_branch(x: torch.Tensor) -> torch.Tensor:
 
 def test_a_context_variable_may_be_set_around_a_branch_and_a_loop() -> None:
     agree(set_around_a_branch, torch.ones(2), -torch.ones(2))
+
+
+def set_in_each_iteration(x: torch.Tensor) -> torch.Tensor:
+    while x.sum() < 4:
+        token = SETTING.set(SETTING.get() + 2)
+        try:
+            x = x + SETTING.get()
+        finally:
+            SETTING.reset(token)
+    return x * SETTING.get()
+
+
+def test_a_context_variable_that_the_function_has_set_is_not_guarded() -> None:
+    static = sg.to_static(set_in_each_iteration, backend="eager")
+    for x in (torch.zeros(2), torch.ones(2) * 3, torch.ones(2)):
+        assert torch.equal(static(x), set_in_each_iteration(x))
+    assert static.cache_info().programs == 1
+
+
+def test_a_context_variable_that_is_left_set_is_told_of_where_it_is_set() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        token = SETTING.set(1.5)
+        SETTING.reset(token)
+        while x.sum() < 4:
+            SETTING.set(2.0)
+            x = x + 1
+        return x
+
+    error = refusal(function, P)
+    assert "the ContextVar" in str(error) and "SETTING.set(2.0)" in str(error)
+    assert SETTING.get() == 1.0
+
+
+def test_what_is_refused_while_a_context_variable_is_set_is_told_of_itself() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        while x.sum() < 4:
+            token = SETTING.set(2.0)
+            try:
+                x = x + hash(x.sum() > 0)
+            finally:
+                SETTING.reset(token)
+        return x
+
+    error = refusal(function, P)
+    assert "hash(x.sum() > 0)" in str(error) and "ContextVar" not in str(error)
+    assert SETTING.get() == 1.0
