@@ -473,7 +473,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         capture.memory.note_token(receiver, result, here())
     if isinstance(receiver, _LOCKS):
         capture.note_lock(receiver, method.__name__)
-    if isinstance(receiver, contextvars.ContextVar) and method.__name__ == "get" and capture.memory.is_as_given(receiver):
+    given = isinstance(receiver, contextvars.ContextVar) and capture.memory.is_as_given(receiver)
+    if given and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))
     return result
 
