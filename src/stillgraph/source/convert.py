@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import threading
 import types
 import weakref
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from stillgraph.core.diagnostics import refuse
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
+from stillgraph.source.comprehensions import apart
 from stillgraph.source.generators import inside_out
 from stillgraph.source.names import Names
 from stillgraph.source.parse import FunctionSource, find_function, location
@@ -30,6 +32,7 @@ from stillgraph.source.tree import with_fields
 
 __all__ = ["Converted", "convert", "convert_generator", "is_converted"]
 
+_INLINES_COMPREHENSIONS = sys.version_info >= (3, 12)
 _ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
@@ -199,7 +202,10 @@ class _Analysis:
         name = rewriter.names.fresh("function")
         operators = dict(rewriter.names.operators)
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
-        code = compile_function(self._bare(body, name), self._origin, class_name=self._source.class_name, name=name,
+        bare = self._bare(body, name)
+        if _INLINES_COMPREHENSIONS:
+            bare = apart(bare, rewriter.names.fresh)
+        code = compile_function(bare, self._origin, class_name=self._source.class_name, name=name,
                                 free=free, helpers=rewriter.names.helpers)
         return _Rewritten(code, operators, self._shown(body))
 
