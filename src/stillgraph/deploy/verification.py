@@ -10,12 +10,13 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.lists import rows_of
 from stillgraph.passes.regions import all_regions, outputs
 from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.guards import ModeGuard
-from stillgraph.program.outputs import Output
+from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
 from stillgraph.program.schemas import draws
 from stillgraph.program.types import ListType
@@ -32,6 +33,7 @@ def check_artefact(
     kwargs: dict[str, Any],
     *,
     same_generator: bool = True,
+    written: Sequence[Any] = (),
 ) -> None:
     """Compare an artefact with the program on the example call.
 
@@ -39,6 +41,7 @@ def check_artefact(
         program: as captured; its native lowering says what is right.
         run: runs the artefact once on the example call.
         args, kwargs: the example call; it is left as it is.
+        written: places (`signature.place_key`) whose new values the artefact gives behind the results.
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
 
     Raises:
@@ -46,7 +49,7 @@ def check_artefact(
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
-        expected = _outcome(lambda: _reference(program, args, kwargs))
+        expected = _outcome(lambda: _reference(program, args, kwargs, written))
         torch.manual_seed(_SEED)
         actual = _outcome(run)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
@@ -58,7 +61,9 @@ def check_artefact(
         _compare(index, want, got, random)
 
 
-def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+def _reference(
+    program: Program, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any]
+) -> Sequence[Any]:
     inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
     driver = lower(program, None)
     with contextlib.ExitStack() as modes:
@@ -67,10 +72,18 @@ def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 modes.enter_context(entered(guard.context))
         given = driver.run(*inputs)
     declared = outputs(program.graph)
-    return [
+    values = [
         _declared(given[leaf.index], value_of(declared[leaf.index])) if isinstance(leaf, Output) else leaf.value
         for leaf in leaves_of(program.result)
     ]
+    if not written:
+        return values
+    state = {place_key(each.source): value for each, value in zip(program.inputs, inputs)}
+    for effect in program.effects:
+        place, value = written_place(effect), getattr(effect, "value", None)
+        if place is not None and isinstance(value, (Output, Constant)):
+            state[place_key(place)] = given[value.index] if isinstance(value, Output) else value.value
+    return [*(values or [0]), *(state[place] for place in written)]
 
 
 def _declared(value: Any, declared: Any) -> Any:
