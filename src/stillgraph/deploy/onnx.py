@@ -51,9 +51,9 @@ class _Model:
         state = {each.name: each.output for each in self.written if each.initial is not None}
         arguments = {each.name: each.output for each in self.written if each.initial is None}
         ranges = {dim.name: [dim.min, dim.max] for dims in self.dims for dim in dims if dim is not None}
-        texts = {PROGRAM: {"version": VERSION, "entry": self.description}}
-        texts |= {key: value for key, value in ((STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges)) if value}
-        return {key: json.dumps(value) for key, value in texts.items()}
+        program = {"version": VERSION, "entry": self.description}
+        texts = ((PROGRAM, program), (STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges))
+        return {key: json.dumps(value) for key, value in texts if value}
 
 
 def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
@@ -88,6 +88,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     from stillgraph.deploy import onnx_control_flow as flow
     from stillgraph.deploy import onnx_naming as naming
     from stillgraph.deploy import onnx_operators
+    from stillgraph.deploy.onnx_exact import make_exact
     from stillgraph.deploy.onnx_types import compute_in_float32
 
     table = {
@@ -97,7 +98,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
     }
-    options = {} if made.opset is None else {"opset_version": made.opset}
+    options: dict[str, Any] = {} if made.opset is None else {"opset_version": made.opset}
     module = made.packed.module
     try:
         with quiet(), torch.no_grad():
@@ -107,6 +108,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             equal = naming.equal_sizes(made.program, [taken.source for taken in made.packed.signature.taken])
             flow.forget_shapes(model)
             naming.name_sizes(model, made.inputs(), made.dims, equal)
+            make_exact(model)
             compute_in_float32(model)
             results = [*naming.result_names(made.program), *(each.output for each in made.written)]
             naming.name_values(model, module, made.inputs(), results)

@@ -53,8 +53,8 @@ def name_sizes(
             value.shape = ir.Shape(sizes)
     for value, axes in zip(model.graph.outputs, equal):
         if value.shape is not None and len(value.shape) == len(axes):
-            named = [_size(model.graph, place) for place in axes]
-            value.shape = ir.Shape([ours or (s if isinstance(s, int) else s.value) for s, ours in zip(value.shape, named)])
+            both = zip(value.shape, (_size(model.graph, place) for place in axes))
+            value.shape = ir.Shape([size if isinstance(size, int) else ours for size, ours in both])
 
 
 def _size(graph: ir.Graph, place: tuple[int, int] | None) -> int | str | None:

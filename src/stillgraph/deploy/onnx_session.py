@@ -80,7 +80,7 @@ def _given(tensor: torch.Tensor) -> Any:
 
 def _made(value: Any) -> torch.Tensor:
     if value.element_type() == _BFLOAT16:
-        return torch.from_dlpack(value).clone()
+        return torch.utils.dlpack.from_dlpack(value).clone()
     return torch.from_numpy(value.numpy().copy())
 
 

@@ -8,18 +8,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.lists import rows_of
-from stillgraph.passes.regions import all_regions, outputs
-from stillgraph.passes.values import dtype_of, value_of
+from stillgraph.passes.regions import all_regions, control_of, outputs
+from stillgraph.passes.values import dtype_of, storage_of, value_of
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
 from stillgraph.program.schemas import draws
 from stillgraph.program.types import ListType
+from stillgraph.program.writes import written_arguments
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import entered, lower
 
@@ -56,9 +58,27 @@ def check_artefact(
         if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
             raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
         return
-    random = not same_generator and any(draws(n) for m in all_regions(program.graph) for n in m.graph.nodes)
-    for index, (want, got) in enumerate(zip(expected, actual)):  # a program without results still has an output
-        _compare(index, want, got, random)
+    random = set() if same_generator else _drawn(program)
+    leaves = [leaf.index if isinstance(leaf, Output) else None for leaf in leaves_of(program.result)] or [None]
+    drawn = [leaf in random for leaf in leaves] + [bool(random)] * len(written)
+    for index, (want, got, each) in enumerate(zip(expected, actual, drawn)):  # without results there still is an output
+        _compare(index, want, got, each)
+
+
+def _drawn(program: Program) -> set[int]:
+    """The outputs of a program's graph that may depend on what it draws."""
+    drawn: set[fx.Node] = set()
+    for node in program.graph.graph.nodes:
+        inner = [region for control in [control_of(program.graph, node)] if control for region in control.regions]
+        inside = any(draws(each) for region in inner for m in all_regions(region) for each in m.graph.nodes)
+        if draws(node) or inside or any(given in drawn for given in node.all_input_nodes):
+            drawn |= {node, *written_arguments(node)}
+    memory = {storage_of(node.meta.get("val")) for node in drawn} - {None}
+    return {
+        index
+        for index, value in enumerate(outputs(program.graph))
+        if isinstance(value, fx.Node) and (value in drawn or storage_of(value_of(value)) in memory)
+    }
 
 
 def _reference(

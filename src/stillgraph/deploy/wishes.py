@@ -9,6 +9,9 @@ from stillgraph.passes.printing import first_told
 from stillgraph.passes.raising import drop_assertions
 from stillgraph.program.program import Program
 
+OLDEST_OPSET = 18
+"""The oldest version of ONNX's operators that the forms of control flow and of exact results are written in."""
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -35,8 +38,8 @@ class Wishes:
                 raise ValueError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
         if self.opset is not None and format != "onnx":
             raise ValueError(f"opset is a choice for .onnx, not for .{format}")
-        if self.opset is not None and (type(self.opset) is not int or self.opset < 1):
-            raise ValueError(f"opset is the number of a version, not {self.opset!r}")
+        if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
+            raise ValueError(f"opset is the number of a version from {OLDEST_OPSET} on, not {self.opset!r}")
         if format == "python" and self != Wishes():
             raise ValueError("prints and assertions are choices for .pt2 and .onnx; Python source does as the original")
 

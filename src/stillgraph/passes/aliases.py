@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, copied, outputs, placeholders, set_outputs
 from stillgraph.passes.values import storage_of
 from stillgraph.program.program import Program
@@ -86,7 +87,11 @@ def _is_dense(argument: Any) -> bool:
 def _layout(argument: Any) -> Any:
     """What two results must agree in beside dtype and shape."""
     value = argument.meta["val"] if isinstance(argument, fx.Node) else None
-    return _known_contiguous(value) if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    contiguous = _known_contiguous(value)
+    strides = () if contiguous else tuple(expression(stride) for stride in value.stride())
+    return contiguous, strides, expression(value.storage_offset())
 
 
 def _known_contiguous(value: torch.Tensor) -> bool:
