@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy import onnx_naming as naming
 from stillgraph.deploy.description import describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.locating import line_of, operation_in
@@ -46,6 +47,14 @@ class _Model:
         """The names of the inputs, those of state behind the call's."""
         taken = [taken.name for taken in self.packed.signature.taken]
         return [*taken, *(each.name for each in self.written if each.initial is not None)]
+
+    def equal_sizes(self) -> list[naming.Places]:
+        """For each output which axis of which input each of its open sizes equals, where that is known."""
+        taken = self.packed.signature.taken
+        results = naming.equal_sizes(self.program, [each.source for each in taken])
+        ranks = {each.name: (index, len(self.packed.examples[index].shape)) for index, each in enumerate(taken)}
+        written = [ranks.get(each.name, (0, 0)) for each in self.written]
+        return [*results, *(tuple((index, axis) for axis in range(rank)) for index, rank in written)]
 
     def metadata(self) -> dict[str, str]:
         state = {each.name: each.output for each in self.written if each.initial is not None}
@@ -86,7 +95,6 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
     from stillgraph.deploy import onnx_control_flow as flow
-    from stillgraph.deploy import onnx_naming as naming
     from stillgraph.deploy import onnx_operators
     from stillgraph.deploy.onnx_exact import make_exact
     from stillgraph.deploy.onnx_types import compute_in_float32
@@ -105,9 +113,8 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             given = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"
             model = given.model
-            equal = naming.equal_sizes(made.program, [taken.source for taken in made.packed.signature.taken])
             flow.forget_shapes(model)
-            naming.name_sizes(model, made.inputs(), made.dims, equal)
+            naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
             make_exact(model)
             compute_in_float32(model)
             results = [*naming.result_names(made.program), *(each.output for each in made.written)]

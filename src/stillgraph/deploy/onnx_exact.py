@@ -57,7 +57,7 @@ class _Writer:
         node = ir.Node("", op_type, inputs, given, version=self.node.version)
         self.nodes.append(node)
         result = node.outputs[0]
-        result.name = f"{self.node.outputs[0].name}_{op_type.lower()}"
+        result.name = f"{self.node.outputs[0].name}_{op_type.lower()}_{len(self.nodes)}"
         result.type = None if dtype is None else ir.TensorType(dtype)
         return result
 

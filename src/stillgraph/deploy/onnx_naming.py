@@ -21,13 +21,16 @@ from stillgraph.program.input_spec import Dim
 from stillgraph.program.outputs import Constant, Container, Instance, Output, Repeated, Template
 from stillgraph.program.program import Program
 
+Places = tuple[tuple[int, int] | None, ...]
+"""For each size of an output the axis of an input that it equals: the input's place, and the axis."""
+
 
 # ---- sizes
 def name_sizes(
     model: ir.Model,
     inputs: Sequence[str],
     dims: Sequence[tuple[Dim | None, ...]],
-    equal: Sequence[tuple[tuple[int, int] | None, ...]],
+    equal: Sequence[Places],
 ) -> None:
     """Name the open sizes of inputs as the user does, or by argument and axis; and sizes of outputs that equal them.
 
@@ -65,7 +68,7 @@ def _size(graph: ir.Graph, place: tuple[int, int] | None) -> int | str | None:
     return size.value if isinstance(size, ir.SymbolicDim) else size
 
 
-def equal_sizes(program: Program, taken: Sequence[Source]) -> list[tuple[tuple[int, int] | None, ...]]:
+def equal_sizes(program: Program, taken: Sequence[Source]) -> list[Places]:
     """For each leaf of the result which axis of which input each of its open sizes equals, as far as it is known.
 
     Args:
@@ -81,6 +84,8 @@ def equal_sizes(program: Program, taken: Sequence[Source]) -> list[tuple[tuple[i
                 places.setdefault(expression(size), (index, axis))
     found = [value_of(value) for value in outputs(program.graph)]
     given = [found[leaf.index] if isinstance(leaf, Output) else None for leaf in leaves_of(program.result)]
+    if not given:
+        return [()]  # a program without results still has an output
     return [
         tuple(places.get(expression(size)) if isinstance(size, torch.SymInt) else None for size in value.shape)
         if isinstance(value, torch.Tensor)

@@ -108,12 +108,14 @@ def cumprod(x: Any, dim: int, dtype: int | None = None) -> Any:
         return op.Identity(x)
     dim = dim % len(x.shape)
     last = [each for each in range(len(x.shape)) if each != dim] + [dim]
-    rows = op.Unsqueeze(op.Transpose(x, perm=last), op.Constant(value_ints=[-2]))
+    turned = op.Transpose(x, perm=last)
+    rows = op.Unsqueeze(turned, op.Constant(value_ints=[-2]))
     count = op.Gather(op.Shape(x), op.Constant(value_ints=[dim]))
     places = op.Range(op.Constant(value_int=0), op.Squeeze(count), op.Constant(value_int=1))
     passed = op.LessOrEqual(places, op.Unsqueeze(places, op.Constant(value_ints=[1])))
     one = op.CastLike(op.Constant(value_float=1.0), x)
     made = op.ReduceProd(op.Where(passed, rows, one), op.Constant(value_ints=[-1]), keepdims=0)
+    made = op.Reshape(made, op.Shape(turned), allowzero=1)  # onnxruntime's product of nothing has another shape
     return op.Transpose(made, perm=[last.index(each) for each in range(len(last))])
 
 
