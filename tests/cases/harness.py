@@ -9,6 +9,7 @@ import contextlib
 import copy
 import importlib.util
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -194,7 +195,10 @@ def check_pt2(case: Case, folder: Path) -> None:
 
 
 def check_onnx(case: Case, folder: Path) -> None:
-    """Saved as `.onnx`, onnxruntime gives eager's tensors for every input the program was made for."""
+    """Saved as `.onnx`, onnxruntime gives eager's tensors for every input the program was made for.
+
+    What one call leaves of the state is handed to the next, as anybody has to who runs the file.
+    """
     import onnxruntime
 
     path = folder / f"{case.name}.onnx"
@@ -202,12 +206,18 @@ def check_onnx(case: Case, folder: Path) -> None:
         return
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [taken.name for taken in session.get_inputs()]
+    given_names = [given.name for given in session.get_outputs()]
+    texts = session.get_modelmeta().custom_metadata_map
+    carried, written = (json.loads(texts.get(f"stillgraph.{key}", "{}")) for key in ("state", "written"))
+    state: dict[str, Any] = {}
 
     def run(args: Args) -> list[Tensor]:
         given = [t.numpy() for t in tensors_in((args, dict(case.kwargs)))]
         assert len(given) == len(names), f"the ONNX graph takes {names}, the call has {len(given)} tensors"
-        made = session.run(None, dict(zip(names, given, strict=True)))
-        outputs = [torch.from_numpy(np.asarray(out)) for out in made]
+        made = dict(zip(given_names, session.run(None, {**dict(zip(names, given, strict=True)), **state})))
+        state.update({name: made[output] for name, output in carried.items()})
+        kept = {*carried.values(), *written.values()}
+        outputs = [torch.from_numpy(np.asarray(out)) for name, out in made.items() if name not in kept]
         return [row for out in outputs for row in out] if case.rows else outputs
 
     _compare_export(case, run)

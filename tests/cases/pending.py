@@ -5,15 +5,10 @@ from __future__ import annotations
 STATIC: dict[str, str] = {}
 """By case: why its static function does not give eager's results in one program."""
 
-_STATE = "an ONNX file keeps no state from one call to the next"
-
 PT2: dict[str, str] = {}
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 
-ONNX: dict[str, str] = {
-    **PT2,
-    **dict.fromkeys(("LossScaler", "RunningNormalizer", "S08_store_attr", "S10b_nonlocal_write"), _STATE),
-}
+ONNX: dict[str, str] = {**PT2}
 """By case: why it cannot be saved as `.onnx`, or onnxruntime differs."""
 
 PYTHON: dict[str, str] = {}

@@ -204,6 +204,7 @@ def save(
     control_flow: str | None = None,
     prints: str = "drop",
     assertions: str = "keep",
+    opset: int | None = None,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -223,6 +224,7 @@ def save(
             gradient gets one in the file.
         prints: of ``.pt2`` and ``.onnx``: ``"drop"`` what the function prints, logs or warns of, or ``"refuse"``.
         assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, or ``"drop"`` them.
+        opset: of ``.onnx``: the version of ONNX's operators; by default that of `torch.onnx`.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
@@ -232,7 +234,7 @@ def save(
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
-    wishes = Wishes(prints, assertions)
+    wishes = Wishes(prints, assertions, opset)
     wishes.check(written)
     if isinstance(target, Mapping):
         _save_several(target, path, args, kwargs, input_spec, written, wishes)
@@ -316,7 +318,7 @@ def _receiver(target: Any) -> tuple[Any, ...]:
 
 
 def load(path: str | os.PathLike[str], *, native: bool = False) -> Any:
-    """A callable for a saved ``.pt2``: it takes the original's arguments and returns what it returned.
+    """A callable for a saved ``.pt2`` or ``.onnx``: it takes the original's arguments and returns what it returned.
 
     Of a file with several entries, an object with a callable for each: ``loaded.encode`` or ``loaded["encode"]``.
 

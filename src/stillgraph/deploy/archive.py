@@ -70,7 +70,7 @@ def save_program(
             from stillgraph.deploy.onnx import write_onnx
 
             with located(program):
-                write_onnx(entry.program, temporary, entry.args, entry.kwargs, entry.notes)
+                write_onnx(entry, temporary, wishes.opset)
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:
@@ -153,7 +153,7 @@ def check_destination(
 
 
 def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram | LoadedPrograms:
-    """Load a saved `.pt2`.
+    """Load a saved ``.pt2``, or an ``.onnx``, which runs in onnxruntime.
 
     Args:
         path: of the file.
@@ -164,16 +164,19 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
         file with several entries, an object with one such function for each.
 
     Raises:
-        LoadError: a ValueError: the file is not a ``.pt2`` that was saved here, is damaged, or could run code.
+        LoadError: a ValueError: the file was not saved here, is damaged, or could run code.
+        ImportError: onnxruntime, which an ``.onnx`` takes, is not installed.
         OSError: there is no such file, or it cannot be read.
     """
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"there is no file {str(source)!r}")
     if source.suffix == ".onnx":
-        raise ValueError("load takes .pt2 files; open an .onnx file with onnxruntime.InferenceSession")
+        from stillgraph.deploy.onnx_session import load_onnx
+
+        return load_onnx(source)
     if source.suffix == ".py":
-        raise ValueError("load takes .pt2 files; import a .py file, it needs torch alone")
+        raise ValueError("load takes .pt2 and .onnx files; import a .py file, it needs torch alone")
     from stillgraph.deploy.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
 
     return load_aoti(source, native=native) if is_package(source) else load_pt2(source)

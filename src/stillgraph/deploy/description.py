@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 from stillgraph.core.logs import log
 from stillgraph.deploy.entries import Entry
-from stillgraph.deploy.exported_program import Exported
-from stillgraph.deploy.signature import Taken, is_argument, objects_of
+from stillgraph.deploy.signature import Signature, Taken, is_argument, objects_of
 from stillgraph.deploy.structure import encode_result, encode_source, is_atom
 from stillgraph.passes.printing import prints
 from stillgraph.program.guards import ConstantGuard, TensorGuard
@@ -17,7 +16,18 @@ from stillgraph.program.program import Program
 Json = Any
 
 
-def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
+class Made(Protocol):
+    """What was made of a program: see `exported_program.Exported`."""
+
+    @property
+    def signature(self) -> Signature: ...
+    @property
+    def kinds(self) -> tuple[type | None, ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+def describe(entry: Entry, exported: Made) -> dict[str, Json]:
     """The description of a program; `loaded.LoadedProgram` reads it.
 
     Args:
@@ -38,7 +48,7 @@ def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
     }
 
 
-def _notes(entry: Entry, exported: Exported) -> tuple[str, ...]:
+def _notes(entry: Entry, exported: Made) -> tuple[str, ...]:
     program = entry.program
     notes = (*entry.notes, *exported.notes, *(("a loaded program does not print",) if prints(program) else ()))
     for note in notes:

@@ -61,7 +61,7 @@ class LoadedProgram:
     Attributes:
         name: of the program.
         module: torch's module; it takes and gives tensors, and has the original's parameters and buffers. Of an
-            AOTInductor package torch's callable.
+            AOTInductor package torch's callable, of an ``.onnx`` file an `onnx_session.OnnxSession`.
         notes: effects of the original that a call of this does not have.
     """
 

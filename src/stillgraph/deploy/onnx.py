@@ -1,22 +1,26 @@
 """ONNX files, with real ``If`` and ``Loop``.
 
-ONNX's loops may carry tensors that grow, so a decoding loop that appends to its tokens is exported as it stands. What a
-call writes into Python state or buffers is not part of an ONNX file; an exception of the program makes the run fail.
+ONNX's loops may carry tensors that grow, so a decoding loop that appends to its tokens is exported as it stands. State
+of the program is inputs and outputs of the file (`onnx_state`); an exception of the program makes the run fail.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.logs import log
+from stillgraph.deploy import onnx_naming as naming
+from stillgraph.deploy.description import describe
+from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.onnx_session import DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
+from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
@@ -24,38 +28,75 @@ from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
+from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
 
-def write_onnx(
-    program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any], notes: tuple[str, ...] = ()
-) -> None:
+@dataclass(frozen=True)
+class _Model:
+    """What a file is made of, besides torch's graph."""
+
+    program: Program
+    packed: Packed
+    written: tuple[Written, ...]
+    dims: list[tuple[Dim | None, ...]]
+    description: dict[str, Any]
+    opset: int | None
+
+    def inputs(self) -> list[str]:
+        """The names of the inputs, those of state behind the call's."""
+        taken = [taken.name for taken in self.packed.signature.taken]
+        return [*taken, *(each.name for each in self.written if each.initial is not None)]
+
+    def equal_sizes(self) -> list[naming.Places]:
+        """For each output which axis of which input each of its open sizes equals, where that is known."""
+        taken = self.packed.signature.taken
+        results = naming.equal_sizes(self.program, [each.source for each in taken])
+        ranks = {each.name: (index, len(self.packed.examples[index].shape)) for index, each in enumerate(taken)}
+        written = [ranks.get(each.name, (0, 0)) for each in self.written]
+        return [*results, *(tuple((index, axis) for axis in range(rank)) for index, rank in written)]
+
+    def metadata(self) -> dict[str, str]:
+        state = {each.name: each.output for each in self.written if each.initial is not None}
+        arguments = {each.name: each.output for each in self.written if each.initial is None}
+        ranges = {dim.name: [dim.min, dim.max] for dims in self.dims for dim in dims if dim is not None}
+        program = {"version": VERSION, "entry": self.description}
+        texts = ((PROGRAM, program), (STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges))
+        return {key: json.dumps(value) for key, value in texts if value}
+
+
+def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     """Write a program and check what was written.
+
+    Args:
+        entry: the program.
+        path: of the file.
+        opset: version of ONNX's operators; by default that of `torch.onnx`.
 
     Raises:
         ExportError: ONNX cannot express the program, or the file differs from it.
     """
-    program = one_structure(program)
-    lowered = gate_outputs(hide_growth(pipeline.run(program)))
-    packed = pack(program, lowered, args, kwargs)
-    exported = export(packed.module, packed.examples, packed.dynamic)
-    for note in (*notes, *packed.notes, *_forgotten(exported)):
-        log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
-    _convert(exported, packed, path)
-    given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
-    check_artefact(program, lambda: run_onnx(path, given), args, kwargs, same_generator=False)
+    entry = replace(entry, program=one_structure(entry.program))
+    program = entry.program
+    lowered = hide_growth(pipeline.run(program))
+    packed, written = state_as_arguments(pack(program, lowered, entry.args, entry.kwargs))
+    gate_outputs(packed.module)
+    packed.module.recompile()
+    dims = [tuple(program.dims.get(taken.source, ())) for taken in packed.signature.taken]
+    dims += [()] * (len(packed.examples) - len(dims))
+    exported = export(packed.module, packed.examples, packed.dynamic, dims)
+    made = _Model(program, packed, written, dims, describe(entry, packed), opset)
+    _convert(exported, made, path)
+    given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
+    places = [each.place for each in written]
+    run = lambda: run_onnx(path, given)  # noqa: E731
+    check_artefact(program, run, entry.args, entry.kwargs, same_generator=False, written=places)
 
 
-def _forgotten(exported: torch.export.ExportedProgram) -> list[str]:
-    """What the program writes that an ONNX file has no place for."""
-    signature = exported.graph_signature
-    written = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
-    return [f"an ONNX file does not write to {', '.join(written)}"] if written else []
-
-
-def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:
+def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
     from stillgraph.deploy import onnx_control_flow as flow
     from stillgraph.deploy import onnx_operators
+    from stillgraph.deploy.onnx_exact import make_exact
     from stillgraph.deploy.onnx_types import compute_in_float32
 
     table = {
@@ -65,18 +106,41 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,
         torch.ops.stillgraph.take_sizes_of.default: flow.take_sizes_of,
     }
+    options: dict[str, Any] = {} if made.opset is None else {"opset_version": made.opset}
+    module = made.packed.module
     try:
         with quiet(), torch.no_grad():
-            made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table)
-            assert made is not None, "torch.onnx.export gives a program unless it writes a file"
-            flow.forget_shapes(made.model)
-            compute_in_float32(made.model)
-            made.save(path, external_data=False)
+            given = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, **options)
+            assert given is not None, "torch.onnx.export gives a program unless it writes a file"
+            model = given.model
+            flow.forget_shapes(model)
+            naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
+            make_exact(model)
+            compute_in_float32(model)
+            results = [*naming.result_names(made.program), *(each.output for each in made.written)]
+            naming.name_values(model, module, made.inputs(), results)
+            naming.set_defaults(model, made.written)
+            model.metadata_props.update(made.metadata())
+            given.save(path, external_data=False)
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
-        location = line_of(packed.module, error)
+        location = line_of(module, error)
         hint = "Save as .pt2, or write this operation with others that ONNX knows."
         message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"
         raise refuse("SG402", message, location=location, hint=hint) from error
+    _check(path, model.opset_imports[""], made.opset)
+
+
+def _check(path: Path, opset: int, wanted: int | None) -> None:
+    """Whether the file is a valid model of the wanted version."""
+    import onnx
+
+    if wanted not in (None, opset):
+        message = f"torch.onnx writes the program with version {opset} of ONNX's operators, and not with {wanted}"
+        raise refuse("SG402", message, hint=f"Save without opset, or with opset={opset}.")
+    try:
+        onnx.checker.check_model(path, full_check=True)
+    except Exception as error:
+        raise refuse("SG402", f"what torch.onnx made is no valid model ({summary(error)})") from error
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -84,15 +148,3 @@ def _cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__
     return error
-
-
-def run_onnx(path: Path, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run an ONNX file in onnxruntime."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # a failing assertion is reported by the exception alone
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [taken.name for taken in session.get_inputs()]
-    results = session.run(None, {name: t.numpy() for name, t in zip(names, given, strict=True)})
-    return [torch.from_numpy(result.copy()) if hasattr(result, "copy") else torch.tensor(result) for result in results]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import onnx_ir as ir
 import torch
 from onnxscript import FLOAT, opset18
 
 op: Any = opset18  # its stubs know no values under translation
+_BOOL, _INT64 = int(ir.DataType.BOOL), int(ir.DataType.INT64)
 
 
 def log_sigmoid(x: FLOAT) -> Any:
@@ -53,11 +56,114 @@ def stable_sort(x: FLOAT, stable: bool = True, dim: int = -1, descending: bool =
     return op.TopK(x, count, axis=dim, largest=int(descending), sorted=1)
 
 
+def any_of(x: Any, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> Any:
+    """``torch.any``: of no elements it is false, where ``ReduceMax`` is true."""
+    true = op.Cast(op.Cast(x, to=_BOOL), to=_INT64)
+    if len(x.shape) == 0:
+        return op.Cast(x, to=_BOOL)
+    found = op.ReduceSum(true, *_axes(dim), keepdims=int(keepdim))
+    return op.Greater(found, op.Constant(value_int=0))
+
+
+def _axes(dim: Sequence[int] | int | None) -> list[Any]:
+    dims = [dim] if isinstance(dim, int) else list(dim or ())
+    return [op.Constant(value_ints=dims)] if dims else []
+
+
+def _extreme(reduce: Any, choose: Any, x: Any, dim: Sequence[int] | int | None, keepdim: bool) -> Any:
+    """A reduction that fails where there is nothing to reduce, as PyTorch does."""
+    if len(x.shape) == 0:
+        return op.Identity(x)
+    made = reduce(x, *_axes(dim), keepdims=int(keepdim))
+    if all(isinstance(size, int) and size > 0 for size in x.shape) or x.dtype == ir.DataType.BOOL:
+        return made
+    dims = [dim] if isinstance(dim, int) else list(dim or range(len(x.shape)))
+    first = x
+    for each in dims:
+        first = op.Gather(first, op.Constant(value_ints=[0]), axis=each)
+    return choose(made, first if keepdim else op.Squeeze(first, op.Constant(value_ints=dims)))
+
+
+def largest(x: FLOAT, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> Any:
+    """``torch.amax`` and ``torch.max`` of all elements."""
+    return _extreme(op.ReduceMax, op.Max, x, dim, keepdim)
+
+
+def smallest(x: FLOAT, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> Any:
+    """``torch.amin`` and ``torch.min`` of all elements."""
+    return _extreme(op.ReduceMin, op.Min, x, dim, keepdim)
+
+
+def masked_select(x: Any, mask: Any) -> Any:
+    """``torch.masked_select``."""
+    both = [op.Expand(each, op.Shape(other)) for each, other in ((x, mask), (mask, x))]
+    flat = [op.Reshape(each, op.Constant(value_ints=[-1])) for each in both]
+    return op.Compress(flat[0], flat[1], axis=0)
+
+
+def cumprod(x: Any, dim: int, dtype: int | None = None) -> Any:
+    """``torch.cumprod``: the product over a triangle of copies."""
+    x = x if dtype in (None, -1) else op.Cast(x, to=dtype)
+    if len(x.shape) == 0:
+        return op.Identity(x)
+    dim = dim % len(x.shape)
+    last = [each for each in range(len(x.shape)) if each != dim] + [dim]
+    turned = op.Transpose(x, perm=last)
+    rows = op.Unsqueeze(turned, op.Constant(value_ints=[-2]))
+    count = op.Gather(op.Shape(x), op.Constant(value_ints=[dim]))
+    places = op.Range(op.Constant(value_int=0), op.Squeeze(count), op.Constant(value_int=1))
+    passed = op.LessOrEqual(places, op.Unsqueeze(places, op.Constant(value_ints=[1])))
+    one = op.CastLike(op.Constant(value_float=1.0), x)
+    made = op.ReduceProd(op.Where(passed, rows, one), op.Constant(value_ints=[-1]), keepdims=0)
+    made = op.Reshape(made, op.Shape(turned), allowzero=1)  # onnxruntime's product of nothing has another shape
+    return op.Transpose(made, perm=[last.index(each) for each in range(len(last))])
+
+
+def batch_norm(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    running_mean: Any = None,
+    running_var: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Any:
+    """A normalisation over a batch, with the new running mean and variance; torch's translation takes the old ones."""
+    axes = op.Constant(value_ints=[axis for axis in range(len(x.shape)) if axis != 1])
+    if training:
+        mean = op.ReduceMean(x, axes, keepdims=0)
+        apart = op.Sub(x, op.Unsqueeze(mean, axes))
+        variance = op.ReduceMean(op.Mul(apart, apart), axes, keepdims=0)
+    else:
+        mean, variance = running_mean, running_var
+        apart = op.Sub(x, op.Unsqueeze(mean, axes))
+    scale = op.Reciprocal(op.Sqrt(op.Add(variance, op.CastLike(op.Constant(value_float=eps), x))))
+    made = op.Mul(apart, op.Unsqueeze(scale, axes))
+    made = made if weight is None else op.Mul(made, op.Unsqueeze(weight, axes))
+    made = made if bias is None else op.Add(made, op.Unsqueeze(bias, axes))
+    if not training or running_mean is None:
+        return made, mean, scale, running_mean, running_var
+    count = op.Div(op.Size(x), op.Size(mean))
+    one = op.Constant(value_int=1)
+    spread = op.Div(op.CastLike(count, x), op.CastLike(op.Sub(count, one), x))
+    new, old = (op.CastLike(op.Constant(value_float=share), x) for share in (momentum, 1 - momentum))
+    means = op.Add(op.Mul(running_mean, old), op.Mul(mean, new))
+    variances = op.Add(op.Mul(running_var, old), op.Mul(op.Mul(variance, spread), new))
+    return made, mean, scale, means, variances
+
+
 TABLE: dict[Any, Any] = {
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,
     torch.ops.aten.sort.stable: stable_sort,
+    **dict.fromkeys((torch.ops.aten.any.default, torch.ops.aten.any.dim, torch.ops.aten.any.dims), any_of),
+    **dict.fromkeys((torch.ops.aten.amax.default, torch.ops.aten.max.default), largest),
+    **dict.fromkeys((torch.ops.aten.amin.default, torch.ops.aten.min.default), smallest),
+    torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm,
+    torch.ops.aten.masked_select.default: masked_select,
+    torch.ops.aten.cumprod.default: cumprod,
     torch.ops.aten._cdist_forward.default: distances,
 }

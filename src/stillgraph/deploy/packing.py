@@ -42,6 +42,7 @@ class Packed:
     kinds: tuple[type | None, ...]  # of each output that is a number, or a list of numbers as a tensor
     notes: tuple[str, ...]
     homes: dict[str, Any]
+    places: dict[str, Any]  # by the name of an attribute or of a taken tensor: `place_key` of what it stands for
 
 
 def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Packed:
@@ -74,6 +75,7 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
         tuple(_kind(leaf, kinds) for leaf in leaves),
         tuple(packer.notes),
         packer.homes,
+        packer.named_places(),
     )
 
 
@@ -235,6 +237,11 @@ class _Packer:
                 self.values = [fresh if value is old else value for value in self.values]
                 graph.erase_node(old)
                 fresh.name = fresh.target = taken.name
+
+    def named_places(self) -> dict[str, Any]:
+        """Which place each attribute and each tensor of the call stands for."""
+        kept = {str(node.target): key for key, node in self._places.items()}
+        return kept | {taken.name: place_key(taken.source) for taken in self.signature.taken}
 
     def leaf(self, leaf: Output | Constant) -> Any:
         """A leaf of the result as an output of the module."""

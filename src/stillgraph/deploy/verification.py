@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.lists import rows_of
-from stillgraph.passes.regions import all_regions, outputs
-from stillgraph.passes.values import dtype_of, value_of
+from stillgraph.passes.regions import all_regions, control_of, outputs
+from stillgraph.passes.values import dtype_of, storage_of, value_of
 from stillgraph.program.guards import ModeGuard
-from stillgraph.program.outputs import Output
+from stillgraph.program.outputs import Constant, Output
 from stillgraph.program.program import Program
 from stillgraph.program.schemas import draws
 from stillgraph.program.types import ListType
+from stillgraph.program.writes import written_arguments
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.native import entered, lower
 
@@ -32,6 +35,7 @@ def check_artefact(
     kwargs: dict[str, Any],
     *,
     same_generator: bool = True,
+    written: Sequence[Any] = (),
 ) -> None:
     """Compare an artefact with the program on the example call.
 
@@ -39,6 +43,7 @@ def check_artefact(
         program: as captured; its native lowering says what is right.
         run: runs the artefact once on the example call.
         args, kwargs: the example call; it is left as it is.
+        written: places (`signature.place_key`) whose new values the artefact gives behind the results.
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
 
     Raises:
@@ -46,19 +51,39 @@ def check_artefact(
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
-        expected = _outcome(lambda: _reference(program, args, kwargs))
+        expected = _outcome(lambda: _reference(program, args, kwargs, written))
         torch.manual_seed(_SEED)
         actual = _outcome(run)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
         if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
             raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
         return
-    random = not same_generator and any(draws(n) for m in all_regions(program.graph) for n in m.graph.nodes)
-    for index, (want, got) in enumerate(zip(expected, actual)):  # a program without results still has an output
-        _compare(index, want, got, random)
+    random = set() if same_generator else _drawn(program)
+    leaves = [leaf.index if isinstance(leaf, Output) else None for leaf in leaves_of(program.result)] or [None]
+    drawn = [leaf in random for leaf in leaves] + [bool(random)] * len(written)
+    for index, (want, got, each) in enumerate(zip(expected, actual, drawn)):  # without results there still is an output
+        _compare(index, want, got, each)
 
 
-def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+def _drawn(program: Program) -> set[int]:
+    """The outputs of a program's graph that may depend on what it draws."""
+    drawn: set[fx.Node] = set()
+    for node in program.graph.graph.nodes:
+        inner = [region for control in [control_of(program.graph, node)] if control for region in control.regions]
+        inside = any(draws(each) for region in inner for m in all_regions(region) for each in m.graph.nodes)
+        if draws(node) or inside or any(given in drawn for given in node.all_input_nodes):
+            drawn |= {node, *written_arguments(node)}
+    memory = {storage_of(node.meta.get("val")) for node in drawn} - {None}
+    return {
+        index
+        for index, value in enumerate(outputs(program.graph))
+        if isinstance(value, fx.Node) and (value in drawn or storage_of(value_of(value)) in memory)
+    }
+
+
+def _reference(
+    program: Program, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any]
+) -> Sequence[Any]:
     inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
     driver = lower(program, None)
     with contextlib.ExitStack() as modes:
@@ -67,10 +92,18 @@ def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 modes.enter_context(entered(guard.context))
         given = driver.run(*inputs)
     declared = outputs(program.graph)
-    return [
+    values = [
         _declared(given[leaf.index], value_of(declared[leaf.index])) if isinstance(leaf, Output) else leaf.value
         for leaf in leaves_of(program.result)
     ]
+    if not written:
+        return values
+    state = {place_key(each.source): value for each, value in zip(program.inputs, inputs)}
+    for effect in program.effects:
+        place, value = written_place(effect), getattr(effect, "value", None)
+        if place is not None and isinstance(value, (Output, Constant)):
+            state[place_key(place)] = given[value.index] if isinstance(value, Output) else value.value
+    return [*(values or [0]), *(state[place] for place in written)]
 
 
 def _declared(value: Any, declared: Any) -> Any:

@@ -9,6 +9,9 @@ from stillgraph.passes.printing import first_told
 from stillgraph.passes.raising import drop_assertions
 from stillgraph.program.program import Program
 
+OLDEST_OPSET = 18
+"""The oldest version of ONNX's operators that the forms of control flow and of exact results are written in."""
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -18,10 +21,12 @@ class Wishes:
         prints: ``"drop"`` what is printed, logged and warned of (a note says so), or ``"refuse"`` to save it.
         assertions: ``"keep"`` the ``assert`` statements of the original, or ``"drop"`` them (a note says so). What it
             raises otherwise is kept in any case.
+        opset: of ``.onnx``: the version of ONNX's operators; None for that of `torch.onnx`.
     """
 
     prints: str = "drop"
     assertions: str = "keep"
+    opset: int | None = None
 
     def check(self, format: str) -> None:
         """Raise `ValueError` for a choice that there is not."""
@@ -31,6 +36,10 @@ class Wishes:
         ):
             if value not in known:
                 raise ValueError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+        if self.opset is not None and format != "onnx":
+            raise ValueError(f"opset is a choice for .onnx, not for .{format}")
+        if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
+            raise ValueError(f"opset is the number of a version from {OLDEST_OPSET} on, not {self.opset!r}")
         if format == "python" and self != Wishes():
             raise ValueError("prints and assertions are choices for .pt2 and .onnx; Python source does as the original")
 

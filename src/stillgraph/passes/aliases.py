@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
+from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, copied, outputs, placeholders, set_outputs
-from stillgraph.passes.values import storage_of
+from stillgraph.passes.values import storage_of, value_of
 from stillgraph.program.program import Program
 
 
@@ -31,6 +33,7 @@ def separate_aliases(program: Program) -> Program:
 
 
 def _branch(branch: Branch) -> None:
+    branch.node.args = (*branch.node.args[:3], tuple(_separate_operands(branch.node, branch.operands)))
     layouts = [[_layout(value) for value in outputs(arm)] for arm in branch.arms]
     for arm in branch.arms:
         _clone_outputs(arm, [a != b for a, b in zip(*layouts)])
@@ -54,6 +57,21 @@ def _separate_entries(loop: Loop) -> list[Any]:
         seen.add(memory)
         entries.append(entry)
     return entries
+
+
+def _separate_operands(node: fx.Node, operands: Sequence[Any]) -> list[Any]:
+    """What a branch is handed: of tensors that share memory one as it is, the whole one if it is there."""
+    homes: dict[int | None, list[Any]] = {}
+    for operand in operands:
+        homes.setdefault(storage_of(value_of(operand)), []).append(operand)
+    kept = {next((each for each in same if not value_of(each)._is_view()), same[0]) for s, same in homes.items() if s}
+    separate: list[Any] = []
+    for operand in operands:
+        if storage_of(value_of(operand)) is not None and operand not in kept:
+            with node.graph.inserting_before(node):
+                operand = _clone(operand)
+        separate.append(operand)
+    return separate
 
 
 def _clone_outputs(module: fx.GraphModule, mismatched: list[bool]) -> None:
@@ -86,7 +104,11 @@ def _is_dense(argument: Any) -> bool:
 def _layout(argument: Any) -> Any:
     """What two results must agree in beside dtype and shape."""
     value = argument.meta["val"] if isinstance(argument, fx.Node) else None
-    return _known_contiguous(value) if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    contiguous = _known_contiguous(value)
+    strides = () if contiguous else tuple(expression(stride) for stride in value.stride())
+    return contiguous, strides, expression(value.storage_offset())
 
 
 def _known_contiguous(value: torch.Tensor) -> bool:

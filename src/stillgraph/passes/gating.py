@@ -8,25 +8,26 @@ import torch
 from torch import fx
 
 from stillgraph.passes.indexing import GET
-from stillgraph.passes.regions import copied, outputs, set_outputs
+from stillgraph.passes.regions import outputs, set_outputs
 from stillgraph.passes.values import Fakes
-from stillgraph.program.program import Program
 
 
-def gate_outputs(program: Program) -> Program:
+def gate_outputs(module: fx.GraphModule) -> None:
     """Replace assertions at the top level by gates before the outputs.
 
     ::
 
         torch._assert_async(fine, "…")     →     gate = (~fine).to(int64)
         return y                                 return y.unsqueeze(0)[gate]
+
+    Args:
+        module: changed in place; all its outputs are tensors, and there is one.
     """
-    fresh = copied(program)
-    graph = fresh.graph.graph
-    fakes = Fakes(fresh.graph)
+    graph = module.graph
+    fakes = Fakes(module)
     checks = graph.find_nodes(op="call_function", target=torch._assert_async)
     if not checks:
-        return fresh
+        return
     with graph.inserting_before(graph.output_node()):
         fine = _node(graph, torch.ones, ((),), {"dtype": torch.bool}, fakes.scalar(bool))
         for check in checks:
@@ -34,16 +35,15 @@ def gate_outputs(program: Program) -> Program:
         wrong = _node(graph, torch.logical_not, (fine,), {}, fakes.scalar(bool))
         gate = _node(graph, "to", (wrong, torch.int64), {}, fakes.scalar(int))
         gated = []
-        for value in outputs(fresh.graph):
+        for value in outputs(module):
             like = value.meta["val"]
             with like.fake_mode:
                 longer = like.unsqueeze(0)
             row = _node(graph, torch.unsqueeze, (value, 0), {}, longer)
             gated.append(_node(graph, GET, (row, [gate]), {}, fakes.like(like)))
-    set_outputs(fresh.graph, gated)
+    set_outputs(module, gated)
     for check in checks:
         graph.erase_node(check)
-    return fresh
 
 
 def _node(graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> fx.Node:

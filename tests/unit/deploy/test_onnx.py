@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.deploy.onnx import run_onnx
+from stillgraph.deploy.onnx_session import run_onnx
 from tests.unit.deploy.saving import save
 from tests.unit.passes.captured import SAMPLES
 

@@ -1,0 +1,139 @@
+"""State in ONNX files: what a call writes becomes an input of the graph and an output with the new value.
+
+An ONNX file cannot keep anything from one run to the next. A buffer, or a number of an object, that a call writes is an
+input whose default is the value at the time of saving; who runs the file hands the output in again. A tensor of the
+call that is written in place has an output as well.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import fx
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.packing import Packed
+from stillgraph.passes.regions import outputs, placeholders, set_outputs
+from stillgraph.passes.values import storage_of
+from stillgraph.program.writes import written_arguments
+
+
+@dataclass(frozen=True)
+class Written:
+    """A tensor that a call writes.
+
+    Attributes:
+        name: of the input.
+        output: the name of the output with the new value.
+        place: what it is in the user's objects (`signature.place_key`).
+        initial: of state its value at the time of saving; None of a tensor of the call.
+    """
+
+    name: str
+    output: str
+    place: Any
+    initial: torch.Tensor | None
+
+
+def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
+    """Let a module take what it writes, and give the new values behind its results, in the order of what is returned.
+
+    ::
+
+        self.seen.add_(x)     →     def forward(x, seen):
+        return y                        now = seen.clone(); now.add_(x)
+                                        return y, now
+
+    Args:
+        packed: its module is changed in place.
+
+    Raises:
+        ExportError: two of the user's tensors share memory that the call writes.
+    """
+    module = packed.module
+    found = list(_written_nodes(module))
+    if not found:
+        return packed, ()
+    taken = {node.name for node in placeholders(module)}
+    state, given, values = [], [], outputs(module)
+    for node in found:
+        if node.op == "get_attr":
+            name = free_name(str(node.target), taken)
+            initial: torch.Tensor = functools.reduce(getattr, str(node.target).split("."), module)  # type: ignore[assignment]
+            place = packed.places[str(node.target)]
+            node = _as_placeholder(module, node)
+            state.append(Written(name, f"{name}_out", place, initial.detach().clone()))
+            values.append(_on_copy(node, values))
+        else:
+            given.append((node.name, packed.places[node.name], _on_copy(node, values)))
+    written = [*state, *(Written(name, f"{name}_out", place, None) for name, place, _ in given)]
+    set_outputs(module, [*values, *(new for *_, new in given)])
+    module.graph.lint()
+    module.recompile()
+    initial_values = [each.initial for each in written if each.initial is not None]
+    examples = (*packed.examples, *(each.clone() for each in initial_values))
+    dynamic = [*packed.dynamic, *(set[int]() for _ in initial_values)]
+    return replace(packed, examples=examples, dynamic=dynamic), tuple(written)
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """A name that is not taken; it is from now on."""
+    stem, number = name, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    taken.add(name)
+    return name
+
+
+def _written_nodes(module: fx.GraphModule) -> Iterable[fx.Node]:
+    """The inputs and attributes whose memory the module writes."""
+    homes: dict[int | None, list[fx.Node]] = {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder" or (node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor)):
+            homes.setdefault(storage_of(node.meta.get("val")), []).append(node)
+    memory: dict[int | None, fx.Node] = {}
+    for node in module.graph.nodes:
+        for written in written_arguments(node):
+            memory.setdefault(storage_of(written.meta["val"]), node)
+    for storage, nodes in homes.items():
+        if storage is None or storage not in memory:
+            continue
+        if len(nodes) > 1:
+            names = " and ".join(str(node.target) for node in nodes)
+            message = f"{names} share memory that the program writes to, and ONNX has no shared memory"
+            raise refuse("SG402", message, location=memory[storage].meta.get("location"))
+        yield nodes[0]
+
+
+def _as_placeholder(module: fx.GraphModule, node: fx.Node) -> fx.Node:
+    """A further parameter in the place of an attribute, which goes."""
+    graph = module.graph
+    anchor = next(each for each in graph.nodes if each.op != "placeholder")
+    with graph.inserting_before(anchor):
+        fresh = graph.placeholder(str(node.target).replace(".", "_"))
+    fresh.meta.update(node.meta)
+    node.replace_all_uses_with(fresh)
+    path = str(node.target)
+    graph.erase_node(node)
+    owner, _, name = path.rpartition(".")
+    delattr(module.get_submodule(owner), name)
+    return fresh
+
+
+def _on_copy(node: fx.Node, values: list[Any]) -> fx.Node:
+    """Let the module work on a copy of one of its inputs."""
+    graph = node.graph
+    anchor = next(each for each in graph.nodes if each.op != "placeholder")
+    with graph.inserting_before(anchor):
+        copy = graph.call_method("clone", (node,))
+    copy.meta.update(node.meta)
+    for user in list(node.users):
+        if user is not copy and user.op != "output":
+            user.replace_input_with(node, copy)
+    values[:] = [copy if value is node else value for value in values]
+    return copy

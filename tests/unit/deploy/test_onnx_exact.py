@@ -1,0 +1,106 @@
+"""What onnxruntime computes differently from PyTorch, before and after it is written in another way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor
+
+from stillgraph.deploy.onnx_exact import make_exact
+
+NAN, INF = float("nan"), float("inf")
+LARGE = torch.tensor([3 * 10**9, -3 * 10**9, 7, 2**40, 1])
+MISSING = torch.tensor([[1.0, NAN, 3.0], [3.0, 2.0, NAN], [1.0, 2.0, 3.0]])
+
+
+def run(text: str, *given: Tensor, exact: bool = True) -> list[Tensor]:
+    """What onnxruntime gives for a graph in ONNX's text form, written exactly or as it stands."""
+    model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}'))
+    if exact:
+        make_exact(model)
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+    made: list[Any] = session.run(None, {name: each.numpy() for name, each in zip(names, given)})
+    return [torch.from_numpy(np.asarray(each)) for each in made]
+
+
+CLIP = "g (int64[n] x, int64 low, int64 high) => (int64[n] y) { y = Clip(x, low, high) }"
+SUM = "g (int64[n] x) => (int64 y) { y = ReduceSum<keepdims=0>(x) }"
+LARGEST = "g (float[n,m] x, int64[1] axes) => (float[n] y) { y = ReduceMax<keepdims=0>(x, axes) }"
+MEAN = "g (float[n,m] x, int64[1] axes) => (float[m] y) { y = ReduceMean<keepdims=0>(x, axes) }"
+SIGN = "g (float[n,m] x) => (float[n,m] y) { y = Sign(x) }"
+TOP = "g (float[n,m] x, int64[1] k) => (float[n,k] y, int64[n,k] i) { y, i = TopK<axis=-1>(x, k) }"
+PLACE = "g (float[n,m] x) => (int64[n] y) { y = ArgMax<axis=1, keepdims=0>(x) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "want"),
+    [
+        (CLIP, (LARGE, torch.tensor(-5), torch.tensor(5)), LARGE.clamp(-5, 5)),
+        (SUM, (torch.tensor([2**53 + 1, 1, -(2**40)]),), torch.tensor(2**53 + 2 - 2**40)),
+        (LARGEST, (MISSING, torch.tensor([1])), MISSING.amax(1)),
+        (MEAN, (torch.zeros(0, 3), torch.tensor([0])), torch.zeros(0, 3).mean(0)),
+        (SIGN, (MISSING,), MISSING.sign()),
+        (PLACE, (MISSING,), MISSING.argmax(1)),
+    ],
+    ids=["clip", "sum", "largest", "mean", "sign", "place"],
+)
+def test_exact(text: str, given: tuple[Tensor, ...], want: Tensor) -> None:
+    (got,) = run(text, *given)
+    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+def test_it_is_needed() -> None:
+    """The day onnxruntime does as PyTorch does, its form can go."""
+    (clipped,) = run(CLIP, LARGE, torch.tensor(-5), torch.tensor(5), exact=False)
+    (total,) = run(SUM, torch.tensor([2**53 + 1, 1]), exact=False)
+    (largest,) = run(LARGEST, MISSING, torch.tensor([1]), exact=False)
+    (mean,) = run(MEAN, torch.zeros(0, 3), torch.tensor([0]), exact=False)
+    assert not torch.equal(clipped, LARGE.clamp(-5, 5))
+    assert int(total) != 2**53 + 2
+    assert not bool(largest.isnan().any())
+    assert mean.tolist() == [0, 0, 0]
+
+
+def test_maximum_and_minimum_of_large_integers() -> None:
+    text = "g (int64[n] x, int64[n] y) => (int64[n] a, int64[n] b) { a = Max(x, y)  b = Min(x, y) }"
+    largest, smallest = run(text, LARGE, LARGE.flip(0))
+    assert torch.equal(largest, torch.maximum(LARGE, LARGE.flip(0)))
+    assert torch.equal(smallest, torch.minimum(LARGE, LARGE.flip(0)))
+
+
+def test_missing_values_are_the_largest() -> None:
+    values, places = run(TOP, MISSING, torch.tensor([2]))
+    want = MISSING.topk(2, dim=1)
+    torch.testing.assert_close(values, want.values, equal_nan=True)
+    assert torch.equal(places, want.indices)
+
+
+def test_bodies_of_branches_are_written_too() -> None:
+    text = """g (bool p, int64[n] x, int64[n] y) => (int64[n] z) {
+        z = If(p) <
+            then_branch = a () => (int64[n] c) { c = Max(x, y) },
+            else_branch = b () => (int64[n] d) { d = Min(x, y) }
+        >
+    }"""
+    (largest,) = run(text, torch.tensor(True), LARGE, LARGE.flip(0))
+    assert torch.equal(largest, torch.maximum(LARGE, LARGE.flip(0)))
+
+
+def test_what_is_exact_stays() -> None:
+    text = """g (bool[n] x, float[2] f) => (int64 y, float z) {
+        n = Cast<to=7>(x)
+        y = ReduceSum<keepdims=0>(n)
+        z = ReduceMean<keepdims=0>(f)
+    }"""
+    model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {text}'))
+    make_exact(model)
+    assert [node.op_type for node in model.graph] == ["Cast", "ReduceSum", "ReduceMean"]
