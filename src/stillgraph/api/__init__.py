@@ -222,7 +222,9 @@ def save(
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
         prints: of ``.pt2`` and ``.onnx``: ``"drop"`` what the function prints, logs or warns of, or ``"refuse"``.
-        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, or ``"drop"`` them.
+        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, ``"drop"`` them, or
+            ``"return"``: the file gives a truth value for each of them, and for each exception that is raised, behind
+            its other results, instead of failing. What `load` gives raises the exceptions.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.

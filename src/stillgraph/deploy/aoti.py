@@ -13,9 +13,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import load_error, refuse
+from stillgraph.deploy.checks import results_of
 from stillgraph.deploy.description import describe
 from stillgraph.deploy.entries import Entry
-from stillgraph.deploy.exported_program import to_exported_program
+from stillgraph.deploy.exported_program import exported_entry
 from stillgraph.deploy.loaded import LoadedProgram
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
@@ -59,7 +60,7 @@ def write_aoti(entry: Entry, path: Path) -> None:
     with located(entry.program):
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
-        exported = to_exported_program(entry.program, entry.args, entry.kwargs)
+        exported = exported_entry(entry)
         program = functional(exported.program.graph_module, exported.program, deepest=None)
         _check_state(program)
         text = json.dumps({"version": 1, "entry": describe(entry, exported)})
@@ -71,7 +72,7 @@ def write_aoti(entry: Entry, path: Path) -> None:
             raise refuse("SG402", f"AOTInductor: {summary(error)}", location=location, hint=hint) from error
         module = _load(path)
         given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-        check_artefact(entry.program, lambda: module(*given), entry.args, entry.kwargs)
+        check_artefact(entry.program, lambda: results_of(module(*given), exported.checks), entry.args, entry.kwargs)
 
 
 def _check_sizes(entry: Entry) -> None:

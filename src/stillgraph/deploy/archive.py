@@ -70,7 +70,9 @@ def save_program(
             from stillgraph.deploy.onnx import write_onnx
 
             with located(program):
-                write_onnx(entry.program, temporary, entry.args, entry.kwargs, entry.notes)
+                write_onnx(
+                    entry.program, temporary, entry.args, entry.kwargs, entry.notes, returns_checks=entry.returns_checks
+                )
         elif write == "aoti":
             write_aoti(entry, temporary)
         else:
@@ -96,7 +98,7 @@ def _settled(entry: Entry, wishes: Wishes) -> Entry:
     """An entry with the program that is to be saved, and what to say of it."""
     with located(entry.program):
         program, notes = wishes.settle(entry.program)
-    return replace(entry, program=program, notes=notes)
+    return replace(entry, program=program, notes=notes, returns_checks=wishes.assertions == "return")
 
 
 def save_entries(

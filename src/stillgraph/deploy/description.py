@@ -34,6 +34,7 @@ def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
         "constants": _constants(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result),
+        "checks": [[check.name, check.error] for check in exported.checks],
         "notes": list(_notes(entry, exported)),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import torch
 
 from stillgraph.deploy.binding import binding_of
+from stillgraph.deploy.checks import original, results_of
 from stillgraph.deploy.structure import decode_result, decode_source
+from stillgraph.passes.checks import Check
 from stillgraph.passes.lists import items_of
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim
@@ -63,6 +64,9 @@ class LoadedProgram:
         module: torch's module; it takes and gives tensors, and has the original's parameters and buffers. Of an
             AOTInductor package torch's callable.
         notes: effects of the original that a call of this does not have.
+        checks: the names of what the module gives last, of a program saved with ``assertions="return"``: a dict with a
+            truth value for each, in the order in which the original would fail. A call of this raises what the
+            original does.
     """
 
     def __init__(self, module: Any, structure: dict[str, Any]) -> None:
@@ -78,6 +82,7 @@ class LoadedProgram:
         ]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
+        self._checks = tuple(Check(name, error) for name, error in structure.get("checks", ()))
         self._build = decode_result(structure["result"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,11 +100,17 @@ class LoadedProgram:
         self._check_names(inputs)
         with torch.no_grad():
             try:
-                outputs = list(self.module(*inputs))
+                given = self.module(*inputs)
             except RuntimeError as error:
-                raise _original(error) from None
+                raise original(str(error), error) from None
+        outputs = results_of(given, self._checks)
         values = [_python(out, kind) for out, kind in zip(outputs, self._kinds)]
         return self._build(values, lambda source: read_source(source, args, kwargs))
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The names of what the module says of the original's assertions."""
+        return tuple(check.name for check in self._checks)
 
     def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = self._read(tensor.source, args, kwargs)
@@ -144,15 +155,6 @@ def _python(output: torch.Tensor, kind: type | None) -> Any:
     if kind is None:
         return output
     return kind(output.item()) if output.dim() == 0 else items_of(output, kind)
-
-
-def _original(error: RuntimeError) -> Exception:
-    """The exception of Python's own that the program raises by an assertion of torch's with its name and text."""
-    name, separator, text = str(error).partition(": ")
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(text) if separator else kind()
-    return error
 
 
 class LoadedPrograms(Mapping[str, LoadedProgram]):

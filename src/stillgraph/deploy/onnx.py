@@ -15,35 +15,47 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.logs import log
+from stillgraph.deploy import onnx_checks
+from stillgraph.deploy.exported_program import lower
 from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
-from stillgraph.passes import pipeline
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
 from stillgraph.program.program import Program
 
 
 def write_onnx(
-    program: Program, path: Path, args: tuple[Any, ...], kwargs: dict[str, Any], notes: tuple[str, ...] = ()
+    program: Program,
+    path: Path,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    notes: tuple[str, ...] = (),
+    *,
+    returns_checks: bool = False,
 ) -> None:
     """Write a program and check what was written.
+
+    With ``returns_checks`` assertions become the last outputs, ``check_1`` and so on: see `onnx_checks`.
 
     Raises:
         ExportError: ONNX cannot express the program, or the file differs from it.
     """
     program = one_structure(program)
-    lowered = gate_outputs(hide_growth(pipeline.run(program)))
-    packed = pack(program, lowered, args, kwargs)
+    lowered, checks = lower(program, returns_checks)
+    packed = pack(program, gate_outputs(hide_growth(lowered)), args, kwargs, checks)
     exported = export(packed.module, packed.examples, packed.dynamic)
     for note in (*notes, *packed.notes, *_forgotten(exported)):
         log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
     _convert(exported, packed, path)
     given = [t.detach().clone() for t in values_of(packed.signature, args, kwargs)]
-    check_artefact(program, lambda: run_onnx(path, given), args, kwargs, same_generator=False)
+    def run() -> list[torch.Tensor]:
+        return onnx_checks.results(run_onnx(path, given), checks)
+
+    check_artefact(program, run, args, kwargs, same_generator=False)
 
 
 def _forgotten(exported: torch.export.ExportedProgram) -> list[str]:
@@ -71,6 +83,7 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
             assert made is not None, "torch.onnx.export gives a program unless it writes a file"
             flow.forget_shapes(made.model)
             compute_in_float32(made.model)
+            onnx_checks.name_checks(made.model, packed.checks)
             made.save(path, external_data=False)
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
         location = line_of(packed.module, error)

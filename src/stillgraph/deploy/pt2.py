@@ -12,9 +12,10 @@ import torch
 from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.deploy.checks import results_of
 from stillgraph.deploy.description import describe
 from stillgraph.deploy.entries import Entry
-from stillgraph.deploy.exported_program import Exported, to_exported_program
+from stillgraph.deploy.exported_program import Exported, exported_entry
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
 from stillgraph.deploy.one_structure import one_structure
@@ -47,7 +48,7 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     described: list[dict[str, Any]] = []
     for name, entry in named.items():
         with located(entry.program):
-            exported[name] = to_exported_program(entry.program, entry.args, entry.kwargs)
+            exported[name] = exported_entry(entry)
             described.append({"entry": name, "model": models[name], **describe(entry, exported[name])})
     structure = {
         "version": _VERSION,
@@ -70,7 +71,7 @@ def _settled(entry: Entry) -> Entry:
 
 def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
     given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    check_artefact(entry.program, lambda: module(*given), entry.args, entry.kwargs)
+    check_artefact(entry.program, lambda: results_of(module(*given), exported.checks), entry.args, entry.kwargs)
 
 
 def _shared(exported: Mapping[str, Exported]) -> list[list[list[str]]]:

@@ -17,7 +17,8 @@ class Wishes:
     Attributes:
         prints: ``"drop"`` what is printed, logged and warned of (a note says so), or ``"refuse"`` to save it.
         assertions: ``"keep"`` the ``assert`` statements of the original, or ``"drop"`` them (a note says so). What it
-            raises otherwise is kept in any case.
+            raises otherwise is kept in both cases. ``"return"`` makes of each of both a result that tells whether it
+            held.
     """
 
     prints: str = "drop"
@@ -27,10 +28,10 @@ class Wishes:
         """Raise `ValueError` for a choice that there is not."""
         for name, value, known in (
             ("prints", self.prints, ("drop", "refuse")),
-            ("assertions", self.assertions, ("keep", "drop")),
+            ("assertions", self.assertions, ("keep", "drop", "return")),
         ):
             if value not in known:
-                raise ValueError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+                raise ValueError(f"{name} is {_either(known)}, not {value!r}")
         if format == "python" and self != Wishes():
             raise ValueError("prints and assertions are choices for .pt2 and .onnx; Python source does as the original")
 
@@ -45,10 +46,15 @@ class Wishes:
             message = "the program prints, logs or warns, which the file would not"
             hint = "Save with prints='drop', or return what is to be told."
             raise refuse("SG402", message, location=told.meta.get("location"), hint=hint)
-        if self.assertions == "keep":
+        if self.assertions != "drop":
             return program, ()
         without = drop_assertions(program)
         return without, () if without is program else ("the file does not check the original's assertions",)
+
+
+def _either(known: tuple[str, ...]) -> str:
+    *others, last = map(repr, known)
+    return f"{', '.join(others)} or {last}"
 
 
 DEFAULT = Wishes()
