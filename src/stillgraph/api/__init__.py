@@ -211,8 +211,8 @@ def save(
 
     Args:
         target: a function, module, static function, traced function or `Program`. Or a dict of such, for one ``.pt2``
-            with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they share of weights
-            and state is in the file, and in what `load` gives, once.
+            or ``.aoti.pt2`` with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they
+            share of weights and state is in the file (of a ``.pt2``), and in what `load` gives, once.
         path: ``.pt2``, ``.aoti.pt2`` (compiled by AOTInductor, which wants a C++ compiler), ``.onnx`` or ``.py``. It is
             taken as it is: ``~`` is a folder of that name.
         args, kwargs: example arguments; of several entries, a dict with those of each by its name.

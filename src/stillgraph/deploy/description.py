@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from stillgraph.core.diagnostics import load_error
 from stillgraph.core.logs import log
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported
@@ -37,6 +38,26 @@ def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
         "checks": [[check.name, check.error] for check in exported.checks],
         "notes": list(_notes(entry, exported)),
     }
+
+
+def check_version(found: Any, newest: int, oldest: int = 1) -> None:
+    """Refuse a description that is not of a version known here.
+
+    Args:
+        found: the version that the file says.
+        newest, oldest: those that can be read.
+
+    Raises:
+        LoadError: it is newer or older, or no number.
+    """
+    if not isinstance(found, int):
+        raise load_error("it does not say which version of the format it has")
+    if found > newest:
+        message = f"a newer stillgraph saved it (format {found}; this one reads up to {newest})"
+        raise load_error(message, "Upgrade stillgraph, or save the program anew with this version.")
+    if found < oldest:
+        message = f"an older stillgraph saved it (format {found}; this one reads {oldest} and later)"
+        raise load_error(message, "Save the program anew with this version.")
 
 
 def _notes(entry: Entry, exported: Exported) -> tuple[str, ...]:

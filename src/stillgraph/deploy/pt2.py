@@ -13,19 +13,20 @@ from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.checks import results_of
-from stillgraph.deploy.description import describe
+from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_archive import ALONE, read, write
 from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.verification import check_artefact
 
 _STRUCTURE = "stillgraph.json"
-_VERSION = 2
+_VERSION = 3
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
 """What a wrong text beside the programs makes its readers raise."""
 
@@ -53,7 +54,7 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     structure = {
         "version": _VERSION,
         "entries": described,
-        "shared": _shared(exported),
+        "shared": shared_places(exported),
     }
     texts = {_STRUCTURE: json.dumps(structure)}
     write(path, {models[name]: made.program for name, made in exported.items()}, texts)
@@ -72,15 +73,6 @@ def _settled(entry: Entry) -> Entry:
 def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
     given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
     check_artefact(entry.program, lambda: results_of(module(*given), exported.checks), entry.args, entry.kwargs)
-
-
-def _shared(exported: Mapping[str, Exported]) -> list[list[list[str]]]:
-    """What several entries bring along of the same objects: for each the entries' names and its names in them."""
-    places: dict[Any, list[list[str]]] = {}
-    for name, made in exported.items():
-        for path, home in made.homes.items():
-            places.setdefault(home, []).append([name, path])
-    return [same for same in places.values() if len(same) > 1]
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
@@ -103,8 +95,7 @@ def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
 
 
 def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
-    if structure["version"] != _VERSION:
-        raise load_error("another version of stillgraph saved it", "Save the program anew.")
+    check_version(structure["version"], _VERSION, oldest=2)
     modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
     for same in structure["shared"]:
         _share(modules, same)
