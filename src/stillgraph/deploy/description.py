@@ -9,6 +9,7 @@ from stillgraph.core.diagnostics import load_error
 from stillgraph.core.logs import log
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported
+from stillgraph.deploy.preconditions import encode_preconditions
 from stillgraph.deploy.signature import Taken, is_argument, objects_of
 from stillgraph.deploy.structure import encode_result, encode_source, is_atom
 from stillgraph.passes.printing import prints
@@ -33,6 +34,7 @@ def describe(entry: Entry, exported: Exported) -> dict[str, Json]:
         "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
         "arguments": [*range(entry.receiver, len(entry.args)), *entry.kwargs],
         "constants": _constants(program),
+        "conditions": encode_preconditions(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result),
         "checks": [[check.name, check.error] for check in exported.checks],

@@ -10,6 +10,7 @@ import torch
 
 from stillgraph.deploy.binding import binding_of
 from stillgraph.deploy.checks import original, results_of
+from stillgraph.deploy.preconditions import Precondition
 from stillgraph.deploy.structure import decode_result, decode_source
 from stillgraph.passes.checks import Check
 from stillgraph.passes.lists import items_of
@@ -81,6 +82,7 @@ class LoadedProgram:
             for source, dtype, shape, dims in structure["inputs"]
         ]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
+        self._conditions = [Precondition(data) for data in structure.get("conditions", ())]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
         self._checks = tuple(Check(name, error) for name, error in structure.get("checks", ()))
         self._build = decode_result(structure["result"])
@@ -94,6 +96,10 @@ class LoadedProgram:
             Exception: what the program raises, as the original would where the type is one of Python's own.
         """
         args, kwargs = self._binding.place(args, kwargs)
+        for condition in self._conditions:
+            wrong = condition.fault(lambda source: self._read(source, args, kwargs), self._named)
+            if wrong is not None:
+                raise ValueError(f"{self.name} was saved for {wrong}")
         for constant in self._constants:
             self._check(constant, args, kwargs)
         inputs = [self._tensor(tensor, args, kwargs) for tensor in self._tensors]
