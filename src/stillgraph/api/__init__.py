@@ -300,12 +300,27 @@ def _entry(
     if isinstance(target, (Program, TracedFunction)):
         program = target.program if isinstance(target, TracedFunction) else target
         return entry_of(program, arguments, kwargs), None
+    _check_target(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():
         program = _export(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
     receiver = _receiver(target)
     called = target.forward if isinstance(target, torch.nn.Module) else target
     arguments = (*receiver, *arguments)
     return entry_of(program, arguments, kwargs, function=called, has_receiver=bool(receiver)), called
+
+
+def _check_target(target: Any) -> None:
+    """Refuse what no call can be captured of.
+
+    Raises:
+        TypeError: the target is called by nobody, is a class, or was compiled already.
+    """
+    if isinstance(target, type):
+        raise TypeError(f"save takes a function or an instance of {target.__name__}, not the class")
+    if not callable(target):
+        raise TypeError(f"save takes a function, module, static function or program, not a {type(target).__name__}")
+    if hasattr(target, "_torchdynamo_orig_callable") or hasattr(target, "_orig_mod"):
+        raise TypeError("save takes what torch.compile was given, not what it made: that is compiled for this process")
 
 
 def _receiver(target: Any) -> tuple[Any, ...]:

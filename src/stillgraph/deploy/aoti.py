@@ -79,7 +79,7 @@ def _exported(entry: Entry) -> _Compiling:
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
         exported = exported_entry(entry)
-        program = functional(exported.program.graph_module, exported.program, deepest=None)
+        program = functional(exported.module, exported.program, deepest=None)
         _check_state(program)
     return _Compiling(entry, exported, program)
 
@@ -89,7 +89,7 @@ def _compiled(each: _Compiling, text: str) -> list[Any]:
         try:
             return compiled(each.program, text)
         except Exception as error:  # of any kind: Inductor's, the compiler's, and of what both are built on
-            location = line_of(each.program.graph_module, error)
+            location = line_of(each.exported.module, error)
             hint = "Save as .pt2, which runs the same program without a compiler."
             raise refuse("SG402", f"AOTInductor: {summary(error)}", location=location, hint=hint) from error
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import fx
 
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.one_structure import one_structure
@@ -31,6 +32,7 @@ class Exported:
 
     Attributes:
         program: torch's exported program; it takes `signature`'s tensors and gives the result's leaves, in order.
+        module: what was exported, its nodes with the user's lines.
         signature: what it takes and brings along.
         kinds: for each output ``bool``, ``int`` or ``float`` if it stands for a Python number or (with one dimension)
             for a list of them, else None.
@@ -41,6 +43,7 @@ class Exported:
     """
 
     program: torch.export.ExportedProgram
+    module: fx.GraphModule
     signature: Signature
     kinds: tuple[type | None, ...]
     notes: tuple[str, ...]
@@ -72,7 +75,7 @@ def to_exported_program(
     exported = functional(packed.module, exported)
     write_where_all_hold(exported, len(checks))
     show_growth(exported.graph_module)
-    return Exported(exported, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
+    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
 
 
 def exported_entry(entry: Entry) -> Exported:

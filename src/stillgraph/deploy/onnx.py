@@ -25,6 +25,7 @@ from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
+from stillgraph.passes.values import value_of
 from stillgraph.program.program import Program
 
 
@@ -47,6 +48,7 @@ def write_onnx(
     program = one_structure(program)
     lowered, checks = lower(program, returns_checks)
     packed = pack(program, gate_outputs(hide_growth(lowered)), args, kwargs, checks)
+    _check_numbers(packed)
     exported = export(packed.module, packed.examples, packed.dynamic)
     for note in (*notes, *packed.notes, *_forgotten(exported)):
         log("deploy", "note", f"{program.name}: {note}", logging.WARNING, program=program.name)
@@ -63,6 +65,18 @@ def _forgotten(exported: torch.export.ExportedProgram) -> list[str]:
     signature = exported.graph_signature
     written = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
     return [f"an ONNX file does not write to {', '.join(written)}"] if written else []
+
+
+def _check_numbers(packed: Packed) -> None:
+    """Refuse complex tensors at the border of the file: ONNX has none."""
+    given = [node for node in packed.module.graph.nodes if node.op == "placeholder"]
+    for node in (*given, *packed.module.graph.output_node().all_input_nodes):
+        value = value_of(node)
+        if isinstance(value, torch.Tensor) and value.is_complex():
+            taken = f"takes the complex tensor {node.name}" if node.op == "placeholder" else "returns a complex tensor"
+            hint = "Use torch.view_as_real and torch.view_as_complex at the border, or save as .pt2."
+            message = f"the program {taken}, and ONNX has no complex numbers"
+            raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
 
 
 def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path) -> None:

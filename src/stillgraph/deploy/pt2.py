@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.core.diagnostics import LoadError, load_error, refuse
 from stillgraph.deploy.checks import results_of
 from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
-from stillgraph.deploy.locating import located
+from stillgraph.deploy.locating import line_of, located, operation_in
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
@@ -57,7 +57,7 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         "shared": shared_places(exported),
     }
     texts = {_STRUCTURE: json.dumps(structure)}
-    write(path, {models[name]: made.program for name, made in exported.items()}, texts)
+    _write(path, {models[name]: made for name, made in exported.items()}, texts)
     with path.open("rb") as file:
         written, _ = read(file)
     for name, entry in named.items():
@@ -68,6 +68,20 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
 def _settled(entry: Entry) -> Entry:
     with located(entry.program):
         return replace(entry, program=one_structure(entry.program))
+
+
+def _write(path: Path, exported: Mapping[str, Exported], texts: Mapping[str, str]) -> None:
+    try:
+        write(path, {name: made.program for name, made in exported.items()}, texts)
+    except OSError:
+        raise
+    except Exception as error:  # of any kind: torch's writer does not know of every operation and value
+        lines = [line_of(made.module, error) for made in exported.values()]
+        location = next((line for line in lines if line is not None), None)
+        what = f"{operation} in a file" if (operation := operation_in(error)) else "the program in a file"
+        hint = "Write it with operations on plain tensors, or save as .py."
+        message = f"torch.export has no form for {what} ({summary(error)})"
+        raise refuse("SG402", message, location=location, hint=hint) from error
 
 
 def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
