@@ -212,8 +212,8 @@ def save(
 
     Args:
         target: a function, module, static function, traced function or `Program`. Or a dict of such, for one ``.pt2``
-            with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they share of weights
-            and state is in the file, and in what `load` gives, once.
+            or ``.aoti.pt2`` with an entry for each: ``{"encode": model.encode, "decode": model.decode}``. What they
+            share of weights and state is in the file (of a ``.pt2``), and in what `load` gives, once.
         path: ``.pt2``, ``.aoti.pt2`` (compiled by AOTInductor, which wants a C++ compiler), ``.onnx`` or ``.py``. It is
             taken as it is: ``~`` is a folder of that name.
         args, kwargs: example arguments; of several entries, a dict with those of each by its name.
@@ -223,7 +223,9 @@ def save(
             and ``while``; by default torch's operators wherever they say the same. With grad mode on, what requires a
             gradient gets one in the file.
         prints: of ``.pt2`` and ``.onnx``: ``"drop"`` what the function prints, logs or warns of, or ``"refuse"``.
-        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, or ``"drop"`` them.
+        assertions: of ``.pt2`` and ``.onnx``: ``"keep"`` the function's ``assert`` statements, ``"drop"`` them, or
+            ``"return"``: the file gives a truth value for each of them, and for each exception that is raised, behind
+            its other results, instead of failing. What `load` gives raises the exceptions.
         opset: of ``.onnx``: the version of ONNX's operators; by default that of `torch.onnx`.
 
     Raises:
@@ -300,12 +302,27 @@ def _entry(
     if isinstance(target, (Program, TracedFunction)):
         program = target.program if isinstance(target, TracedFunction) else target
         return entry_of(program, arguments, kwargs), None
+    _check_target(target)
     with contextlib.nullcontext() if gradients else torch.no_grad():
         program = _export(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
     receiver = _receiver(target)
     called = target.forward if isinstance(target, torch.nn.Module) else target
     arguments = (*receiver, *arguments)
     return entry_of(program, arguments, kwargs, function=called, has_receiver=bool(receiver)), called
+
+
+def _check_target(target: Any) -> None:
+    """Refuse what no call can be captured of.
+
+    Raises:
+        TypeError: the target is called by nobody, is a class, or was compiled already.
+    """
+    if isinstance(target, type):
+        raise TypeError(f"save takes a function or an instance of {target.__name__}, not the class")
+    if not callable(target):
+        raise TypeError(f"save takes a function, module, static function or program, not a {type(target).__name__}")
+    if hasattr(target, "_torchdynamo_orig_callable") or hasattr(target, "_orig_mod"):
+        raise TypeError("save takes what torch.compile was given, not what it made: that is compiled for this process")
 
 
 def _receiver(target: Any) -> tuple[Any, ...]:

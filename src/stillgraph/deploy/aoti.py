@@ -1,77 +1,103 @@
-"""AOTInductor packages, programs compiled to a library: the adapter to torch's compiler and loader of them."""
+"""AOTInductor packages: programs compiled to libraries, one or several in a file."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
-from stillgraph.core.diagnostics import load_error, refuse
-from stillgraph.deploy.description import describe
+from stillgraph.core.diagnostics import LoadError, load_error, refuse
+from stillgraph.deploy.checks import results_of
+from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
-from stillgraph.deploy.exported_program import to_exported_program
-from stillgraph.deploy.loaded import LoadedProgram
+from stillgraph.deploy.exported_program import Exported, exported_entry
+from stillgraph.deploy.inductor import Model, compiled, is_inlined, read_package, write_package
+from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
-from stillgraph.deploy.torch_export import functional, quiet, summary
+from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
 from stillgraph.passes.growing import grows
 
-_KEY = "stillgraph"
-_LOGGER = "torch._inductor"
+_VERSION = 2
+_ALONE = "model"
+"""The name under which `torch._inductor.aoti_load_package` looks for a model."""
 _FOLDER = "/data/aotinductor/"
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError)
 
 
-def check_compiler() -> None:
-    """Refuse to begin where there is no C++ compiler.
+@dataclass(frozen=True)
+class _Compiling:
+    """An entry on its way into a package."""
 
-    Raises:
-        RuntimeError: torch finds none.
-    """
-    from torch._inductor.cpp_builder import get_cpp_compiler
-    from torch._inductor.exc import InvalidCxxCompiler
-
-    try:
-        get_cpp_compiler()
-    except InvalidCxxCompiler:
-        raise RuntimeError("saving as aoti needs a C++ compiler: install g++, or name one in CXX") from None
+    entry: Entry
+    exported: Exported
+    program: ExportedProgram
 
 
-def write_aoti(entry: Entry, path: Path) -> None:
-    """Compile a program, write the package and check what was written.
+def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
+    """Compile programs, write the package and check what was written.
 
     Args:
-        entry: the program.
+        entries: one program, or several by name.
         path: of the file.
 
     Raises:
-        ExportError: a loop carries a tensor that grows, the program writes to a number, torch cannot compile it, or
-            the package differs from it.
+        ExportError: a loop carries a tensor that grows, a program writes to a number, entries have state in common
+            that torch cannot share, torch cannot compile a program, or the package differs from it.
+        OSError: the file cannot be written.
     """
+    named = {"": entries} if isinstance(entries, Entry) else entries
+    made = {name: _exported(entry) for name, entry in named.items()}
+    shared = _shared_state(made)
+    models = {name: name if len(made) > 1 else _ALONE for name in made}
+    files = {}
+    for name, each in made.items():
+        described = {"entry": name, "model": models[name], **describe(each.entry, each.exported)}
+        text = json.dumps({"version": _VERSION, "entry": described, "order": list(named), "shared": shared})
+        files[models[name]] = _compiled(each, text)
+    write_package(path, files, [_value(made[name].program, place) for (name, place), *_ in shared])
+    loaded, _ = read_package(path)
+    for name, each in made.items():
+        with located(each.entry.program):
+            model = loaded[models[name]]
+            _check_known(model, name, shared)
+            _check(each, model)
+
+
+def _exported(entry: Entry) -> _Compiling:
     with located(entry.program):
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
-        exported = to_exported_program(entry.program, entry.args, entry.kwargs)
-        program = functional(exported.program.graph_module, exported.program, deepest=None)
+        exported = exported_entry(entry)
+        program = functional(exported.module, exported.program, deepest=None)
         _check_state(program)
-        text = json.dumps({"version": 1, "entry": describe(entry, exported)})
+    return _Compiling(entry, exported, program)
+
+
+def _compiled(each: _Compiling, text: str) -> list[Any]:
+    with located(each.entry.program):
         try:
-            _compile(program, path, text)
+            return compiled(each.program, text)
         except Exception as error:  # of any kind: Inductor's, the compiler's, and of what both are built on
-            location = line_of(program.graph_module, error)
+            location = line_of(each.exported.module, error)
             hint = "Save as .pt2, which runs the same program without a compiler."
             raise refuse("SG402", f"AOTInductor: {summary(error)}", location=location, hint=hint) from error
-        module = _load(path)
-        given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-        check_artefact(entry.program, lambda: module(*given), entry.args, entry.kwargs)
+
+
+def _check(each: _Compiling, model: Model) -> None:
+    entry, exported = each.entry, each.exported
+    given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
+    check_artefact(entry.program, lambda: results_of(model(*given), exported.checks), entry.args, entry.kwargs)
 
 
 def _check_sizes(entry: Entry) -> None:
@@ -81,22 +107,55 @@ def _check_sizes(entry: Entry) -> None:
         raise refuse("SG402", message, hint=hint)
 
 
-def _check_state(program: torch.export.ExportedProgram) -> None:
+def _check_state(program: ExportedProgram) -> None:
     """Refuse state of one element: in torch 2.13 a package takes it for a constant, and every call begins anew."""
-    for name in program.graph_signature.buffers_to_mutate.values():
-        value = program.state_dict.get(name, program.constants.get(name))
-        if isinstance(value, torch.Tensor) and value.numel() == 1:
+    for name in _written(program):
+        if _value(program, name).numel() == 1:
             message = f"the program writes to {name!r}, and AOTInductor keeps no state of a single number"
             raise refuse("SG402", message, hint="Keep it in a tensor of two or more elements, or save as .pt2.")
 
 
-def _compile(program: torch.export.ExportedProgram, path: Path, text: str) -> None:
-    """Torch wants a package's name to end in .pt2, whatever ours does."""
-    with tempfile.TemporaryDirectory(prefix=".aoti-", dir=path.parent) as folder, quiet(_LOGGER), torch.no_grad():
-        made = Path(folder) / "model.pt2"
-        configs = {"aot_inductor.metadata": {_KEY: text}}
-        torch._inductor.aoti_compile_and_package(program, package_path=str(made), inductor_configs=configs)
-        os.replace(made, path)
+def _written(program: ExportedProgram) -> list[str]:
+    return list(program.graph_signature.buffers_to_mutate.values())
+
+
+def _value(program: ExportedProgram, name: str) -> torch.Tensor:
+    value = program.state_dict.get(name, program.constants.get(name))
+    assert isinstance(value, torch.Tensor), "a buffer is a tensor"
+    return value
+
+
+# ---- state of several entries
+_Places = list[list[list[str]]]
+
+
+def _shared_state(made: Mapping[str, _Compiling]) -> _Places:
+    """The tensors that several entries have in common and one of them writes: for each its names in the entries."""
+    shared = []
+    for same in shared_places({name: each.exported for name, each in made.items()}):
+        writers = [name for name, place in same if place in _written(made[name].program)]
+        if not writers:
+            continue
+        for name, place in same:
+            if name not in writers and is_inlined(_value(made[name].program, place)):
+                with located(made[name].entry.program):
+                    raise _refused(name, place, writers[0])
+        shared.append(same)
+    return shared
+
+
+def _check_known(model: Model, name: str, shared: _Places) -> None:
+    """Refuse state that the compiler has made a part of the code."""
+    for same in shared:
+        lost = model.lacks(place for entry, place in same if entry == name)
+        if lost:
+            raise _refused(name, lost[0], next(entry for entry, _ in same if entry != name))
+
+
+def _refused(reader: str, place: str, writer: str) -> BaseException:
+    message = f"{reader!r} reads {place!r}, which {writer!r} writes, and AOTInductor makes constants of small tensors"
+    hint = "Keep it in a tensor of more than 8 elements, or save as .pt2, where entries share all state."
+    return refuse("SG402", message, hint=hint)
 
 
 # ---- loading
@@ -109,7 +168,7 @@ def is_package(path: Path) -> bool:
         return False
 
 
-def load_aoti(path: Path, *, native: bool) -> LoadedProgram:
+def load_aoti(path: Path, *, native: bool) -> LoadedProgram | LoadedPrograms:
     """Load a package.
 
     Args:
@@ -124,20 +183,33 @@ def load_aoti(path: Path, *, native: bool) -> LoadedProgram:
         message = f"{path.name!r} cannot be loaded: it holds compiled code, which can do anything once it is loaded"
         raise load_error(message, hint)
     try:
-        module = _load(path)
-        text = module.get_metadata().get(_KEY)
-    except Exception as error:
+        models, state = read_package(path)
+        texts = [text for model in models.values() if (text := model.text()) is not None]
+    except Exception as error:  # of any kind: torch's reader is not made for damaged files
         raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
-    if text is None:
+    if not texts:
         hint = "Open it with torch._inductor.aoti_load_package."
         raise load_error(f"{path.name!r} cannot be loaded: it was not saved by stillgraph", hint)
-    return LoadedProgram(module, json.loads(text)["entry"])
+    try:
+        return _loaded(models, state, [json.loads(text) for text in texts])
+    except LoadError as error:
+        raise LoadError(error.reason, f"{path.name!r} cannot be loaded: {error.message}", error.hint) from error
+    except _DAMAGED as error:
+        raise load_error(f"{path.name!r} cannot be loaded: it is damaged ({summary(error)})") from error
 
 
-def _load(path: Path) -> Any:
-    """Torch's callable for a package; it wants a name that ends in .pt2."""
-    with tempfile.TemporaryDirectory(prefix="stillgraph-") as folder, quiet(_LOGGER):
-        named = path if path.suffix == ".pt2" else Path(folder) / "model.pt2"
-        if named is not path:
-            named.symlink_to(path.absolute())
-        return torch._inductor.aoti_load_package(str(named))
+def _loaded(
+    models: Mapping[str, Model], state: list[torch.Tensor], texts: list[dict[str, Any]]
+) -> LoadedProgram | LoadedPrograms:
+    for text in texts:
+        check_version(text["version"], _VERSION)
+    described = {text["entry"].get("entry", ""): text["entry"] for text in texts}
+    named = {name: models[entry.get("model", _ALONE)] for name, entry in described.items()}
+    for name, model in named.items():
+        places = zip(texts[0].get("shared", ()), state)
+        mine = {place: tensor for same, tensor in places for entry, place in same if entry == name}
+        if mine:
+            model.use(mine)
+    if "" in named:
+        return LoadedProgram(named[""], described[""])
+    return LoadedPrograms({name: LoadedProgram(named[name], described[name]) for name in texts[0]["order"]})

@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stillgraph.deploy.aoti import check_compiler, is_package, load_aoti, write_aoti
+from stillgraph.deploy.aoti import is_package, load_aoti, write_aoti
 from stillgraph.deploy.binding import encode_parameters
 from stillgraph.deploy.entries import Entry, check_names
+from stillgraph.deploy.inductor import check_compiler
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
 from stillgraph.deploy.shared_state import check_state
@@ -96,7 +97,7 @@ def _settled(entry: Entry, wishes: Wishes) -> Entry:
     """An entry with the program that is to be saved, and what to say of it."""
     with located(entry.program):
         program, notes = wishes.settle(entry.program)
-    return replace(entry, program=program, notes=notes)
+    return replace(entry, program=program, notes=notes, returns_checks=wishes.assertions == "return")
 
 
 def save_entries(
@@ -110,7 +111,7 @@ def save_entries(
     Args:
         entries: by name; see `entries.check_names`.
         path: of the file; an existing one is replaced.
-        format: ``"pt2"``, by default the suffix of ``path``.
+        format: ``"pt2"`` or ``"aoti"``, by default the suffix of ``path``.
         wishes: what becomes of printing and of assertions.
 
     Raises:
@@ -119,18 +120,20 @@ def save_entries(
         ExportError: the format cannot express a program, or what was written differs from it.
     """
     check_names(entries)
-    check_holds_several(check_destination(path, format))
+    written = check_destination(path, format)
+    check_holds_several(written)
     check_state(entries)
     from stillgraph.deploy.pt2 import write_pt2
 
     with beside(Path(path)) as temporary:
-        write_pt2({name: _settled(entry, wishes) for name, entry in entries.items()}, temporary)
+        write = write_pt2 if written == "pt2" else write_aoti
+        write({name: _settled(entry, wishes) for name, entry in entries.items()}, temporary)
 
 
 def check_holds_several(format: str) -> None:
     """Refuse a format that has one program in a file."""
-    if format != "pt2":
-        raise ValueError(f"several entries go into a .pt2 file; as {format}, save each by itself")
+    if format not in ("pt2", "aoti"):
+        raise ValueError(f"several entries go into a .pt2 or .aoti.pt2 file; as {format}, save each by itself")
 
 
 def check_destination(

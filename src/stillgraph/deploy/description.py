@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
+from stillgraph.core.diagnostics import load_error
 from stillgraph.core.logs import log
 from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.preconditions import encode_preconditions
 from stillgraph.deploy.signature import Signature, Taken, is_argument, objects_of
 from stillgraph.deploy.structure import encode_result, encode_source, is_atom
+from stillgraph.passes.checks import Check
 from stillgraph.passes.printing import prints
 from stillgraph.program.guards import ConstantGuard, TensorGuard
 from stillgraph.program.program import Program
@@ -25,6 +28,8 @@ class Made(Protocol):
     def kinds(self) -> tuple[type | None, ...]: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
+    @property
+    def checks(self) -> tuple[Check, ...]: ...
 
 
 def describe(entry: Entry, exported: Made) -> dict[str, Json]:
@@ -42,10 +47,32 @@ def describe(entry: Entry, exported: Made) -> dict[str, Json]:
         "inputs": [_encode_taken(program, taken) for taken in exported.signature.taken],
         "arguments": [*range(entry.receiver, len(entry.args)), *entry.kwargs],
         "constants": _constants(program),
+        "conditions": encode_preconditions(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
         "result": encode_result(program.result),
+        "checks": [[check.name, check.error] for check in exported.checks],
         "notes": list(_notes(entry, exported)),
     }
+
+
+def check_version(found: Any, newest: int, oldest: int = 1) -> None:
+    """Refuse a description that is not of a version known here.
+
+    Args:
+        found: the version that the file says.
+        newest, oldest: those that can be read.
+
+    Raises:
+        LoadError: it is newer or older, or no number.
+    """
+    if not isinstance(found, int):
+        raise load_error("it does not say which version of the format it has")
+    if found > newest:
+        message = f"a newer stillgraph saved it (format {found}; this one reads up to {newest})"
+        raise load_error(message, "Upgrade stillgraph, or save the program anew with this version.")
+    if found < oldest:
+        message = f"an older stillgraph saved it (format {found}; this one reads {oldest} and later)"
+        raise load_error(message, "Save the program anew with this version.")
 
 
 def _notes(entry: Entry, exported: Made) -> tuple[str, ...]:

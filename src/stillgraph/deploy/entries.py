@@ -22,6 +22,7 @@ class Entry:
         parameters: of the original, by `binding.encode_parameters`; None where they are not known.
         receiver: 1 if ``args[0]`` is the receiver, which callers of a loaded program leave out.
         notes: what else to say of the file.
+        returns_checks: whether the file gives what its assertions found instead of raising.
     """
 
     program: Program
@@ -30,6 +31,7 @@ class Entry:
     parameters: Json = None
     receiver: int = 0
     notes: tuple[str, ...] = ()
+    returns_checks: bool = False
 
 
 def check_names(names: Iterable[Any]) -> None:

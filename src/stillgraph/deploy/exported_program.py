@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import fx
 
+from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import pack
 from stillgraph.deploy.signature import Signature
 from stillgraph.deploy.torch_export import export, functional
+from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
+from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
 from stillgraph.passes.growing import hide_growth, show_growth
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
@@ -28,38 +32,68 @@ class Exported:
 
     Attributes:
         program: torch's exported program; it takes `signature`'s tensors and gives the result's leaves, in order.
+        module: what was exported, its nodes with the user's lines.
         signature: what it takes and brings along.
         kinds: for each output ``bool``, ``int`` or ``float`` if it stands for a Python number or (with one dimension)
             for a list of them, else None.
         notes: what the artefact does not do, or needs.
         homes: for each tensor that the program brings along, by its name there, what tells the place in the user's
             objects from any other, as long as these live.
+        checks: what the program's last output tells of, a dict of truth values by their names; () if it asserts.
     """
 
     program: torch.export.ExportedProgram
+    module: fx.GraphModule
     signature: Signature
     kinds: tuple[type | None, ...]
     notes: tuple[str, ...]
     homes: dict[str, Any]
+    checks: tuple[Check, ...] = ()
 
 
-def to_exported_program(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Exported:
+def to_exported_program(
+    program: Program,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    returns_checks: bool = False,
+) -> Exported:
     """Export a program.
 
     Args:
         program: what to export.
         args, kwargs: the example call, its receiver first where the program is a method's.
+        returns_checks: whether assertions become results. What a call writes, it writes only where all of them hold.
 
     Raises:
         ExportError: the program returns what one signature cannot express, or torch has no form for an operation.
     """
     program = one_structure(program)
-    lowered = hide_growth(pipeline.run(program))
-    packed = pack(program, lowered, args, kwargs or {})
+    lowered, checks = lower(program, returns_checks)
+    packed = pack(program, hide_growth(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
     exported = functional(packed.module, exported)
+    write_where_all_hold(exported, len(checks))
     show_growth(exported.graph_module)
-    return Exported(exported, packed.signature, packed.kinds, packed.notes, packed.homes)
+    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
+
+
+def exported_entry(entry: Entry) -> Exported:
+    """The program of an entry, as `to_exported_program` makes it of the example call.
+
+    Raises:
+        ExportError: as there.
+    """
+    return to_exported_program(entry.program, entry.args, entry.kwargs, returns_checks=entry.returns_checks)
+
+
+def lower(program: Program, returns_checks: bool) -> tuple[Program, tuple[Check, ...]]:
+    """Apply the passes, and hand out what assertions find if that is wanted.
+
+    Raises:
+        ExportError: a pass has no form for something in the program.
+    """
+    return hand_out_checks(pipeline.run(program, CHECKED)) if returns_checks else (pipeline.run(program), ())
 
 
 def _dims(program: Program, signature: Signature) -> list[tuple[Dim | None, ...]]:

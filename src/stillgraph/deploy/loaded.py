@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,10 @@ from typing import Any
 import torch
 
 from stillgraph.deploy.binding import binding_of
+from stillgraph.deploy.checks import original, results_of
+from stillgraph.deploy.preconditions import Precondition
 from stillgraph.deploy.structure import decode_result, decode_source
+from stillgraph.passes.checks import Check
 from stillgraph.passes.lists import items_of
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim
@@ -63,6 +65,9 @@ class LoadedProgram:
         module: torch's module; it takes and gives tensors, and has the original's parameters and buffers. Of an
             AOTInductor package torch's callable, of an ``.onnx`` file an `onnx_session.OnnxSession`.
         notes: effects of the original that a call of this does not have.
+        checks: the names of what the module gives last, of a program saved with ``assertions="return"``: a dict with a
+            truth value for each, in the order in which the original would fail. A call of this raises what the
+            original does.
     """
 
     def __init__(self, module: Any, structure: dict[str, Any]) -> None:
@@ -77,7 +82,9 @@ class LoadedProgram:
             for source, dtype, shape, dims in structure["inputs"]
         ]
         self._constants = [_Constant(decode_source(source), value) for source, value in structure["constants"]]
+        self._conditions = [Precondition(data) for data in structure.get("conditions", ())]
         self._kinds = [_KINDS[kind] if kind is not None else None for kind in structure["kinds"]]
+        self._checks = tuple(Check(name, error) for name, error in structure.get("checks", ()))
         self._build = decode_result(structure["result"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -89,17 +96,27 @@ class LoadedProgram:
             Exception: what the program raises, as the original would where the type is one of Python's own.
         """
         args, kwargs = self._binding.place(args, kwargs)
+        for condition in self._conditions:
+            wrong = condition.fault(lambda source: self._read(source, args, kwargs), self._named)
+            if wrong is not None:
+                raise ValueError(f"{self.name} was saved for {wrong}")
         for constant in self._constants:
             self._check(constant, args, kwargs)
         inputs = [self._tensor(tensor, args, kwargs) for tensor in self._tensors]
         self._check_names(inputs)
         with torch.no_grad():
             try:
-                outputs = list(self.module(*inputs))
+                given = self.module(*inputs)
             except RuntimeError as error:
-                raise _original(error) from None
+                raise original(str(error), error) from None
+        outputs = results_of(given, self._checks)
         values = [_python(out, kind) for out, kind in zip(outputs, self._kinds)]
         return self._build(values, lambda source: read_source(source, args, kwargs))
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The names of what the module says of the original's assertions."""
+        return tuple(check.name for check in self._checks)
 
     def _tensor(self, tensor: _Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = self._read(tensor.source, args, kwargs)
@@ -144,15 +161,6 @@ def _python(output: torch.Tensor, kind: type | None) -> Any:
     if kind is None:
         return output
     return kind(output.item()) if output.dim() == 0 else items_of(output, kind)
-
-
-def _original(error: RuntimeError) -> Exception:
-    """The exception of Python's own that the program raises by an assertion of torch's with its name and text."""
-    name, separator, text = str(error).partition(": ")
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(text) if separator else kind()
-    return error
 
 
 class LoadedPrograms(Mapping[str, LoadedProgram]):

@@ -70,7 +70,7 @@ def _generated_lines(trace: TracebackType | None) -> Iterator[str]:
 def operation_in(error: BaseException) -> str | None:
     """The operation of ATen's that an error names: ``aten._linalg_eigh``."""
     for each in _chain(error):
-        found = re.search(r"\b(?:torch\.ops\.)?(aten\.\w+)|op='(aten\.\w+)'", str(each))
+        found = re.search(r"\b(?:torch\.ops\.)?(aten\.\w+)|op='((?:aten|prims)\.\w+)'", str(each))
         if found is not None:
             return found[1] or found[2]
     return None

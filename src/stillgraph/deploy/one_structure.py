@@ -154,6 +154,8 @@ def _is_none(template: Template) -> bool:
 def _refused(program: Program, choice: Choice) -> BaseException:
     message = _difference(program, choice)
     hint = "Return the same structure of tensors from every path: one number of dimensions, one dtype, as many values."
+    if all(isinstance(side, Constant) and isinstance(side.value, str) for side in (choice.left, choice.right)):
+        hint = "Return a number that says which text it is, and make the text of it outside: a file gives no texts."
     return refuse("SG401", message, location=program.location, hint=hint, sides=choice.sides)
 
 

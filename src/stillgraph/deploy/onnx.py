@@ -14,20 +14,22 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy import onnx_checks
 from stillgraph.deploy import onnx_naming as naming
 from stillgraph.deploy.description import describe
 from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.exported_program import lower
 from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
-from stillgraph.deploy.onnx_session import DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
+from stillgraph.deploy.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
-from stillgraph.passes import pipeline
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
+from stillgraph.passes.values import value_of
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
@@ -54,14 +56,21 @@ class _Model:
         results = naming.equal_sizes(self.program, [each.source for each in taken])
         ranks = {each.name: (index, len(self.packed.examples[index].shape)) for index, each in enumerate(taken)}
         written = [ranks.get(each.name, (0, 0)) for each in self.written]
-        return [*results, *(tuple((index, axis) for axis in range(rank)) for index, rank in written)]
+        checks: list[naming.Places] = [()] * len(self.packed.checks)
+        return [*results, *checks, *(tuple((index, axis) for axis in range(rank)) for index, rank in written)]
+
+    def outputs(self) -> list[str]:
+        """The names of the outputs: results, checks, new values of what is written."""
+        checks = onnx_checks.names(self.packed.checks)
+        return [*naming.result_names(self.program), *checks, *(each.output for each in self.written)]
 
     def metadata(self) -> dict[str, str]:
         state = {each.name: each.output for each in self.written if each.initial is not None}
         arguments = {each.name: each.output for each in self.written if each.initial is None}
         ranges = {dim.name: [dim.min, dim.max] for dims in self.dims for dim in dims if dim is not None}
         program = {"version": VERSION, "entry": self.description}
-        texts = ((PROGRAM, program), (STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges))
+        checks = onnx_checks.told(self.packed.checks)
+        texts = ((PROGRAM, program), (STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges), (CHECKS, checks))
         return {key: json.dumps(value) for key, value in texts if value}
 
 
@@ -73,13 +82,17 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
         path: of the file.
         opset: version of ONNX's operators; by default that of `torch.onnx`.
 
+    Where the entry returns its checks they become outputs behind the results, ``check_1`` and so on.
+
     Raises:
         ExportError: ONNX cannot express the program, or the file differs from it.
     """
     entry = replace(entry, program=one_structure(entry.program))
     program = entry.program
-    lowered = hide_growth(pipeline.run(program))
-    packed, written = state_as_arguments(pack(program, lowered, entry.args, entry.kwargs))
+    lowered, checks = lower(program, entry.returns_checks)
+    packed = pack(program, hide_growth(lowered), entry.args, entry.kwargs, checks)
+    packed, written = state_as_arguments(packed)
+    _check_numbers(packed)
     gate_outputs(packed.module)
     packed.module.recompile()
     dims = [tuple(program.dims.get(taken.source, ())) for taken in packed.signature.taken]
@@ -89,8 +102,20 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     _convert(exported, made, path)
     given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
     places = [each.place for each in written]
-    run = lambda: run_onnx(path, given)  # noqa: E731
+    run = lambda: onnx_checks.results(run_onnx(path, given), checks, len(written))  # noqa: E731
     check_artefact(program, run, entry.args, entry.kwargs, same_generator=False, written=places)
+
+
+def _check_numbers(packed: Packed) -> None:
+    """Refuse complex tensors at the border of the file: ONNX has none."""
+    given = [node for node in packed.module.graph.nodes if node.op == "placeholder"]
+    for node in (*given, *packed.module.graph.output_node().all_input_nodes):
+        value = value_of(node)
+        if isinstance(value, torch.Tensor) and value.is_complex():
+            taken = f"takes the complex tensor {node.name}" if node.op == "placeholder" else "returns a complex tensor"
+            hint = "Use torch.view_as_real and torch.view_as_complex at the border, or save as .pt2."
+            message = f"the program {taken}, and ONNX has no complex numbers"
+            raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
 
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
@@ -117,9 +142,9 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
             make_exact(model)
             compute_in_float32(model)
-            results = [*naming.result_names(made.program), *(each.output for each in made.written)]
-            naming.name_values(model, module, made.inputs(), results)
+            naming.name_values(model, module, made.inputs(), made.outputs())
             naming.set_defaults(model, made.written)
+            onnx_checks.describe(model, made.packed.checks)
             model.metadata_props.update(made.metadata())
             given.save(path, external_data=False)
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's

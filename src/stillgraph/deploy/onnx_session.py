@@ -15,7 +15,9 @@ from stillgraph.deploy.torch_export import summary
 
 PROGRAM = "stillgraph"
 STATE, WRITTEN, DIMENSIONS = "stillgraph.state", "stillgraph.written", "stillgraph.dims"
-"""Keys of a file's metadata. The texts are JSON: which output is the next value of which input; the ranges of sizes."""
+CHECKS = "checks"
+"""Keys of a file's metadata. The texts are JSON: which output is the next value of which input; the ranges of sizes;
+which output tells of which assertion."""
 
 VERSION = 1
 _BFLOAT16 = 16
@@ -46,6 +48,7 @@ class OnnxSession:
         self._outputs = [given.name for given in self.session.get_outputs()]
         self._next: dict[str, str] = json.loads(self.texts.get(STATE, "{}"))
         self._written: dict[str, str] = json.loads(self.texts.get(WRITTEN, "{}"))
+        self._checks: dict[str, str] = json.loads(self.texts.get(CHECKS, "{}"))
 
     def run(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """All outputs for tensors, those of what the call writes behind the results; nothing is kept.
@@ -59,14 +62,20 @@ class OnnxSession:
         except Exception as error:  # onnxruntime's own, which have no class in common but this
             raise RuntimeError(f"onnxruntime: {summary(error)}") from error
 
-    def __call__(self, *given: torch.Tensor) -> list[torch.Tensor]:
-        """The results for tensors; what the program writes is written, to tensors of the call as well."""
+    def __call__(self, *given: torch.Tensor) -> list[Any]:
+        """The results for tensors; what the program writes is written, to tensors of the call as well.
+
+        A file with checks also gives a dict of them, as the last.
+        """
         outputs = dict(zip(self._outputs, self.run(given)))
         self.state = {name: outputs[output] for name, output in self._next.items()}
         for name, output in self._written.items():
             given[self._names.index(name)].copy_(outputs[output])
-        kept = {*self._next.values(), *self._written.values()}
-        return [value for name, value in outputs.items() if name not in kept]
+        kept = {*self._next.values(), *self._written.values(), *self._checks}
+        results: list[Any] = [value for name, value in outputs.items() if name not in kept]
+        if self._checks:
+            results.append({check: outputs[name] for name, check in self._checks.items()})
+        return results
 
 
 def _given(tensor: torch.Tensor) -> Any:

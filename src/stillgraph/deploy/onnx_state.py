@@ -60,6 +60,7 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
         return packed, ()
     taken = {node.name for node in placeholders(module)}
     state, given, values = [], [], outputs(module)
+    before: list[fx.Node] = []  # of each part of the state its input
     for node in found:
         if node.op == "get_attr":
             name = free_name(str(node.target), taken)
@@ -67,17 +68,48 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
             place = packed.places[str(node.target)]
             node = _as_placeholder(module, node)
             state.append(Written(name, f"{name}_out", place, initial.detach().clone()))
+            before.append(node)
             values.append(_on_copy(node, values))
         else:
-            given.append((node.name, packed.places[node.name], _on_copy(node, values)))
-    written = [*state, *(Written(name, f"{name}_out", place, None) for name, place, _ in given)]
-    set_outputs(module, [*values, *(new for *_, new in given)])
+            given.append((node, packed.places[node.name], _on_copy(node, values)))
+    written = [*state, *(Written(node.name, f"{node.name}_out", place, None) for node, place, _ in given)]
+    values += [new for *_, new in given]
+    if packed.checks:
+        _keep_unless_all_hold(module, values, len(packed.checks), [*before, *(node for node, *_ in given)])
+    set_outputs(module, values)
     module.graph.lint()
     module.recompile()
     initial_values = [each.initial for each in written if each.initial is not None]
     examples = (*packed.examples, *(each.clone() for each in initial_values))
     dynamic = [*packed.dynamic, *(set[int]() for _ in initial_values)]
     return replace(packed, examples=examples, dynamic=dynamic), tuple(written)
+
+
+def _keep_unless_all_hold(module: fx.GraphModule, values: list[Any], checks: int, before: list[fx.Node]) -> None:
+    """Let new values be the old ones where a check fails.
+
+    Args:
+        module: changed in place.
+        values: what it gives, its checks before the new values; these are exchanged.
+        checks: how many there are.
+        before: the inputs with the old values.
+    """
+    graph = module.graph
+    first = len(values) - len(before)
+    flags = values[first - checks : first]
+    with graph.inserting_before(graph.output_node()):
+        fine = flags[0]
+        for flag in flags[1:]:
+            fine = _made(graph, torch.logical_and, (fine, flag), fine.meta["val"])
+        for place, old in enumerate(before, first):
+            new = values[place]
+            values[place] = _made(graph, torch.where, (fine, new, old), new.meta["val"])
+
+
+def _made(graph: fx.Graph, target: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
+    node = graph.call_function(target, args)
+    node.meta["val"] = value
+    return node
 
 
 def free_name(name: str, taken: set[str]) -> str:

@@ -19,6 +19,7 @@ from stillgraph.deploy.signature import (
     written_place,
 )
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.checks import Check
 from stillgraph.passes.kinds import kinds_given
 from stillgraph.passes.lists import kind_in
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
@@ -43,15 +44,23 @@ class Packed:
     notes: tuple[str, ...]
     homes: dict[str, Any]
     places: dict[str, Any]  # by the name of an attribute or of a taken tensor: `place_key` of what it stands for
+    checks: tuple[Check, ...] = ()
 
 
-def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Packed:
+def pack(
+    program: Program,
+    lowered: Program,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    checks: tuple[Check, ...] = (),
+) -> Packed:
     """Make the weights attributes, keep every tensor of the call a parameter, and write buffers back.
 
     Args:
         program: as captured.
         lowered: the same with tensors alone.
         args, kwargs: the example call.
+        checks: what the last outputs of ``lowered`` tell of. The module gives them last, as a dict by their names.
     """
     signature = signature_of(program)
     module = copied_module(lowered.graph)
@@ -62,20 +71,22 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     packer.take_arguments()
     packer.write_effects(program.effects)
     leaves = leaves_of(program.result)
-    set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
+    given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
+    set_outputs(module, [*given, *packer.named(checks)])
     unwrap_tests(module)
     module.graph.lint()
     packer.notes += _notes_on_kinds(program, leaves)
-    given = zip(values_of(signature, args, kwargs), signature.taken)
+    examples = zip(values_of(signature, args, kwargs), signature.taken)
     return Packed(
         module,
         signature,
-        tuple(_example(tensor, taken.dynamic) for tensor, taken in given),
+        tuple(_example(tensor, taken.dynamic) for tensor, taken in examples),
         [set(taken.dynamic) for taken in signature.taken],
         tuple(_kind(leaf, kinds) for leaf in leaves),
         tuple(packer.notes),
         packer.homes,
         packer.named_places(),
+        checks,
     )
 
 
@@ -249,6 +260,11 @@ class _Packer:
             value = self.values[leaf.index]
             return value if isinstance(value, fx.Node) else self._constant(value)
         return self._constant(leaf.value)
+
+    def named(self, checks: tuple[Check, ...]) -> list[dict[str, Any]]:
+        """The last outputs of the graph by the names of checks."""
+        flags = self.values[len(self.values) - len(checks) :]
+        return [{check.name: flag for check, flag in zip(checks, flags, strict=True)}] if checks else []
 
     def _constant(self, value: Any) -> Any:
         graph, dtype = self.module.graph, dtype_of(type(value))

@@ -11,20 +11,22 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from stillgraph.core.diagnostics import LoadError, load_error
-from stillgraph.deploy.description import describe
+from stillgraph.core.diagnostics import LoadError, load_error, refuse
+from stillgraph.deploy.checks import results_of
+from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
-from stillgraph.deploy.exported_program import Exported, to_exported_program
+from stillgraph.deploy.exported_program import Exported, exported_entry
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
-from stillgraph.deploy.locating import located
+from stillgraph.deploy.locating import line_of, located, operation_in
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_archive import ALONE, read, write
 from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.verification import check_artefact
 
 _STRUCTURE = "stillgraph.json"
-_VERSION = 2
+_VERSION = 3
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
 """What a wrong text beside the programs makes its readers raise."""
 
@@ -47,15 +49,15 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     described: list[dict[str, Any]] = []
     for name, entry in named.items():
         with located(entry.program):
-            exported[name] = to_exported_program(entry.program, entry.args, entry.kwargs)
+            exported[name] = exported_entry(entry)
             described.append({"entry": name, "model": models[name], **describe(entry, exported[name])})
     structure = {
         "version": _VERSION,
         "entries": described,
-        "shared": _shared(exported),
+        "shared": shared_places(exported),
     }
     texts = {_STRUCTURE: json.dumps(structure)}
-    write(path, {models[name]: made.program for name, made in exported.items()}, texts)
+    _write(path, {models[name]: made for name, made in exported.items()}, texts)
     with path.open("rb") as file:
         written, _ = read(file)
     for name, entry in named.items():
@@ -68,18 +70,23 @@ def _settled(entry: Entry) -> Entry:
         return replace(entry, program=one_structure(entry.program))
 
 
+def _write(path: Path, exported: Mapping[str, Exported], texts: Mapping[str, str]) -> None:
+    try:
+        write(path, {name: made.program for name, made in exported.items()}, texts)
+    except OSError:
+        raise
+    except Exception as error:  # of any kind: torch's writer does not know of every operation and value
+        lines = [line_of(made.module, error) for made in exported.values()]
+        location = next((line for line in lines if line is not None), None)
+        what = f"{operation} in a file" if (operation := operation_in(error)) else "the program in a file"
+        hint = "Write it with operations on plain tensors, or save as .py."
+        message = f"torch.export has no form for {what} ({summary(error)})"
+        raise refuse("SG402", message, location=location, hint=hint) from error
+
+
 def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
     given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    check_artefact(entry.program, lambda: module(*given), entry.args, entry.kwargs)
-
-
-def _shared(exported: Mapping[str, Exported]) -> list[list[list[str]]]:
-    """What several entries bring along of the same objects: for each the entries' names and its names in them."""
-    places: dict[Any, list[list[str]]] = {}
-    for name, made in exported.items():
-        for path, home in made.homes.items():
-            places.setdefault(home, []).append([name, path])
-    return [same for same in places.values() if len(same) > 1]
+    check_artefact(entry.program, lambda: results_of(module(*given), exported.checks), entry.args, entry.kwargs)
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
@@ -102,8 +109,7 @@ def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
 
 
 def _loaded(programs: Mapping[str, ExportedProgram], structure: Any) -> LoadedProgram | LoadedPrograms:
-    if structure["version"] != _VERSION:
-        raise load_error("another version of stillgraph saved it", "Save the program anew.")
+    check_version(structure["version"], _VERSION, oldest=2)
     modules = {each["entry"]: _module(programs[each["model"]]) for each in structure["entries"]}
     for same in structure["shared"]:
         _share(modules, same)

@@ -7,6 +7,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.exported_program import Exported
 from stillgraph.deploy.signature import home_of, written_place
 from stillgraph.program.guards import ConstantGuard, Source
 
@@ -35,6 +36,15 @@ def check_state(entries: Mapping[str, Entry]) -> None:
         message = f"{name!r} is captured for one value of {source}, which {writer!r} writes"
         hint = "Keep the value in a tensor, a buffer of the module for example, and compute with that."
         raise refuse("SG402", message, location=entry.program.location, hint=hint)
+
+
+def shared_places(exported: Mapping[str, Exported]) -> list[list[list[str]]]:
+    """What several entries bring along of the same objects: for each the entries' names and its names in them."""
+    places: dict[Any, list[list[str]]] = {}
+    for name, made in exported.items():
+        for path, home in made.homes.items():
+            places.setdefault(home, []).append([name, path])
+    return [same for same in places.values() if len(same) > 1]
 
 
 def _writers(entries: Mapping[str, Entry]) -> dict[Any, str]:

@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export import Dim, ExportedProgram
+from torch.utils._pytree import tree_structure, tree_unflatten
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
+from stillgraph.deploy.writes import keep_apart, name_writes
 from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
@@ -58,7 +60,18 @@ def export(
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
     _spell_sums(exported.graph_module)
+    _give_plain_dicts(exported)
     return exported
+
+
+def _give_plain_dicts(program: ExportedProgram) -> None:
+    """Let a program give dicts: torch says of one among a graph's results that it is of a class of its own."""
+    (whole, *_) = program.module_call_graph
+    if whole.signature is not None:
+        spec = whole.signature.out_spec
+        given = tree_unflatten([0] * spec.num_leaves, spec)
+        plain = tuple(dict(value) if isinstance(value, dict) else value for value in given)
+        whole.signature.out_spec = tree_structure(plain)
 
 
 def _spell_sums(module: fx.GraphModule) -> None:
@@ -86,8 +99,8 @@ def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
 def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | None = 2) -> ExportedProgram:
     """An exported program that names the buffers and inputs it writes to in its signature, and writes nowhere else.
 
-    torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another,
-    the program is left as it is: it does the same.
+    torch infers every region anew, and that once more for each region around it. Where regions lie deep in one another
+    its graph is left as it is, but for what it writes to (see `writes.name_writes`).
 
     Args:
         module: what was exported.
@@ -98,15 +111,18 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
         ExportError: torch refuses.
     """
     program._guards_code = []  # Python source, which has no place in a file
-    too_deep = deepest is not None and _depth(program.graph_module) > deepest
-    if too_deep or not _writes(program.graph_module):
+    if not _writes(program.graph_module):
+        return program
+    if deepest is not None and _depth(program.graph_module) > deepest:
+        name_writes(program)
         return program
     try:
         with _quiet(), torch.no_grad():
             functionalised: ExportedProgram = program.run_decompositions({})
-            return functionalised
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+    keep_apart(functionalised)
+    return functionalised
 
 
 def _writes(module: fx.GraphModule) -> bool:

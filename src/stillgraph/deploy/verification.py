@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -109,10 +110,26 @@ def _reference(
 def _declared(value: Any, declared: Any) -> Any:
     """A value as an artefact has it: a list as a tensor, a number as one where other paths have a tensor."""
     if isinstance(declared, ListType):
-        return rows_of(value, declared)
+        return rows_of(value, declared) if len(value) else _EmptyList(rows_of(value, declared), declared)
     if isinstance(declared, torch.Tensor) and not isinstance(value, torch.Tensor):
         return torch.tensor(value, dtype=declared.dtype)
     return value
+
+
+@dataclass(frozen=True)
+class _EmptyList:
+    """A list without elements: of what size they would be, nobody can say of a size that only the run knows."""
+
+    rows: torch.Tensor
+    type: ListType
+
+    def like(self, got: torch.Tensor) -> torch.Tensor:
+        """The rows, with the sizes of another tensor where any would do."""
+        sizes = getattr(self.type.element, "shape", ())
+        if got.dim() != self.rows.dim():
+            return self.rows
+        known = [size if isinstance(size, int) else found for size, found in zip(sizes, got.shape[1:], strict=True)]
+        return self.rows.new_zeros((0, *known))
 
 
 def _copy(value: Any) -> Any:
@@ -134,6 +151,8 @@ def _shown(outcome: Any) -> str:
 
 
 def _compare(index: int, want: Any, got: torch.Tensor, random: bool) -> None:
+    if isinstance(want, _EmptyList):
+        want = want.like(got)
     if not isinstance(want, torch.Tensor):
         want = torch.tensor(want, dtype=dtype_of(type(want)))
     want = want.detach()

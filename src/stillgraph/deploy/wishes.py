@@ -20,7 +20,8 @@ class Wishes:
     Attributes:
         prints: ``"drop"`` what is printed, logged and warned of (a note says so), or ``"refuse"`` to save it.
         assertions: ``"keep"`` the ``assert`` statements of the original, or ``"drop"`` them (a note says so). What it
-            raises otherwise is kept in any case.
+            raises otherwise is kept in both cases. ``"return"`` makes of each of both a result that tells whether it
+            held.
         opset: of ``.onnx``: the version of ONNX's operators; None for that of `torch.onnx`.
     """
 
@@ -32,10 +33,10 @@ class Wishes:
         """Raise `ValueError` for a choice that there is not."""
         for name, value, known in (
             ("prints", self.prints, ("drop", "refuse")),
-            ("assertions", self.assertions, ("keep", "drop")),
+            ("assertions", self.assertions, ("keep", "drop", "return")),
         ):
             if value not in known:
-                raise ValueError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+                raise ValueError(f"{name} is {_either(known)}, not {value!r}")
         if self.opset is not None and format != "onnx":
             raise ValueError(f"opset is a choice for .onnx, not for .{format}")
         if self.opset is not None and (type(self.opset) is not int or self.opset < OLDEST_OPSET):
@@ -54,10 +55,15 @@ class Wishes:
             message = "the program prints, logs or warns, which the file would not"
             hint = "Save with prints='drop', or return what is to be told."
             raise refuse("SG402", message, location=told.meta.get("location"), hint=hint)
-        if self.assertions == "keep":
+        if self.assertions != "drop":
             return program, ()
         without = drop_assertions(program)
         return without, () if without is program else ("the file does not check the original's assertions",)
+
+
+def _either(known: tuple[str, ...]) -> str:
+    *others, last = map(repr, known)
+    return f"{', '.join(others)} or {last}"
 
 
 DEFAULT = Wishes()

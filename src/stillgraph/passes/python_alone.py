@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.values import value_of
 from stillgraph.program import operations
 from stillgraph.program.context import Context
 from stillgraph.program.graphs import regions
@@ -17,8 +18,8 @@ from stillgraph.program.program import Program
 
 _HINTS: dict[Any, str] = {
     operations.recursion: "Write the recursion as a loop, or return the recursive call as it is: that becomes one.",
-    torch.autograd.grad: "Take the derivative outside, or write it out; a file holds what the forward pass computes.",
-    torch.autograd.backward: "Call backward outside; a file holds what the forward pass computes.",
+    torch.autograd.grad: "Take the derivative outside, or write it out; or save as .py, which differentiates.",
+    torch.autograd.backward: "Call backward outside, or save as .py, which differentiates.",
     operations.to_numpy: "Return the tensor, and call numpy() on it outside.",
     torch.manual_seed: "Seed outside: a file draws from the generator of what runs it.",
     operations.make_generator: "Draw with torch's own generator (torch.rand without generator=), or pass the numbers.",
@@ -53,10 +54,15 @@ def refuse_python_alone(program: Program) -> Program:
             if dtypes and _default_dtype(node) not in (None, *dtypes):
                 raise refuse("SG402", "the program changes the default dtype", location=node.meta.get("location"))
             reason = _REASONS.get(node.target) if node.op == "call_function" else None
-            if node.op == "call_method" and node.target == "backward":
-                reason = "the program differentiates"
+            target = node.target
+            if node.op == "call_method" and target == "backward":
+                reason, target = "the program differentiates", torch.autograd.backward
+            if any(isinstance(value_of(given), torch.Generator) for given in node.all_input_nodes):
+                reason = "the program draws from a random generator that is not torch's own"
+                hint = _HINTS[operations.make_generator]
+                raise refuse("SG402", reason, location=node.meta.get("location"), hint=hint)
             if reason is not None and not (node.target is operator.is_ and node.args[1] is None):
-                raise refuse("SG402", reason, location=node.meta.get("location"), hint=_HINTS.get(node.target))
+                raise refuse("SG402", reason, location=node.meta.get("location"), hint=_HINTS.get(target))
     return program
 
 

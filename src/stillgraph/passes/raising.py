@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import builtins
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
 
+from stillgraph.core.location import Location
 from stillgraph.passes.catching import CAUGHT, attempt, has_marks
 from stillgraph.passes.catching import failed as caught
-from stillgraph.passes.regions import Branch, Loop, all_regions, call, control_of, copied, outputs, set_outputs
+from stillgraph.passes.regions import (
+    Branch,
+    Loop,
+    all_regions,
+    call,
+    control_of,
+    controls,
+    copied,
+    outputs,
+    set_outputs,
+)
 from stillgraph.passes.values import Fakes, value_of
 from stillgraph.program.graphs import regions
 from stillgraph.program.operations import assert_, raise_, raise_made, require
@@ -50,10 +62,23 @@ def lower_raising(program: Program) -> Program:
     A loop stops once an iteration failed, and does not start when something before it failed. What a ``try`` of the
     program's catches is told by a truth value instead (see `passes.catching`).
     """
+    return _lowered(program, goes_on=False)
+
+
+def lower_checks(program: Program) -> Program:
+    """Do as `lower_raising` for a program that goes on where an assertion at the top level fails.
+
+    No loop starts then, and what follows is not asserted: at most one assertion fails, the one for what the original
+    raises.
+    """
+    return _lowered(program, goes_on=True)
+
+
+def _lowered(program: Program, goes_on: bool) -> Program:
     if not raises(program) and not has_marks(program):
         return program
     fresh = copied(program)
-    work = _Raising(Fakes(fresh.graph))
+    work = _Raising(Fakes(fresh.graph), goes_on)
     work.region(fresh.graph, is_root=True)
     return fresh
 
@@ -65,11 +90,14 @@ Failed = fx.Node | int | None
 @dataclass
 class _Raising:
     fakes: Fakes
+    goes_on: bool
     texts: list[str] = field(default_factory=list)
     kinds: list[type[BaseException]] = field(default_factory=list)
+    locations: list[Location | None] = field(default_factory=list)
+    handled: set[int] = field(default_factory=set)
 
-    def region(self, module: fx.GraphModule, is_root: bool = False) -> Failed:
-        """Rewrite a region; what tells which of its sites failed."""
+    def region(self, module: fx.GraphModule, is_root: bool = False, outside: Sequence[Failed] = ()) -> Failed:
+        """Rewrite a region; what tells which of its sites failed. ``outside`` tells it of sites before the region."""
         failed: Failed = None
         tries: list[tuple[Failed, int]] = []  # what failed before each, and how many sites there were
         for node in list(module.graph.nodes):
@@ -79,20 +107,21 @@ class _Raising:
                 module.graph.erase_node(node)
                 continue
             if node.target is caught:
-                outside, before = tries.pop()
-                site, failed = self._caught(node, failed, before), outside
+                known, before = tries.pop()
+                site, failed = self._caught(node, failed, before), known
             elif node.target in SITES:
                 site = self._site(node)
             else:
-                site = self._control(control_of(module, node), [failed, *(outside for outside, _ in tries)])
+                site = self._control(control_of(module, node), [failed, *(before for before, _ in tries), *outside])
             if site is None:
                 continue
-            anchor = site if isinstance(site, fx.Node) else node
-            with module.graph.inserting_after(anchor):
-                if is_root and not tries:
+            asserted = is_root and not tries
+            if self.goes_on or not asserted:
+                with _after(site, node):
+                    site = failed = self._first(node, failed, site)
+            if asserted:
+                with _after(site, node):
                     self._assert(node, site, before)
-                else:
-                    failed = self._first(node, failed, site)
             if node.target in SITES:
                 module.graph.erase_node(node)
         return failed
@@ -102,6 +131,7 @@ class _Raising:
         kinds = node.meta[CAUGHT]
         numbers = range(before + 1, len(self.kinds) + 1)
         mine = [number for number in numbers if issubclass(self.kinds[number - 1], kinds)]
+        self.handled.update(mine)
         flag: Any = False
         with node.graph.inserting_before(node):
             for number in mine if failed is not None else ():
@@ -120,6 +150,7 @@ class _Raising:
         """Number a raise or an assertion; what is its number if it failed, and else 0."""
         self.texts.append(_text(node))
         self.kinds.append(_kind(node))
+        self.locations.append(node.meta.get("location"))
         number = len(self.texts)
         if node.target not in (assert_, require):
             return number
@@ -130,7 +161,8 @@ class _Raising:
 
     def _control(self, control: Any, failed: list[Failed]) -> fx.Node | None:
         if isinstance(control, Branch):
-            left, right = (self.region(arm) for arm in control.arms)
+            known = self._handed(control, failed)
+            left, right = (self.region(arm, outside=each) for arm, each in zip(control.arms, known, strict=True))
             if left is None and right is None:
                 return None
             return control.add_output(left or 0, right or 0, self.fakes.number(int))
@@ -146,6 +178,14 @@ class _Raising:
             self._guard(control, test)
             return result
         return None
+
+    def _handed(self, branch: Branch, failed: list[Failed]) -> list[list[Failed]]:
+        """For each arm what tells it of failures before the branch, which its loops want to know."""
+        inner = [module for arm in branch.arms for module in all_regions(arm)]
+        if not any(isinstance(control, Loop) for module in inner for control in controls(module)):
+            return [[], []]
+        known = [branch.add_operand(each) if isinstance(each, fx.Node) else (each, each) for each in failed]
+        return [[left for left, _ in known], [right for _, right in known]]
 
     def _guard(self, loop: Loop, failed: fx.Node | int) -> None:
         """Let a loop go on only while nothing failed."""
@@ -171,11 +211,20 @@ class _Raising:
     def _assert(self, anchor: fx.Node, site: fx.Node | int, before: int) -> None:
         graph = anchor.graph
         for number in range(len(self.texts), before, -1):  # each is inserted in front of the others
+            if number in self.handled:
+                continue
             fine = _in(graph, anchor, operator.ne, (site, number), self.fakes.number(bool))
             with graph.inserting_after(fine):
                 flag = _in(graph, anchor, torch.scalar_tensor, (fine,), self.fakes.scalar(bool), dtype=torch.bool)
             with graph.inserting_after(flag):
-                _in(graph, anchor, torch._assert_async, (flag, self.texts[number - 1]), None)
+                check = _in(graph, anchor, torch._assert_async, (flag, self.texts[number - 1]), None)
+            check.meta["location"] = self.locations[number - 1]
+
+
+def _after(site: Failed, node: fx.Node) -> Any:
+    """Let a graph insert behind what tells of a failure, or behind the node where that is known."""
+    anchor = site if isinstance(site, fx.Node) else node
+    return anchor.graph.inserting_after(anchor)
 
 
 def _in(graph: fx.Graph, anchor: fx.Node, target: Any, args: tuple[Any, ...], value: Any, **kwargs: Any) -> fx.Node:
@@ -204,4 +253,4 @@ def _text(node: fx.Node) -> str:
         return str(getattr(node.args[0], "__name__", "an exception"))
     constant = node.args[0]
     value = constant.meta["val"] if isinstance(constant, fx.Node) else constant
-    return f"{type(value).__name__}: {value}"
+    return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__

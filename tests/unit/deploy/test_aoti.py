@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.deploy import aoti
 from tests.unit.deploy.alone import alone
 
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -110,9 +111,68 @@ def test_without_a_compiler_nothing_begins(tmp_path: Path, monkeypatch: pytest.M
     assert "\n" not in str(raised.value)
 
 
-def test_one_entry_only(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="as aoti, save each by itself"):
-        sg.save({"a": nn.Linear(3, 3)}, tmp_path / "no.aoti.pt2", args={"a": (X,)})
+class Cached(nn.Module):
+    """A state that two entries write and one reads, and one of few elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("cache", torch.zeros(3, 4))
+        self.register_buffer("small", torch.zeros(4))
+
+    def fill(self, x: Tensor) -> Tensor:
+        self.cache += x if x.sum() > 0 else -x
+        return self.linear(x)
+
+    def shift(self, by: Tensor) -> Tensor:
+        while by > 0:
+            self.cache += 1
+            by = by - 1
+        return by
+
+    def read(self, scale: Tensor) -> Tensor:
+        return self.linear(self.cache * scale)
+
+    def write_small(self, x: Tensor) -> Tensor:
+        self.small += x
+        return x
+
+    def read_small(self, x: Tensor) -> Tensor:
+        return x + self.small
+
+
+@pytest.mark.slow
+def test_several_entries_share_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, module, rows = tmp_path / "cached.aoti.pt2", Cached(), torch.arange(12.0).reshape(3, 4)
+    calls = {"fill": rows, "shift": torch.tensor(2), "read": torch.tensor(0.5)}
+    entries = {name: getattr(module, name) for name in calls}
+    sg.save(entries, path, args={name: (x,) for name, x in calls.items()})
+    loaded = sg.load(path, native=True)
+    assert list(loaded) == list(calls)
+    fresh = sg.load(path, native=True)
+    for name in ("read", "fill", "read", "shift", "fill", "read"):
+        with torch.no_grad():
+            torch.testing.assert_close(loaded[name](calls[name]), entries[name](calls[name]))
+    with torch.no_grad():
+        want = module.linear(torch.zeros(3, 4))
+    torch.testing.assert_close(fresh.read(torch.tensor(1.0)), want)
+    assert alone(f"""
+        from torch._inductor.package import load_package
+        print(load_package({str(path)!r}, "shift")(torch.tensor(3))[0])
+    """) == "tensor(0)\n"
+    monkeypatch.setattr(aoti, "_VERSION", 1)
+    with pytest.raises(sg.LoadError, match=r"a newer stillgraph saved it \(format 2; this one reads up to 1\)"):
+        sg.load(path, native=True)
+
+
+def test_small_state_of_several_entries(tmp_path: Path) -> None:
+    module = Cached()
+    entries = {"write": module.write_small, "read": module.read_small}
+    with pytest.raises(sg.ExportError, match="'read' reads 'small', which 'write' writes") as raised:
+        sg.save(entries, tmp_path / "no.aoti.pt2", args={name: (torch.ones(4),) for name in entries})
+    assert "def read_small" in str(raised.value)
+    assert "or save as .pt2" in str(raised.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_compiled_code_is_not_loaded_unless_it_is_said_so(tmp_path: Path) -> None:

@@ -91,10 +91,26 @@ def test_a_record_that_is_not_there(name: str, records: Records, tmp_path: Path)
     refused(written(tmp_path / "lacks.pt2", {k: v for k, v in records.items() if k != name}))
 
 
-def test_a_version_of_later(records: Records, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        (99, "a newer stillgraph saved it (format 99; this one reads up to 3)"),
+        (1, "an older stillgraph saved it (format 1; this one reads 2 and later)"),
+        ("3", "it does not say which version"),
+    ],
+)
+def test_another_version(version: Any, text: str, records: Records, tmp_path: Path) -> None:
     structure = json.loads(records["extra/stillgraph.json"])
-    later = json.dumps({**structure, "version": 99}).encode()
-    assert "another version" in refused(written(tmp_path / "later.pt2", {**records, "extra/stillgraph.json": later}))
+    other = json.dumps({**structure, "version": version}).encode()
+    assert text in refused(written(tmp_path / "other.pt2", {**records, "extra/stillgraph.json": other}))
+
+
+def test_the_version_before_is_read(records: Records, tmp_path: Path) -> None:
+    structure = json.loads(records["extra/stillgraph.json"])
+    entries = [{key: value for key, value in each.items() if key != "checks"} for each in structure["entries"]]
+    before = json.dumps({**structure, "version": 2, "entries": entries}).encode()
+    path = written(tmp_path / "before.pt2", {**records, "extra/stillgraph.json": before})
+    assert sg.load(path).checks == ()
 
 
 # ---- larger than it looks

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.deploy.archive import load
+from stillgraph.deploy.onnx import run_onnx
 from tests.unit.deploy.alone import alone
 from tests.unit.deploy.saving import save
 
@@ -100,3 +101,24 @@ def test_elements_have_the_sizes_of_the_input(suffix: str, tmp_path: Path) -> No
             (made,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
             got = torch.from_numpy(made)
         torch.testing.assert_close(got, doubled(x))
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_an_example_whose_list_is_empty(suffix: str, tmp_path: Path) -> None:
+    def multiples(x: Tensor, n: Tensor) -> list[Tensor]:
+        found = []
+        while n > 0:
+            found.append(x * n)
+            n = n - 1
+        return found
+
+    path = tmp_path / f"multiples.{suffix}"
+    spec = [sg.InputSpec([None], "float32"), sg.InputSpec([], "int64")]
+    save(multiples, path, (torch.ones(3), torch.tensor(0)), input_spec=spec)
+    for x, n in ((torch.ones(5), torch.tensor(2)), (torch.ones(2), torch.tensor(0))):
+        if suffix == "pt2":
+            torch.testing.assert_close(load(path)(x, n), multiples(x, n))
+        else:
+            (made,) = run_onnx(path, (x, n))
+            assert made.shape == (int(n), len(x))
+            torch.testing.assert_close(list(made), multiples(x, n))

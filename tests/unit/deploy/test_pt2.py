@@ -309,7 +309,7 @@ def test_the_structure_is_plain_json(tmp_path: Path) -> None:
     extra = {"stillgraph.json": ""}
     torch.export.load(tmp_path / "point.pt2", extra_files=extra)
     structure = json.loads(extra["stillgraph.json"])
-    assert structure["version"] == 2
+    assert structure["version"] == 3
     (structure,) = structure["entries"]
     assert structure["result"]["instance"].endswith(":Point")
 
@@ -319,3 +319,59 @@ def test_weights_take_no_gradient(tmp_path: Path) -> None:
     loaded = load(tmp_path / "linear.pt2")
     assert not any(parameter.requires_grad for parameter in loaded.module.parameters())
     assert not loaded(X).requires_grad
+
+
+# ---- what is written
+class Accumulating(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total = self.total + x
+        return self.total
+
+
+def test_a_result_is_not_the_buffer_it_is_written_to(tmp_path: Path) -> None:
+    sg.save(Accumulating(), tmp_path / "sum.pt2", args=(X,))
+    loaded = sg.load(tmp_path / "sum.pt2")
+    first = loaded(X)
+    loaded(X)
+    assert torch.equal(first, X)
+
+
+class Deep(nn.Module):
+    """State that is written in regions four deep, by assignment and in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        n = x.sum()
+        while n > 3:
+            if n > 4:
+                while n > 5:
+                    if x.max() > 1:
+                        self.total += x
+                    n = n - 1
+            n = n - 1
+        x.mul_(2)
+        return self.total * n
+
+
+def test_the_signature_names_what_deep_regions_write(tmp_path: Path) -> None:
+    sg.save(Deep(), tmp_path / "deep.pt2", args=(X * 2,))
+    exported = torch.export.load(tmp_path / "deep.pt2")
+    signature = exported.graph_signature
+    assert sorted(signature.buffers_to_mutate.values()) == ["calls", "total"]
+    assert list(signature.user_inputs_to_mutate.values()) == ["x"]
+    loaded, original = sg.load(tmp_path / "deep.pt2"), Deep()
+    for value in (2.0, 3.0, 0.5):
+        mine, theirs = X * value, X * value
+        torch.testing.assert_close(loaded(mine), original(theirs))
+        assert torch.equal(mine, theirs)
+    assert torch.equal(loaded.module.total, original.total)
+    assert loaded.module.calls.item() == 3

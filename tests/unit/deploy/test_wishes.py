@@ -47,7 +47,7 @@ def test_assertions_are_kept_or_dropped(tmp_path: Path) -> None:
     ("name", "options", "text"),
     [
         ("a.pt2", {"prints": "keep"}, "prints is 'drop' or 'refuse', not 'keep'"),
-        ("a.onnx", {"assertions": "yes"}, "assertions is 'keep' or 'drop', not 'yes'"),
+        ("a.onnx", {"assertions": "yes"}, "assertions is 'keep', 'drop' or 'return', not 'yes'"),
         ("a.py", {"assertions": "drop"}, "choices for .pt2 and .onnx"),
     ],
 )

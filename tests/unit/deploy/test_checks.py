@@ -1,0 +1,244 @@
+"""Assertions as results of a file: what each tells, in every format that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from stillgraph.deploy.onnx import run_onnx
+from tests.unit.deploy.alone import alone
+
+X = torch.ones(3)
+
+
+class OwnError(Exception):
+    """An exception that is not Python's."""
+
+
+class Guarded(nn.Module):
+    """Checks at the top, in an arm and in a loop, besides state that the call writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+        self.calls = 0
+
+    def forward(self, x: Tensor, n: Tensor) -> dict[str, Any]:
+        self.seen += x
+        self.calls += 1
+        assert x.sum() < 100, "too large"
+        if n > 2:
+            if x.sum() < 0:
+                raise ValueError("negative")
+            x = x * 2
+        k = n
+        while k != 0:
+            assert x.max() < 50
+            x = x + 1
+            k = k - 1
+        if x.sum() == 33:
+            raise OwnError("thirty-three")
+        return {"x": x, "k": k}
+
+
+LINE = Guarded.forward.__code__.co_firstlineno + 10
+NAMES = ("AssertionError: too large", "ValueError: negative", f"AssertionError (line {LINE})", "OwnError: thirty-three")
+CALLS: list[tuple[float, int, int | None, type[Exception]]] = [
+    (1.0, 3, None, Exception),
+    (1000.0, 3, 0, AssertionError),
+    (1000.0, -1, 0, AssertionError),  # the loop would never end
+    (-1.0, 3, 1, ValueError),
+    (-1.0, 1, None, Exception),  # the arm with the check is not taken
+    (20.0, 40, 2, AssertionError),  # in one iteration of many
+    (10.0, 1, 3, RuntimeError),
+]
+"""The value in ``x``, ``n``, which check fails, and the exception of it that a loaded program raises."""
+
+
+def held(failing: int | None) -> list[bool]:
+    return [number != failing for number in range(len(NAMES))]
+
+
+@pytest.fixture(scope="module")
+def pt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("checks") / "guarded.pt2"
+    sg.save(Guarded(), path, args=(X, torch.tensor(3)), assertions="return")
+    return path
+
+
+@pytest.mark.parametrize(("value", "n", "failing", "error"), CALLS)
+def test_a_loaded_program_raises_what_the_original_does(
+    pt2: Path, value: float, n: int, failing: int | None, error: type[Exception]
+) -> None:
+    loaded = sg.load(pt2)
+    assert loaded.checks == NAMES
+    x, count = X * value, torch.tensor(n)
+    *_, checks = loaded.module(x, count)
+    assert list(checks) == list(NAMES)
+    assert [flag.item() for flag in checks.values()] == held(failing)
+    assert torch.equal(loaded.module.seen, torch.zeros(3) if failing is not None else x)
+    if failing is None:
+        torch.testing.assert_close(loaded(x, count), Guarded()(x, count))
+        return
+    with pytest.raises(error) as raised:
+        loaded(x, count)
+    own = NAMES[failing].startswith("OwnError")
+    assert str(raised.value) == (NAMES[failing] if own else NAMES[failing].partition(": ")[2])
+
+
+def test_state_is_written_only_where_all_hold(pt2: Path) -> None:
+    loaded, original = sg.load(pt2), Guarded()
+    for value, n in ((1.0, 3), (2.0, 0)):
+        loaded(X * value, torch.tensor(n))
+        original(X * value, torch.tensor(n))
+        with pytest.raises(AssertionError):
+            loaded(X * 1000, torch.tensor(1))
+    assert torch.equal(loaded.module.seen, original.seen)
+    assert loaded.module.calls.item() == original.calls == 2
+    written = torch.export.load(pt2).graph_signature.buffers_to_mutate
+    assert sorted(written.values()) == ["calls", "seen"]
+
+
+@pytest.mark.slow
+def test_torch_alone_gives_a_dict_behind_the_results(pt2: Path) -> None:
+    script = f"""
+        module = torch.export.load({str(pt2)!r}).module()
+        x, k, checks = module(torch.full((3,), -1.0), torch.tensor(3))
+        print({{name: flag.item() for name, flag in checks.items() if not flag}})
+    """
+    assert alone(script) == "{'ValueError: negative': False}\n"
+
+
+@pytest.mark.slow
+def test_onnx_has_them_as_its_last_outputs(tmp_path: Path) -> None:
+    path = tmp_path / "guarded.onnx"
+    sg.save(Guarded(), path, args=(X, torch.tensor(3)), assertions="return")
+    session = onnxruntime.InferenceSession(str(path))
+    outputs = [output.name for output in session.get_outputs()]
+    assert outputs[2:6] == ["check_1", "check_2", "check_3", "check_4"]
+    described = session.get_modelmeta().custom_metadata_map["checks"]
+    assert described == str(dict(zip(outputs[2:6], NAMES, strict=True))).replace("'", '"')
+    for value, n, failing, _ in CALLS:
+        given = run_onnx(path, (X * value, torch.tensor(n)))
+        assert [flag.item() for flag in given[2:6]] == held(failing)
+
+
+@pytest.mark.slow
+def test_a_package_has_them(tmp_path: Path) -> None:
+    class Stateless(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x: Tensor, n: Tensor) -> Tensor:
+            self.seen += x
+            assert x.sum() < 100, "too large"
+            while n > 0:
+                if x.sum() < 0:
+                    raise ValueError("negative")
+                x, n = x - 1, n - 1
+            return x
+
+    path = tmp_path / "checked.aoti.pt2"
+    sg.save(Stateless(), path, args=(X, torch.tensor(1)), assertions="return")
+    loaded = sg.load(path, native=True)
+    assert loaded.checks == ("AssertionError: too large", "ValueError: negative")
+    torch.testing.assert_close(loaded(X * 2, torch.tensor(3)), X * -1)
+    with pytest.raises(ValueError, match="negative"):
+        loaded(X, torch.tensor(9))
+    with pytest.raises(AssertionError, match="too large"):
+        loaded(X * 99, torch.tensor(1))
+    *_, checks = torch._inductor.aoti_load_package(str(path))(X * 99, torch.tensor(1))
+    assert {name: flag.item() for name, flag in checks.items()} == {
+        "AssertionError: too large": False,
+        "ValueError: negative": True,
+    }
+
+
+def test_several_entries(tmp_path: Path) -> None:
+    def small(x: Tensor) -> Tensor:
+        assert x.sum() < 5, "too large"
+        return x
+
+    def plain(x: Tensor) -> Tensor:
+        return -x
+
+    path = tmp_path / "two.pt2"
+    sg.save({"small": small, "plain": plain}, path, args={"small": (X,), "plain": (X,)}, assertions="return")
+    loaded = sg.load(path)
+    assert (loaded.small.checks, loaded.plain.checks) == (("AssertionError: too large",), ())
+    assert torch.equal(loaded.plain(X * 9), -X * 9)
+    with pytest.raises(AssertionError, match="too large"):
+        loaded.small(X * 9)
+
+
+def twice(x: Tensor) -> Tensor:
+    assert x.min() > 0, "no"
+    for _ in range(2):
+        x = x - 1
+        assert x.min() > -5, "no"
+    return x
+
+
+def handled(x: Tensor) -> Tensor:
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        y = x * 2
+    except ValueError:
+        y = -x
+    assert y.sum() < 50, "too large"
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (twice, ("AssertionError: no (line 1)", "AssertionError: no (line 4)", "AssertionError: no (line 4) #2")),
+        (handled, ("AssertionError: too large",)),
+    ],
+)
+def test_names(function: Callable[[Tensor], Tensor], names: tuple[str, ...], tmp_path: Path) -> None:
+    start = function.__code__.co_firstlineno
+    sg.save(function, tmp_path / "named.pt2", args=(X * 5,), assertions="return")
+    expected = [name.replace(f"line {n}", f"line {start + n}") for name in names for n in (1, 4) if f"line {n}" in name]
+    loaded = sg.load(tmp_path / "named.pt2")
+    assert loaded.checks == tuple(expected or names)
+    for value in (5.0, 3.0):
+        torch.testing.assert_close(loaded(X * value), function(X * value))
+
+
+def test_an_example_that_fails_is_saved_as_well(tmp_path: Path) -> None:
+    sg.save(handled, tmp_path / "failing.pt2", args=(X * 50,), assertions="return")
+    loaded = sg.load(tmp_path / "failing.pt2")
+    assert torch.equal(loaded(-X), X)
+    with pytest.raises(AssertionError, match="too large"):
+        loaded(X * 50)
+
+
+def test_python_source_does_as_the_original(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="prints and assertions are choices"):
+        sg.save(handled, tmp_path / "no.py", args=(X,), assertions="return")
+
+
+def test_no_loop_starts_behind_a_failure(tmp_path: Path) -> None:
+    def counted(x: Tensor, n: Tensor) -> Tensor:
+        if x.sum() > 0:
+            assert n >= 0, "negative"
+            if x.sum() > 1:
+                while n != 0:  # never ends for less than 0
+                    n = n - 1
+        return n
+
+    sg.save(counted, tmp_path / "counted.pt2", args=(X, torch.tensor(3)))
+    loaded = sg.load(tmp_path / "counted.pt2")
+    assert loaded(X, torch.tensor(5)).item() == 0
+    with pytest.raises(AssertionError, match="negative"):
+        loaded(X, torch.tensor(-1))

@@ -1,0 +1,79 @@
+"""What cannot be saved: the user's line, what happened, and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+
+X = torch.ones(3)
+
+
+def drawn(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.rand(3, generator=generator) + x
+
+
+def quantised(x: Tensor) -> Tensor:
+    return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+
+
+def spectrum(x: Tensor) -> Tensor:
+    return torch.fft.fft(x)
+
+
+def magnitude(x: Tensor) -> Tensor:
+    return x.abs()
+
+
+def differentiated(x: Tensor) -> Tensor | None:
+    x = x.clone().requires_grad_(True)
+    (x * x).sum().backward()
+    return x.grad
+
+
+def named(x: Tensor) -> str:
+    return "positive" if x.sum() > 0 else "negative"
+
+
+CASES: list[tuple[str, Any, tuple[Any, ...], str, str, str]] = [
+    ("pt2", drawn, (X, torch.Generator()), "random generator that is not torch's own", "torch.rand(3", "Draw with"),
+    ("onnx", drawn, (X, torch.Generator()), "random generator that is not torch's own", "torch.rand(3", "Draw with"),
+    ("pt2", quantised, (X,), "no form for aten.quantize_per_tensor in a file", "torch.quantize_per", "save as .py"),
+    ("onnx", spectrum, (X,), "returns a complex tensor, and ONNX has no complex", "torch.fft.fft(x)", "view_as_real"),
+    ("onnx", magnitude, (X + 1j,), "takes the complex tensor x", "def magnitude", "save as .pt2"),
+    ("pt2", differentiated, (X,), "the program differentiates", ".backward()", "save as .py"),
+    ("pt2", named, (X,), "'positive' and 'negative'", "def named", "make the text of it outside"),
+]
+
+
+@pytest.mark.parametrize(("suffix", "function", "args", "text", "line", "hint"), CASES)
+def test_what_cannot_be_saved(
+    suffix: str, function: Any, args: tuple[Any, ...], text: str, line: str, hint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(sg.ExportError) as raised:
+        sg.save(function, tmp_path / f"no.{suffix}", args=args)
+    told = str(raised.value)
+    for part in (text, line, hint, "test_refusals.py"):
+        assert part in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (nn.Linear, "save takes a function or an instance of Linear, not the class"),
+        (3, "save takes a function, module, static function or program, not a int"),
+        ({"weight": X}, "save takes a function, module, static function or program, not a Tensor"),
+        (torch.compile(magnitude), "save takes what torch.compile was given"),
+        (torch.compile(nn.Linear(3, 3)), "save takes what torch.compile was given"),
+    ],
+)
+def test_what_is_no_target(target: Any, text: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError) as raised:
+        sg.save(target, tmp_path / "no.pt2", args={"weight": (X,)} if isinstance(target, dict) else (X,))
+    assert text in str(raised.value)
