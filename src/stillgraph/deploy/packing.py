@@ -19,6 +19,7 @@ from stillgraph.deploy.signature import (
     written_place,
 )
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.bounding import branching_loops
 from stillgraph.passes.kinds import kinds_given
 from stillgraph.passes.lists import kind_in
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
@@ -64,7 +65,7 @@ def pack(program: Program, lowered: Program, args: tuple[Any, ...], kwargs: dict
     set_outputs(module, [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))])
     unwrap_tests(module)
     module.graph.lint()
-    packer.notes += _notes_on_kinds(program, leaves)
+    packer.notes += [*_notes_on_kinds(program, leaves), *branching_loops(lowered)]
     given = zip(values_of(signature, args, kwargs), signature.taken)
     return Packed(
         module,

@@ -52,17 +52,10 @@ def with_bounds(program: Program, bounds: int | Mapping[int, int]) -> Program:
         bounds: the most iterations of every loop, or those of the loops at each line.
 
     Raises:
-        ValueError: there is no loop at one of the lines.
         ExportError: there is a loop at none of the lines.
     """
     fresh = copied(program)
-    loops = [node for module in regions(fresh.graph) for node in module.graph.find_nodes(op="call_function", target=WHILE)]
-    lines = {_line(node) for node in loops}
-    for line in () if isinstance(bounds, int) else bounds:
-        if line not in lines:
-            there = ", ".join(str(known) for known in sorted(known for known in lines if known is not None))
-            raise ValueError(f"max_iterations: there is no loop at line {line}" + (f", but at {there}" if there else ""))
-    for node in loops:
+    for node in _nodes(fresh):
         bound = bounds if isinstance(bounds, int) else bounds.get(_line(node) or 0)
         if bound is None:
             message = "max_iterations says nothing of this loop"
@@ -70,6 +63,16 @@ def with_bounds(program: Program, bounds: int | Mapping[int, int]) -> Program:
             raise refuse("SG402", message, location=node.meta.get("location"), hint=hint)
         node.meta[_BOUND] = bound
     return fresh
+
+
+def loop_lines(program: Program) -> set[int]:
+    """The lines at which a program has loops."""
+    return {line for line in map(_line, _nodes(program)) if line is not None}
+
+
+def _nodes(program: Program, target: Any = WHILE) -> list[fx.Node]:
+    found = (module.graph.find_nodes(op="call_function", target=target) for module in regions(program.graph))
+    return [node for nodes in found for node in nodes]
 
 
 def _line(node: fx.Node) -> int | None:
@@ -100,8 +103,7 @@ def bound_loops(program: Program) -> Program:
     Raises:
         ExportError: the copies have too many operations, or a loop is part of another's condition.
     """
-    loops = [n for m in regions(program.graph) for n in m.graph.find_nodes(op="call_function", target=WHILE)]
-    if not any(_BOUND in node.meta for node in loops):
+    if not any(_BOUND in node.meta for node in _nodes(program)):
         return program
     fresh = copied(separate_aliases(program))
     work = _Bounding(Fakes(fresh.graph))
@@ -115,7 +117,7 @@ def bound_loops(program: Program) -> Program:
 
 def branching_loops(program: Program) -> list[str]:
     """What to say of the loops that `bound_loops` has written with a branch for each iteration."""
-    noted = (n.meta.get(_BOUND) for m in regions(program.graph) for n in m.graph.find_nodes(op="call_function", target=COND))
+    noted = (node.meta.get(_BOUND) for node in _nodes(program, COND))
     return list(dict.fromkeys(note for note in noted if note is not None))
 
 

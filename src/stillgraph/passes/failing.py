@@ -23,6 +23,9 @@ _INDICES = (torch.int64, torch.int32)
 _DIVISIONS = frozenset({"floordiv", "mod", "floor_divide", "remainder", "fmod", "div", "divide"})
 """They fail where both operands are whole numbers and the second is zero."""
 
+_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "shape", "ndim", "real", "imag"})
+"""Those of tensors that depend on no value."""
+
 _BY_INDEX = {
     "index_select": (0, 1, 2),
     "gather": (0, 1, 2),
@@ -50,6 +53,8 @@ _NEVER = frozenset(
     swapaxes cat concat stack chunk split unbind tile repeat roll flip tril triu diagonal
     full zeros ones empty eye arange scalar_tensor tensor full_like zeros_like ones_like empty_like new_zeros new_ones
     new_full new_empty new_tensor size dim numel narrow select masked_fill_ dropout
+    gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell cdist mse_loss l1_loss smooth_l1_loss huber_loss
+    binary_cross_entropy_with_logits kl_div cosine_similarity normalize cross meshgrid
     """.split()
 )
 """What torch does not tag as pointwise and depends on no value but by the numbers it gives."""
@@ -64,6 +69,8 @@ def may_fail(node: fx.Node) -> str | None:
     if node.op not in ("call_function", "call_method") or node.target is COND:
         return None
     name = name_of(node)
+    if node.target is getattr:
+        return None if arguments(node)[1] in _ATTRIBUTES else "getattr"
     if node.target in (operator.getitem, operator.setitem, GET, PUT) or name in _BY_INDEX or name == "embedding":
         return None if _indexes_safely(node) or _indices(node) is not None else name
     if name in _DIVISIONS:
