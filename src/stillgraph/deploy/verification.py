@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.iterations import check_iterations
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.lists import rows_of
 from stillgraph.passes.regions import all_regions, outputs
@@ -42,7 +43,7 @@ def check_artefact(
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
 
     Raises:
-        ExportError: they differ.
+        ExportError: they differ, or the call takes more iterations than the artefact has.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
@@ -51,6 +52,9 @@ def check_artefact(
         actual = _outcome(run)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
         if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                torch.manual_seed(_SEED)
+                check_iterations(program, _inputs(program, args, kwargs))
             raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
         return
     random = not same_generator and any(draws(n) for m in all_regions(program.graph) for n in m.graph.nodes)
@@ -59,18 +63,21 @@ def check_artefact(
 
 
 def _reference(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
-    inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
     driver = lower(program, None)
     with contextlib.ExitStack() as modes:
         for guard in program.guards:
             if isinstance(guard, ModeGuard):
                 modes.enter_context(entered(guard.context))
-        given = driver.run(*inputs)
+        given = driver.run(*_inputs(program, args, kwargs))
     declared = outputs(program.graph)
     return [
         _declared(given[leaf.index], value_of(declared[leaf.index])) if isinstance(leaf, Output) else leaf.value
         for leaf in leaves_of(program.result)
     ]
+
+
+def _inputs(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
 
 
 def _declared(value: Any, declared: Any) -> Any:

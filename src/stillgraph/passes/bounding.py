@@ -70,6 +70,11 @@ def loop_lines(program: Program) -> set[int]:
     return {line for line in map(_line, _nodes(program)) if line is not None}
 
 
+def bound_of(node: fx.Node) -> int | None:
+    """The most iterations that `with_bounds` has noted at a loop."""
+    return node.meta.get(_BOUND)
+
+
 def _nodes(program: Program, target: Any = WHILE) -> list[fx.Node]:
     found = (module.graph.find_nodes(op="call_function", target=target) for module in regions(program.graph))
     return [node for nodes in found for node in nodes]
@@ -156,7 +161,7 @@ class _Bounding:
             _check_size(loop, count)
             finals = iterations.written_out(count)
             return self._replaced(loop, finals, flags)
-        bound = loop.node.meta.get(_BOUND)
+        bound = bound_of(loop.node)
         if bound is None:
             raise InternalError(f"a loop without a bound is left: {loop.node.name}")
         _check_size(loop, bound)
