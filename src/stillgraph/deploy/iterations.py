@@ -25,7 +25,7 @@ def most_iterations(program: Program, inputs: Sequence[Any]) -> dict[fx.Node, in
     counter = _Counter()
     try:
         interpret(drop_printing(program), inputs, counter)
-    except Exception:  # noqa: S110  # the program's own: what it did until then is counted
+    except Exception:  # the program's own: what it did until then is counted
         pass
     return counter.most
 

@@ -1,4 +1,4 @@
-"""What a file is to make of printing, assertions and loops, where the format or what runs it cannot do as the original."""
+"""What a file is to make of printing, assertions and loops, where it cannot do as the original does."""
 
 from __future__ import annotations
 

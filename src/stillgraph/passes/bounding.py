@@ -1,4 +1,4 @@
-"""Loops for targets without ``while``: so many iterations as are asked for, of which those beyond the last do nothing."""
+"""Loops for targets without ``while``: written out as a number of iterations, of which those not needed do nothing."""
 
 from __future__ import annotations
 
@@ -13,27 +13,21 @@ from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.core.location import Location
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.dead_code import drop_dead_code
-from stillgraph.passes.failing import guard_operands, has_effect, may_fail, needs_guard
+from stillgraph.passes.failing import has_effect, may_fail
 from stillgraph.passes.growing import changing_dimensions
 from stillgraph.passes.regions import (
     COND,
     WHILE,
     Branch,
     Loop,
-    add_attribute,
-    add_placeholder,
-    add_result,
     call,
     control_of,
     controls,
     copied,
-    inlined,
-    outputs,
-    placeholders,
     results,
-    set_outputs,
 )
 from stillgraph.passes.trip_counts import known_count
+from stillgraph.passes.unrolling import WHY, Iterations, false
 from stillgraph.passes.values import Fakes
 from stillgraph.program.graphs import regions
 from stillgraph.program.program import Program
@@ -100,10 +94,11 @@ def bound_loops(program: Program) -> Program:
                                  x = where(first, y, x)
                                  torch._assert_async(~(more & (y > 1)), "RuntimeError: …")
 
-    An iteration that the loop does not have gets what the last one got and gives what that gave, so it cannot fail where
-    that did not. Where the loop has none at all, indices are 0 and divisors 1 (see `failing.guard_operands`). Loops
-    for which that does not do have a branch for each iteration: those that carry a tensor that changes its shape, that
-    draw random numbers, or that have other operations that may fail. A loop over a constant range is written out.
+    An iteration that the loop does not have gets what the last one got and gives what that gave, so it cannot fail
+    where that did not. Where the loop has none at all, indices are 0 and divisors 1 (see `failing.guard_operands`).
+    Loops for which that does not do have a branch for each iteration: those that carry a tensor that changes its
+    shape, that draw random numbers, or that have other operations that may fail. A loop over a constant range has its
+    iterations and nothing else.
 
     Raises:
         ExportError: the copies have too many operations, or a loop is part of another's condition.
@@ -122,7 +117,7 @@ def bound_loops(program: Program) -> Program:
 
 def branching_loops(program: Program) -> list[str]:
     """What to say of the loops that `bound_loops` has written with a branch for each iteration."""
-    noted = (node.meta.get(_BOUND) for node in _nodes(program, COND))
+    noted = (node.meta.get(WHY) for node in _nodes(program, COND))
     return list(dict.fromkeys(note for note in noted if note is not None))
 
 
@@ -143,7 +138,7 @@ class _Bounding:
 
     def _branch(self, branch: Branch) -> list[Flag]:
         handed_out = []
-        for side, arm in enumerate(branch.arms):
+        for arm in branch.arms:
             for flag, text in self.region(arm):
                 given = [flag if other is arm else self._no(other, branch.node) for other in branch.arms]
                 handed_out.append((branch.add_output(given[0], given[1], self.fakes.scalar(bool)), text))
@@ -155,7 +150,7 @@ class _Bounding:
             hint = "Compute the condition in the body, and once before the loop."
             raise refuse("SG402", message, location=loop.node.meta.get("location"), hint=hint)
         flags = [(self._carried(loop, flag), text) for flag, text in self.region(loop.body)]
-        iterations = _Iterations(loop, self.fakes)
+        iterations = Iterations(loop, self.fakes)
         count = known_count(loop)
         if count is not None:
             _check_size(loop, count)
@@ -198,17 +193,10 @@ class _Bounding:
 
     def _no(self, arm: fx.GraphModule, anchor: fx.Node) -> fx.Node:
         with arm.graph.inserting_before(arm.graph.output_node()):
-            return _full(arm.graph, anchor, self.fakes)
+            return false(arm.graph, anchor, self.fakes)
 
     def _false(self, anchor: fx.Node) -> fx.Node:
-        return _full(anchor.graph, anchor, self.fakes)
-
-
-def _full(graph: fx.Graph, anchor: fx.Node, fakes: Fakes) -> fx.Node:
-    """False, as a tensor."""
-    node = graph.call_function(torch.full, ((), False), {"dtype": torch.bool})
-    node.meta.update({k: v for k, v in anchor.meta.items() if k in ("location", "context")}, val=fakes.scalar(bool))
-    return node
+        return false(anchor.graph, anchor, self.fakes)
 
 
 def _text(loop: Loop, bound: int) -> str:
@@ -227,16 +215,16 @@ def _check_size(loop: Loop, count: int) -> None:
 
 def _why_branches(loop: Loop) -> str | None:
     """Why the iterations of a loop cannot be masked, if they cannot."""
-    location: Location | None = loop.node.meta.get("location")
-    where = "a loop" if location is None else f"the loop at line {location.line}"
+    line = _line(loop.node)
+    text = f"{'a loop' if line is None else f'the loop at line {line}'} has a branch for each iteration"
     if any(changing_dimensions(loop)):
-        return f"{where} has a branch for each iteration: what it carries changes its shape"
+        return f"{text}: what it carries changes its shape"
     for node in (node for region in loop.regions for node in _operations(region)):
         if has_effect(node):
-            return f"{where} has a branch for each iteration: it draws random numbers, or calls an operator that is not torch's"
+            return f"{text}: it draws random numbers, or calls an operator that is not torch's"
         name = may_fail(node)
         if name is not None:
-            return f"{where} has a branch for each iteration: {name} may fail where the loop has ended"
+            return f"{text}: {name} may fail where the loop has ended"
     return None
 
 
@@ -246,117 +234,3 @@ def _operations(module: fx.GraphModule) -> Iterator[fx.Node]:
         control = control_of(module, node)
         for region in () if control is None else control.regions:
             yield from _operations(region)
-
-
-@dataclass(frozen=True)
-class _Iterations:
-    """Writes the iterations of a loop in front of it."""
-
-    loop: Loop
-    fakes: Fakes
-
-    def _go(self, carried: list[Any]) -> Any:
-        loop = self.loop
-        return inlined(loop.module, loop.node, loop.test, (*carried, *loop.operands))[0]
-
-    def _step(self, carried: list[Any]) -> list[Any]:
-        loop = self.loop
-        return inlined(loop.module, loop.node, loop.body, (*carried, *loop.operands))
-
-    def written_out(self, count: int) -> list[Any]:
-        """All iterations of a loop that always has so many."""
-        loop = self.loop
-        values = list(loop.entries)
-        with loop.module.graph.inserting_before(loop.node):
-            for _ in range(count):
-                values = self._step(values)
-            if count:
-                return values
-            return [call(loop.node, "clone", (value,), self.fakes.like(value.meta["val"])) for value in values]
-
-    def masked(self, count: int) -> tuple[list[Any], fx.Node]:
-        """Iterations of which all are carried out: what they leave, and whether the loop wanted more."""
-        loop = self.loop
-        entries = list(loop.entries)
-        kept = [place is left for place, left in zip(placeholders(loop.body), outputs(loop.body))]
-        with loop.module.graph.inserting_before(loop.node):
-            first = active = self._go(entries)
-            self._guard(first)
-            given = entries
-            values = self._step(given)
-            for _ in range(count - 1):
-                active = self._both(active, self._go(values))
-                given = [
-                    old if same else self._chosen(active, new, old)
-                    for same, new, old in zip(kept, values, given)
-                ]
-                values = self._step(given)
-            more = self._both(active, self._go(values))
-            return [self._chosen(first, new, old) for new, old in zip(values, entries)], more
-
-    def _guard(self, first: fx.Node) -> None:
-        loop = self.loop
-        if any(needs_guard(region) for region in loop.regions):
-            for region, flag in zip(loop.regions, loop.add_operand(first)):
-                guard_operands(region, flag, self.fakes)
-
-    def branching(self, count: int, why: str) -> tuple[list[Any], fx.Node]:
-        """Iterations of which each is an arm of a branch: what they leave, and whether the loop wanted more."""
-        loop = self.loop
-        arm, idle = self._arm(), self._idle()
-        with loop.module.graph.inserting_before(loop.node):
-            values, go = list(loop.entries), self._go(list(loop.entries))
-            for _ in range(count):
-                *values, go = self._either(go, arm, idle, values, why)
-            return values, go
-
-    def _arm(self) -> fx.GraphModule:
-        """The body, which gives also whether there is a next iteration."""
-        loop = self.loop
-        arm = loop.body
-        carried = outputs(arm)
-        operands = placeholders(arm)[len(loop.entries) :]
-        with arm.graph.inserting_before(arm.graph.output_node()):
-            (go,) = inlined(arm, loop.node, loop.test, (*carried, *operands))
-        set_outputs(arm, [*carried, go])
-        return arm
-
-    def _idle(self) -> fx.GraphModule:
-        """Hands on what it is given; there is no next iteration."""
-        idle = fx.GraphModule(torch.nn.Module(), fx.Graph(), class_name="Region")
-        idle.graph.output(())
-        for index, place in enumerate(placeholders(self.loop.body)):
-            add_placeholder(idle, index, place.name, place, place.meta["val"])
-        with idle.graph.inserting_before(idle.graph.output_node()):
-            stop = _full(idle.graph, self.loop.node, self.fakes)
-        set_outputs(idle, [*placeholders(idle)[: len(self.loop.entries)], stop])
-        return idle
-
-    def _either(self, go: fx.Node, arm: fx.GraphModule, idle: fx.GraphModule, values: list[Any], why: str) -> list[Any]:
-        loop, module = self.loop, self.loop.module
-        arms = []
-        for name, region in (("iteration", arm), ("none", idle)):
-            held = add_attribute(module, f"{loop.node.name}_{name}", region)
-            arms.append(module.graph.get_attr(held))
-            arms[-1].meta["val"] = getattr(module, held)
-        branch = call(loop.node, COND, (go, *arms, (*values, *loop.operands)), ())
-        branch.meta[_BOUND] = why
-        given = [self.fakes.like(value) for value in loop.node.meta["val"]]
-        return [add_result(branch, value) for value in (*given, self.fakes.scalar(bool))]
-
-    # ---- masks
-    def _both(self, left: fx.Node, right: fx.Node) -> fx.Node:
-        return call(self.loop.node, torch.logical_and, (left, right), self.fakes.scalar(bool))
-
-    def _chosen(self, flag: fx.Node, new: fx.Node, old: fx.Node) -> fx.Node:
-        """``new`` where a flag is true, else ``old``."""
-        if new is old:
-            return new
-        value = self.fakes.like(new.meta["val"])
-        anchor = self.loop.node
-        if value.dtype != torch.bool:
-            return call(anchor, torch.where, (flag, new, old), value)
-        # runtimes have no choice between truth values
-        other = call(anchor, torch.logical_not, (flag,), self.fakes.scalar(bool))
-        left = call(anchor, torch.logical_and, (flag, new), value)
-        return call(anchor, torch.logical_or, (left, call(anchor, torch.logical_and, (other, old), value)), value)

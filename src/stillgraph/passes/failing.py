@@ -42,8 +42,7 @@ _BY_INDEX = {
 }
 """Positions of the tensor, the dimension and the index."""
 
-_NEVER = frozenset(
-    """
+_NAMES = """
     truediv and_ or_ xor invert not_ lshift rshift iadd isub imul itruediv matmul
     mm bmm mv dot addmm baddbmm linear einsum outer conv1d conv2d conv3d layer_norm rms_norm group_norm
     scaled_dot_product_attention sum mean prod amax amin argmax argmin any all std var norm vector_norm cumsum cumprod
@@ -55,8 +54,8 @@ _NEVER = frozenset(
     new_full new_empty new_tensor size dim numel narrow select masked_fill_ dropout
     gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell cdist mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy_with_logits kl_div cosine_similarity normalize cross meshgrid
-    """.split()
-)
+"""
+_NEVER = frozenset(_NAMES.split())
 """What torch does not tag as pointwise and depends on no value but by the numbers it gives."""
 
 
