@@ -162,10 +162,10 @@ def most_programs(case: Case) -> int:
     """One, unless inputs differ in a Python argument, a dtype or, without symbolic dimensions, in shape."""
     if case.programs is not None:
         return case.programs
-    return len({_signature(case, index) for index in range(len(case.inputs))})
+    return len({signature(case, index) for index in range(len(case.inputs))})
 
 
-def _signature(case: Case, index: int) -> str:
+def signature(case: Case, index: int) -> str:
     def of(value: Any) -> str:
         if isinstance(value, Tensor):
             return f"{value.dtype}{tuple(value.shape) if case.input_dims is None else value.dim()}"
@@ -241,7 +241,7 @@ def check_python(case: Case, folder: Path, **options: Any) -> None:
     target = written.load() if hasattr(written, "load") else getattr(written, name)
     for index, args in enumerate(case.inputs):
         with _where(f"input {index}"):
-            if _signature(case, index) != _signature(case, 0) or (index > 0 and case.programs is not None):
+            if signature(case, index) != signature(case, 0) or (index > 0 and case.programs is not None):
                 continue  # another program's input
             expected, actual = observe(case, eager, args), observe(case, target, args)
             if "torch.cond and while_loop" in (written.__doc__ or ""):  # these give copies
@@ -300,7 +300,7 @@ def _compare_export(case: Case, run: Callable[[Args], list[Tensor]]) -> None:
     eager = case.target()
     for index, args in enumerate(case.inputs):
         with _where(f"input {index}"), contextlib.redirect_stdout(io.StringIO()):
-            if _signature(case, index) != _signature(case, 0) or (index > 0 and case.programs is not None):
+            if signature(case, index) != signature(case, 0) or (index > 0 and case.programs is not None):
                 continue  # another program's input
             expected = observe(case, eager, args)
             if expected.error is not None:

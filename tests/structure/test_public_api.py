@@ -40,6 +40,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("control_flow", KEYWORD, None),
         ("prints", KEYWORD, "drop"),
         ("assertions", KEYWORD, "keep"),
+        ("max_iterations", KEYWORD, None),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],
     "trace": [("fn", ANY, REQUIRED), ("args", ANY, REQUIRED)],

@@ -205,6 +205,7 @@ def save(
     prints: str = "drop",
     assertions: str = "keep",
     opset: int | None = None,
+    max_iterations: int | Mapping[int, int] | None = None,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -227,16 +228,18 @@ def save(
             ``"return"``: the file gives a truth value for each of them, and for each exception that is raised, behind
             its other results, instead of failing. What `load` gives raises the exceptions.
         opset: of ``.onnx``: the version of ONNX's operators; by default that of `torch.onnx`.
+        max_iterations: of ``.pt2`` and ``.onnx``: write every loop out as so many iterations, for what runs no
+            ``while``; a dict has a number for the loops at each line. A call whose loop takes more fails.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
-        ValueError: the format is unknown or holds no several entries, an entry's name cannot be one, or the path is
-            that of the user's own source.
+        ValueError: the format is unknown or holds no several entries, an entry's name cannot be one, the path is
+            that of the user's own source, or there is no loop at a line of ``max_iterations``.
         TypeError: the arguments of several entries are no dicts.
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
-    wishes = Wishes(prints, assertions, opset)
+    wishes = Wishes(prints, assertions, opset, max_iterations)
     wishes.check(written)
     if isinstance(target, Mapping):
         _save_several(target, path, args, kwargs, input_spec, written, wishes)

@@ -139,9 +139,13 @@ def code(target: str, verbose: bool) -> None:
 @_input_option
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Where to save; the suffix says the format: .pt2, .onnx or .py.")
+@click.option("--max-iterations", type=click.IntRange(min=1), metavar="N",
+              help="Write each loop out as N iterations, for what runs no while; .pt2 and .onnx.")
 @_train_option
 @_verbose_option
-def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verbose: bool) -> None:
+def export(
+    target: str, inputs: tuple[str, ...], output: Path, max_iterations: int | None, train: bool, verbose: bool
+) -> None:
     """Save TARGET as one program that runs without its Python.
 
     A .py file is Python that needs torch alone, its weights beside it; with --train it takes gradients. Every file is
@@ -154,10 +158,19 @@ def export(target: str, inputs: tuple[str, ...], output: Path, train: bool, verb
         raise WrongUsage(f"{output.name!r} must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     if not output.absolute().parent.is_dir():
         raise WrongUsage(f"there is no folder {str(output.parent)!r}")
+    if output.suffix == ".py" and max_iterations is not None:
+        raise WrongUsage("--max-iterations is for .pt2 and .onnx; Python source has the loops of the original")
     function, example = load(target, training=train), _example(inputs)
     _require_fitting(function, example)
     with _failures(verbose, f"exporting {target}"), torch.set_grad_enabled(train):
-        api.save(function, output, args=example.args, kwargs=example.kwargs, input_spec=example.input_spec)
+        api.save(
+            function,
+            output,
+            args=example.args,
+            kwargs=example.kwargs,
+            input_spec=example.input_spec,
+            max_iterations=max_iterations,
+        )
     _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
 
 

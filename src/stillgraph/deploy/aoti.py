@@ -103,7 +103,10 @@ def _check(each: _Compiling, model: Model) -> None:
 def _check_sizes(entry: Entry) -> None:
     if grows(pipeline.run(entry.program)):
         message = "a loop carries a tensor whose shape changes, and AOTInductor wants it to keep its sizes"
-        hint = "Write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or .onnx."
+        hint = (
+            "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 "
+            "or .onnx."
+        )
         raise refuse("SG402", message, hint=hint)
 
 

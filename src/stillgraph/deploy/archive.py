@@ -48,10 +48,10 @@ def save_program(
         function: what was called, whose parameters a loaded program takes; a module's ``forward``.
         has_receiver: whether ``args[0]`` is the receiver; callers of a loaded program leave it out.
         control_flow: of Python source: ``"torch"``, ``"python"``, or None for what says the same.
-        wishes: what to make of printing and assertions.
+        wishes: what to make of printing, assertions and loops.
 
     Raises:
-        ValueError: the format is not known, or would replace the user's source.
+        ValueError: the format is not known, or would replace the user's source; or a wish is not to be had.
         OSError: the file cannot be written; the text is one line.
         ExportError: the format cannot express the program, or what was written differs from it.
     """
@@ -64,6 +64,7 @@ def save_program(
 
         write_python(program, target, args, kwargs or {}, function, receiver, control_flow)
         return
+    wishes.check_lines([program])
     entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
     with beside(target) as temporary:
         entry = _settled(entry, wishes)
@@ -112,7 +113,7 @@ def save_entries(
         entries: by name; see `entries.check_names`.
         path: of the file; an existing one is replaced.
         format: ``"pt2"`` or ``"aoti"``, by default the suffix of ``path``.
-        wishes: what becomes of printing and of assertions.
+        wishes: what to make of printing, assertions and loops.
 
     Raises:
         ValueError: a name cannot be one, or the format holds one program alone.
@@ -123,6 +124,7 @@ def save_entries(
     written = check_destination(path, format)
     check_holds_several(written)
     check_state(entries)
+    wishes.check_lines(entry.program for entry in entries.values())
     from stillgraph.deploy.pt2 import write_pt2
 
     with beside(Path(path)) as temporary:

@@ -75,7 +75,7 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
     written = [*state, *(Written(node.name, f"{node.name}_out", place, None) for node, place, _ in given)]
     values += [new for *_, new in given]
     if packed.checks:
-        _keep_unless_all_hold(module, values, len(packed.checks), [*before, *(node for node, *_ in given)])
+        _keep_unless_all_hold(module, values, [*before, *(node for node, *_ in given)])
     set_outputs(module, values)
     module.graph.lint()
     module.recompile()
@@ -85,18 +85,17 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
     return replace(packed, examples=examples, dynamic=dynamic), tuple(written)
 
 
-def _keep_unless_all_hold(module: fx.GraphModule, values: list[Any], checks: int, before: list[fx.Node]) -> None:
+def _keep_unless_all_hold(module: fx.GraphModule, values: list[Any], before: list[fx.Node]) -> None:
     """Let new values be the old ones where a check fails.
 
     Args:
         module: changed in place.
-        values: what it gives, its checks before the new values; these are exchanged.
-        checks: how many there are.
+        values: what it gives, a dict of its checks before the new values; these are exchanged.
         before: the inputs with the old values.
     """
     graph = module.graph
     first = len(values) - len(before)
-    flags = values[first - checks : first]
+    flags = [*values[first - 1].values()]
     with graph.inserting_before(graph.output_node()):
         fine = flags[0]
         for flag in flags[1:]:

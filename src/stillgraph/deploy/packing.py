@@ -19,6 +19,7 @@ from stillgraph.deploy.signature import (
     written_place,
 )
 from stillgraph.deploy.structure import leaves_of
+from stillgraph.passes.bounding import branching_loops
 from stillgraph.passes.checks import Check
 from stillgraph.passes.kinds import kinds_given
 from stillgraph.passes.lists import kind_in
@@ -75,7 +76,7 @@ def pack(
     set_outputs(module, [*given, *packer.named(checks)])
     unwrap_tests(module)
     module.graph.lint()
-    packer.notes += _notes_on_kinds(program, leaves)
+    packer.notes += [*_notes_on_kinds(program, leaves), *branching_loops(lowered)]
     examples = zip(values_of(signature, args, kwargs), signature.taken)
     return Packed(
         module,

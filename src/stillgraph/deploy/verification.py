@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.iterations import check_iterations
 from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.lists import rows_of
@@ -48,7 +49,7 @@ def check_artefact(
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
 
     Raises:
-        ExportError: they differ.
+        ExportError: they differ, or the call takes more iterations than the artefact has.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
@@ -57,6 +58,9 @@ def check_artefact(
         actual = _outcome(run)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
         if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                torch.manual_seed(_SEED)
+                check_iterations(program, _inputs(program, args, kwargs))
             raise refuse("SG403", f"the program gives {_shown(expected)}, the artefact {_shown(actual)}")
         return
     random = set() if same_generator else _drawn(program)
@@ -85,7 +89,7 @@ def _drawn(program: Program) -> set[int]:
 def _reference(
     program: Program, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[Any]
 ) -> Sequence[Any]:
-    inputs = [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
+    inputs = _inputs(program, args, kwargs)
     driver = lower(program, None)
     with contextlib.ExitStack() as modes:
         for guard in program.guards:
@@ -105,6 +109,10 @@ def _reference(
         if place is not None and isinstance(value, (Output, Constant)):
             state[place_key(place)] = given[value.index] if isinstance(value, Output) else value.value
     return [*(values or [0]), *(state[place] for place in written)]
+
+
+def _inputs(program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return [_copy(read_source(given.source, args, kwargs)) for given in program.inputs]
 
 
 def _declared(value: Any, declared: Any) -> Any:

@@ -60,7 +60,7 @@ def hide_growth(program: Program) -> Program:
 def grows(program: Program) -> bool:
     """Whether a loop carries a tensor whose shape changes."""
     loops = (c for module in all_regions(program.graph) for c in controls(module) if isinstance(c, Loop))
-    return any(dims for loop in loops for dims in _changing(loop))
+    return any(dims for loop in loops for dims in changing_dimensions(loop))
 
 
 def show_growth(module: fx.GraphModule) -> None:
@@ -80,8 +80,8 @@ def show_growth(module: fx.GraphModule) -> None:
         region.recompile()
 
 
-def _changing(loop: Loop) -> list[list[int]]:
-    """For each carried value the dimensions that change."""
+def changing_dimensions(loop: Loop) -> list[list[int]]:
+    """For each value that a loop carries the dimensions that change."""
     return [
         [d for d, (a, b) in enumerate(zip(value_of(entry).shape, carried.shape)) if expression(a) != expression(b)]
         if isinstance(carried, torch.Tensor)
@@ -98,7 +98,7 @@ def expression(size: Any) -> Any:
 def _loop(loop: Loop) -> None:
     entries = list(loop.entries)
     inside = placeholders(loop.body)
-    for index, dims in enumerate(_changing(loop)):
+    for index, dims in enumerate(changing_dimensions(loop)):
         if not dims:
             continue
         with loop.node.graph.inserting_before(loop.node):

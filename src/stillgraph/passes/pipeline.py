@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
 from stillgraph.passes.augmenting import replace_augmenting
+from stillgraph.passes.bounding import bound_loops
 from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
@@ -43,6 +44,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_dead_code,
     lower_numbers,
     drop_dead_code,
+    bound_loops,
     tidy_operands,
     lead_with_unknown_sizes,
     separate_aliases,

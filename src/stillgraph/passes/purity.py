@@ -15,6 +15,9 @@ def is_pure(node: fx.Node) -> bool:
         return False
     if node.op == "get_attr":
         return True
-    if node.target in EFFECTFUL or is_custom(node.target) or returns_nothing(node.target):
-        return False
-    return not written_arguments(node) and not draws(node)
+    return is_local(node) and not written_arguments(node) and not draws(node)
+
+
+def is_local(node: fx.Node) -> bool:
+    """Whether an operation does nothing but compute, write to its arguments and draw."""
+    return not (node.target in EFFECTFUL or is_custom(node.target) or returns_nothing(node.target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ def inlined(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, given: 
 
     Args:
         module: the region to copy to.
-        node: by whose name the constants of the other region are kept.
+        node: by whose name the constants and inner regions of the other region are kept.
         body: the region to copy.
         given: what stands for its placeholders.
 
@@ -54,8 +55,8 @@ def inlined(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, given: 
         made[inner] = module.graph.node_copy(inner, lambda n: made[n])
         if inner.op == "get_attr":
             name = f"{node.name}_{str(inner.target).replace('.', '_')}"
-            setattr(module, name, attribute(body, inner))
-            made[inner].target = name
+            made[inner].target = add_attribute(module, name, attribute(body, inner))
+            made[inner].meta["val"] = attribute(module, made[inner])
     return [made.get(value, value) if isinstance(value, fx.Node) else value for value in outputs(body)]
 
 
@@ -65,6 +66,19 @@ def attribute(module: fx.GraphModule, node: fx.Node) -> Any:
     for name in str(node.target).split("."):
         value = getattr(value, name)
     return value
+
+
+def add_attribute(module: fx.GraphModule, name: str, value: Any) -> str:
+    """Give a region a constant, or a copy of another region.
+
+    Returns:
+        The name it has: the given one, unless something else has it.
+    """
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+    is_region = isinstance(value, fx.GraphModule)
+    free = next(n for n in names if not hasattr(module, n) or (getattr(module, n) is value and not is_region))
+    setattr(module, free, copied_module(value) if is_region else value)
+    return free
 
 
 def placeholders(module: fx.GraphModule) -> list[fx.Node]:

@@ -264,6 +264,16 @@ def test_export_saves(saves: list[dict[str, Any]]) -> None:
     assert tuple(asked["input_spec"][0].shape) == (None, 3)
 
 
+def test_export_with_bounds(saves: list[dict[str, Any]]) -> None:
+    given = ["export", "some_models:halve", "-i", "float32[3]", "-i", "limit==2.0", "--max-iterations", "5"]
+    assert invoke(*given, "-o", "out.onnx").exit_code == 0
+    assert [asked["max_iterations"] for asked in saves] == [5]
+    refused = invoke(*given, "-o", "out.py")
+    assert refused.exit_code == 2
+    assert "--max-iterations is for .pt2 and .onnx" in refused.stderr
+    assert len(saves) == 1
+
+
 @pytest.mark.parametrize(
     ("output", "says"), [("out.zip", "must end in .pt2, .onnx or .py"), ("no_folder/out.pt2", "there is no folder")]
 )

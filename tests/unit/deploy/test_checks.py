@@ -242,3 +242,36 @@ def test_no_loop_starts_behind_a_failure(tmp_path: Path) -> None:
     assert loaded(X, torch.tensor(5)).item() == 0
     with pytest.raises(AssertionError, match="negative"):
         loaded(X, torch.tensor(-1))
+
+
+class Total(torch.nn.Module):
+    """Writes to its state, and then may find that it must not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total += x
+        self.calls += 1
+        if self.total.sum() > 5:
+            raise ValueError("too much")
+        return x * 2
+
+
+def test_state_in_an_onnx_file_stays_where_a_check_fails(tmp_path: Path) -> None:
+    path = tmp_path / "total.onnx"
+    sg.save(Total(), path, args=(torch.ones(2),), assertions="return")
+    loaded = sg.load(path)
+    loaded(torch.ones(2))
+    with pytest.raises(ValueError, match="too much"):
+        loaded(torch.full((2,), 9.0))
+    assert loaded.module.state["total"].tolist() == [1, 1]
+    session = onnxruntime.InferenceSession(path)
+    names = [each.name for each in session.get_outputs()]
+    for value, held in ((1.0, True), (9.0, False)):
+        given = dict(zip(names, session.run(None, {"x": torch.full((2,), value).numpy()})))
+        assert given["check_1"] == held
+        assert given["total_out"].tolist() == ([1, 1] if held else [0, 0])
+        assert given["calls_out"] == held

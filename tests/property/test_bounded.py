@@ -1,0 +1,82 @@
+"""Generated programs with their loops written out give what they give with loops."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+
+import stillgraph as sg
+from stillgraph.deploy.iterations import most_iterations
+from stillgraph.passes import pipeline
+from stillgraph.passes.bounding import loop_lines, with_bounds
+from stillgraph.passes.regions import WHILE
+from stillgraph.program.graphs import regions
+from stillgraph.program.interpreter import interpret
+from stillgraph.program.program import Program
+from stillgraph.program.verify import verify
+from stillgraph.runtime.function_writer import read_source
+from tests.cases.compare import assert_same
+from tests.cases.test_interpreter import as_tensor, outcome, raised
+from tests.property.programs import programs
+from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+
+__all__ = ["folder"]  # the fixture
+
+BATCH, BATCHES = 10, 2
+
+
+def captured(function: Any, calls: Inputs) -> Program | None:
+    """A program with loops that a file can have, or None."""
+    try:
+        program = sg.export(function, copy.deepcopy(calls[0]))
+        pipeline.run(program)
+    except Exception:  # what the function itself raises, and what no file can have
+        return None
+    return program if loop_lines(program) else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_bounded_programs_agree_with_their_loops(folder: Path, batch: int) -> None:
+    passed: set[str] = set()
+
+    @hypothesis.seed(SEED * 1000 + batch + 1)
+    @hypothesis.settings(
+        max_examples=BATCH, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(programs(), inputs())
+    def agrees(source: str, calls: Inputs) -> None:
+        with torch.no_grad():
+            program = captured(load(source, folder), calls) if source not in passed else None
+            if program is None:
+                hypothesis.reject()
+            hypothesis.note(source)
+            check(program, calls[:3])
+        passed.add(source)
+
+    agrees()
+    assert len(passed) >= BATCH
+
+
+def check(program: Program, calls: Inputs) -> None:
+    """Compare a program with itself, its loops written out as often as the calls need."""
+    given = [tuple(read_source(each.source, call, {}) for each in program.inputs) for call in calls]
+    bounds = dict.fromkeys(loop_lines(program), 1)
+    for values in given:
+        for node, count in most_iterations(program, copy.deepcopy(values)).items():
+            bounds[node.meta["location"].line] = max(bounds[node.meta["location"].line], count)
+    lowered, bounded = pipeline.run(program), pipeline.run(with_bounds(program, bounds))
+    verify(bounded)
+    assert not any(node.target is WHILE for module in regions(bounded.graph) for node in module.graph.nodes)
+    for values in given:
+        tensors = tuple(map(as_tensor, values))
+        expected, _ = outcome(lambda *each: interpret(lowered, each), tensors)
+        actual, _ = outcome(lambda *each: interpret(bounded, each), tensors)
+        assert raised(actual) == raised(expected), (actual, expected)
+        if not raised(expected):
+            assert_same(list(expected), list(actual))
