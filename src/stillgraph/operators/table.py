@@ -15,7 +15,7 @@ from stillgraph.operators.debugging import stopping
 from stillgraph.operators.generators import generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handled, handling, try_
-from stillgraph.operators.raising import known, raised
+from stillgraph.operators.raising import caused, known, raised
 from stillgraph.operators.stores import (
     attr,
     del_attr,
@@ -58,6 +58,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "assert_": assert_,
         "raised": raised,
         "known": known,
+        "caused": caused,
         "call": call,
         "keywords": keywords,
         "stopping": stopping,
