@@ -30,6 +30,7 @@ from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import OlderObjects, locals_of_users
+from stillgraph.trace.in_eager import in_eager
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
 from stillgraph.trace.lists import Items
@@ -215,7 +216,7 @@ def _cause(recorder: Recorder, cause: BaseException) -> tuple[BaseException, boo
 
 def _failure(recorder: Recorder, error: Exception) -> BaseException:
     """The refusal of a path on which torch raises an error."""
-    text = re.sub(r"\bFakeTensor\b", "Tensor", str(error))
+    text = re.sub(r"\bFakeTensor\b", "Tensor", str(in_eager(error, recorder.failed)))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
     hint = _GUARD_NONE if "NoneType" in text else None
     where, beginning = recorder.locator.raised_at(error), here()
