@@ -291,10 +291,10 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     original = function
+    produced = call_generator(capture, function, args, kwargs)
+    if produced is not None:
+        return produced
     if capture.wants_conversion(function):
-        produced = call_generator(capture, function, args, kwargs)
-        if produced is not None:
-            return produced
         function = capture.convert(function)
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)

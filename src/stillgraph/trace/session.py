@@ -110,6 +110,7 @@ class Session(BothSides):
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
         self.advances = 0  # how often an iterator was advanced that cannot be put back
+        self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
