@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from stillgraph.program.effects import SetAttribute, SetContents
@@ -26,7 +27,7 @@ def growing(programs: Sequence[Program]) -> tuple[Source, list[int]] | None:
     lengths = [{g.source: g.length for g in program.guards if isinstance(g, LengthGuard)} for program in programs]
     for source in lengths[0]:
         found = [each[source] for each in lengths if source in each]
-        steps = {after - before for before, after in zip(found, found[1:])}
+        steps = {after - before for before, after in itertools.pairwise(found)}
         if len(found) == len(programs) and len(steps) == 1 and min(steps) > 0 and _is_written(programs[-1], source):
             return source, found
     return None
