@@ -135,7 +135,6 @@ class ObjectGuards(ContainerGuards):
             self._add(ConstantGuard(Attribute(source, "training"), training))
         for name, value in module.named_children():
             self._reach(value, Attribute(source, name))
-        self._asked(module, source)
 
     def _entry(self, module: torch.nn.Module, source: Slot, value: Any, named: bool) -> None:
         """What a module has registered under a name; submodules may also be come to by names that are computed."""
