@@ -54,11 +54,11 @@ class CaptureError(StillgraphError):
         self.sides = sides
         super().__init__(self._render())
 
-    def located(self, location: Location) -> CaptureError:
-        """The error itself, or where it names no line, the same one at ``location``."""
+    def located(self, location: Location, sides: tuple[Side, ...] | None = None) -> CaptureError:
+        """The error itself, or where it names no line, the same one at ``location``, if given with other sides."""
         if self.location is not None:
             return self
-        return type(self)(self.reason, self.message, location, self.hint, self.sides)
+        return type(self)(self.reason, self.message, location, self.hint, self.sides if sides is None else sides)
 
     def _render(self) -> str:
         lines = [f"{self.reason.title}: {self.message}" if self.reason.title not in self.message else self.message]

@@ -38,6 +38,7 @@ from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here, places_here
 from stillgraph.trace.outcome import Outcome
 from stillgraph.trace.session import Session
+from stillgraph.trace.unjoined import Unjoined
 
 Act = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
 Part = Callable[[Session, Any], Any]
@@ -370,7 +371,25 @@ def carry_out(capture: Session, function: Any, args: tuple[Any, ...], kwargs: di
     if capture.acted and any(inner is each for each in _READING):
         _refuse_reading(_name(inner))
     found = act_of(function)
-    return NOT_AN_ACT if found is None else found(capture, function, args, kwargs)
+    if found is None:
+        return NOT_AN_ACT
+    several = next((value for value in (*args, *kwargs.values()) if isinstance(value, Unjoined)), None)
+    if several is None:
+        return found(capture, function, args, kwargs)
+    return _each(capture, function, args, kwargs, several)
+
+
+def _each(
+    capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], several: Unjoined
+) -> Any:
+    """A call that is given a value that is another one on each path: each path makes its own."""
+
+    def one(value: Any) -> Any:
+        given = tuple(value if each is several else each for each in args)
+        keywords = {name: value if each is several else each for name, each in kwargs.items()}
+        return carry_out(capture, function, given, keywords)
+
+    return several.either(one)
 
 
 __all__ = ["NOT_AN_ACT", "act_of", "carry_out", "may_print_to", "note_stream"]

@@ -27,6 +27,7 @@ from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unknown import refuse_unknown
 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:
@@ -179,7 +180,7 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
             for side in (left, right):
                 if container_of(side) is not None:
-                    raise refuse("SG211", f"{called(side)}, {some_keys(side)}, is compared", location=here())
+                    raise refuse_unknown("SG211", f"{called(side)}, {some_keys(side)}, is compared", side)
         return compare(left, right)
 
     return ask
@@ -194,7 +195,7 @@ def _comparable(left: Any, right: Any) -> Any:
         return _equals_caught(capture, left, right)
     if holds_unknown(left) or holds_unknown(right):
         unknown = next(side for side in (left, right) if holds_unknown(side))
-        raise refuse("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", location=here())
+        raise refuse_unknown("SG211", f"{called(unknown)}, {some_keys(unknown)}, is compared", unknown)
     if isinstance(left, torch.Size) or isinstance(right, torch.Size):  # which is equal to a tuple
         left, right = (tuple(side) if isinstance(side, torch.Size) else side for side in (left, right))
     if type(left) is not type(right):

@@ -70,9 +70,11 @@ def continue_(
 def return_(value: Any) -> Exit:
     """``return value``, in a block."""
     capture = session()
-    if capture is not None and isinstance(value, Pending):
-        return capture.tail_call(value)
-    return Return(value)
+    if capture is None:
+        return Return(value)
+    frame = sys._getframe(1)
+    capture.returns[frame.f_code, frame.f_lasti] = None
+    return capture.tail_call(value) if isinstance(value, Pending) else Return(value)
 
 
 def result_of(exit: Exit | None) -> Any:

@@ -65,6 +65,7 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
+from stillgraph.trace.unknown import refuse_unknown
 
 _MUTATORS = frozenset(
     {
@@ -166,7 +167,7 @@ def keywords(given: Any) -> Any:
     if session() is not None and container_of(given) is not None:
         message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
         hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
-        raise refuse("SG211", message, location=here(), hint=hint)
+        raise refuse_unknown("SG211", message, given, hint=hint)
     return given
 
 
@@ -290,10 +291,10 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
     original = function
+    produced = call_generator(capture, function, args, kwargs)
+    if produced is not None:
+        return produced
     if capture.wants_conversion(function):
-        produced = call_generator(capture, function, args, kwargs)
-        if produced is not None:
-            return produced
         function = capture.convert(function)
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
@@ -458,7 +459,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if looked_up or (lists.is_spread(receiver) and method.__name__ not in lists.SAFE_METHODS):
         return _call_on_spread(receiver, method.__name__, args, kwargs)
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
-        raise refuse("SG210", "a deque with a maximal length that only the run fills", location=here())
+        raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
     if isinstance(receiver, CONTAINERS):
         args = tuple(known_or_list(a) for a in args) if method.__name__ == "extend" else args
     if not isinstance(receiver, CONTAINERS):
@@ -501,7 +502,7 @@ def _call_on_spread(receiver: Any, name: str, args: tuple[Any, ...], kwargs: dic
     capture = session()
     assert capture is not None
     if name not in lists.METHODS:
-        raise refuse("SG210", f"the method {name} of {called(receiver)}, a list of unknown length", location=here())
+        raise refuse_unknown("SG210", f"the method {name} of {called(receiver)}, a list of unknown length", receiver)
     return lists.METHODS[name](capture, receiver, *args, **kwargs)
 
 
@@ -510,10 +511,10 @@ def _refuse_spread(function: Any, args: tuple[Any, ...]) -> None:
     name = getattr(function, "__name__", str(function))
     if any(lists.is_spread(argument) for argument in args):
         given = next(argument for argument in args if lists.is_spread(argument))
-        raise refuse("SG210", f"{name} is given {called(given)}, a list of unknown length", location=here())
+        raise refuse_unknown("SG210", f"{name} is given {called(given)}, a list of unknown length", given)
     if any(container_of(argument) is not None for argument in args) and function not in (dict, set, frozenset):
         given = next(argument for argument in args if container_of(argument) is not None)
-        raise refuse("SG211", f"{name} is given {called(given)}, {some_keys(given)}", location=here())
+        raise refuse_unknown("SG211", f"{name} is given {called(given)}, {some_keys(given)}", given)
 
 
 def note_all(args: tuple[Any, ...]) -> None:

@@ -19,6 +19,7 @@ from stillgraph.trace.journal import ContentsPlace, kind_of_container, replace_c
 from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.staging import branch
+from stillgraph.trace.unknown import refuse_unknown
 
 
 def contains(container: Any, item: Any) -> Any:
@@ -198,7 +199,7 @@ def _setdefault(capture: Session, container: dict[Any, Any], item: Any, make: Ca
 def _update(capture: Session, container: Any, *others: Any, **named: Any) -> None:
     for other in others:
         if container_of(other) is not None:
-            raise refuse("SG211", f"{called(other)}, {some_keys(other)}, is put into another", location=here())
+            raise refuse_unknown("SG211", f"{called(other)}, {some_keys(other)}, is put into another", other)
         if isinstance(container, set):
             for item in other:
                 _add(capture, container, item)
@@ -256,5 +257,5 @@ def call_method(capture: Session, container: Any, name: str, args: tuple[Any, ..
         CaptureError: it has no meaning for one.
     """
     if name not in METHODS or not hasattr(container, name) or (name == "pop" and isinstance(container, set)):
-        raise refuse("SG211", f"the method {name} of {called(container)}, {some_keys(container)}", location=here())
+        raise refuse_unknown("SG211", f"the method {name} of {called(container)}, {some_keys(container)}", container)
     return METHODS[name](capture, container, *args, **kwargs)

@@ -29,6 +29,7 @@ from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.unknown import refuse_unknown
 
 
 def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +142,7 @@ def _hash(value: Any) -> int:
     if is_fake(value):
         raise refuse("SG301", "the hash of a value is asked for that only the run knows", location=here())
     if container_of(value) is not None:
-        raise refuse("SG211", "the hash of such a set is asked for", location=here())
+        raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
     return hash(value)
 
 

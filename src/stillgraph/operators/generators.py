@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -131,9 +132,29 @@ def generator_of(
     return Produced(run, draw)
 
 
+def generator(twin: FunctionType, emit: str) -> Callable[[FunctionType], FunctionType]:
+    """The decorator of a generator that rewritten code defines: ``twin`` is the same turned inside out."""
+
+    def belongs(function: FunctionType) -> FunctionType:
+        capture = session()
+        if capture is not None:
+            twin.__defaults__, twin.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+            capture.generators[function] = (twin, emit)
+        return function
+
+    return belongs
+
+
 def call_generator(capture: Session, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a generator function; None where it can only be a generator of Python's."""
     if not function.__code__.co_flags & _GENERATOR:
+        return None
+    twin = capture.generators.get(function)
+    if twin is not None:
+        turned_over, parameter = twin
+        run = functools.partial(turned_over, *args, **kwargs)
+        return Produced(lambda emit: run(**{parameter: emit}), lambda: function(*args, **kwargs))
+    if not capture.wants_conversion(function):
         return None
     turned = capture.turn_inside_out(function)
     if turned is None:

@@ -6,14 +6,13 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stillgraph.core.diagnostics import refuse
 from stillgraph.program import operations
 from stillgraph.trace import lists
-from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.spreads import as_spread, define, each, element_at, freeze, is_spread
+from stillgraph.trace.unknown import refuse_unknown
 
 
 # ---- reading
@@ -77,7 +76,7 @@ def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
 def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
     if isinstance(index, slice):
-        raise refuse("SG210", "a slice of a list of unknown length is assigned", location=here())
+        raise refuse_unknown("SG210", "a slice of a list of unknown length is assigned", target)
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
     cells = lists.columns(spread.element, (value,))
@@ -183,7 +182,7 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
     spread = as_spread(capture, list(value))
     if not isinstance(spread.element, lists.Leaf):
         message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
-        raise refuse("SG210", message, location=here())
+        raise refuse_unknown("SG210", message, value)
     return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))
 
 

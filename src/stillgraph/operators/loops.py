@@ -26,6 +26,7 @@ from stillgraph.trace.region import Mark
 from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
 from stillgraph.trace.staging import any_flag, branch
 from stillgraph.trace.unjoined import Unjoined, refuse_loop
+from stillgraph.trace.unknown import refuse_unknown
 
 NO_EXIT = Exit()
 
@@ -369,7 +370,7 @@ def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:
         yield element
         now = maybe_keys(keys)
         if len(now) != len(before) or any(a is not b for a, b in zip(now, before)):
-            raise refuse("SG211", "a dict or set is changed in a branch while it is run over", location=here())
+            raise refuse_unknown("SG211", "a dict or set is changed in a branch while it is run over", keys)
 
 
 def _of_a_block(variables: list[Any]) -> list[VariablePlace]:

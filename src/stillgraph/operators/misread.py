@@ -16,6 +16,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import MisreadError, Refusal, refusal, refuse
 from stillgraph.core.files import is_standard_library
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
 from stillgraph.trace.session import Session
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
@@ -88,6 +89,8 @@ def refuse_misread(capture: Session, function: Any, error: Exception) -> None:
         CaptureError: Python's code takes no stand-in; whether eager PyTorch raises as well is not known.
     """
     function = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(error, Caught):  # what the program has caught goes on
+        return
     told = str(error)
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
         if capture.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):

@@ -30,6 +30,7 @@ from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.which import class_of
 
 
 def _capture() -> Session:
@@ -383,6 +384,10 @@ def type_(*args: Any) -> Any:
     """``type``."""
     if len(args) == 1 and _capture().may_be_none(args[0]):
         return _capture().with_or_without(args[0], type_)
+    if len(args) == 1 and isinstance(args[0], Caught):
+        known = class_of(_capture(), args[0])
+        if known is not None:
+            return known
     if len(args) == 1 and _is_uncertain(args[0]):
         hint = "Write a handler for each class of exception." if isinstance(args[0], Caught) else _ONE_KIND
         raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here(), hint=hint)

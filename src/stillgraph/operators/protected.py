@@ -13,6 +13,7 @@ from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.loops import Context
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace.caught import narrowed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
@@ -205,11 +206,20 @@ def _dispatch(
     """The first handler whose types fit; the last fits if no other does."""
     (kinds, handler), *others = handlers
     if not others:
-        return handler(error)
+        with narrowed(error, lambda each: each.may_be(kinds)):
+            return handler(error)
     capture = context.session
     fits = capture.fresh_result(bool, capture.emit("call_function", isinstance, (error, kinds), {}))
-    rest = functools.partial(_dispatch, context, others, error)
-    return branch(capture, fits, lambda: handler(error), rest, context.keeps, context.drops)
+
+    def handled() -> Exit | None:
+        with narrowed(error, lambda each: each.may_be(kinds)):
+            return handler(error)
+
+    def rest() -> Exit | None:
+        with narrowed(error, lambda each: not each.is_surely(kinds)):
+            return _dispatch(context, others, error)
+
+    return branch(capture, fits, handled, rest, context.keeps, context.drops)
 
 
 def _if_completed(context: Context, completed: Variable, orelse: Block) -> Exit | None:

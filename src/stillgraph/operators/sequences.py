@@ -16,6 +16,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.session import session
 from stillgraph.trace.special import read_shape
+from stillgraph.trace.unknown import refuse_unknown
 
 
 @runtime_checkable
@@ -263,11 +264,11 @@ class Entries(_Iterable):
         return len(self.container) if known is None else entries.length(known)
 
     def at(self, index: Any) -> Any:
-        raise refuse("SG211", "which element comes at which position, only the run knows", location=here())
+        raise refuse_unknown("SG211", "which element comes at which position, only the run knows", self.container)
 
     def _refuse(self, *args: Any) -> NoReturn:
         message = "the keys or items of a dict that has a key on some paths only are used as a whole"
-        raise refuse("SG211", message, location=here())
+        raise refuse_unknown("SG211", message, self.container)
 
     __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse
     __hash__ = object.__hash__

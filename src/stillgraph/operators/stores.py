@@ -22,6 +22,7 @@ from stillgraph.program.guards import Attribute, Global, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
+from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here
@@ -188,7 +189,7 @@ def attr(target: Any, name: str) -> Any:
         return target.either(lambda v: attr(v, name))
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
-    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber)):
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, Caught)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor = class_member(type(target), name)

@@ -23,18 +23,33 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.session import session
+from stillgraph.trace.raised import Raised
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText, escaped
+from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.which import exception_of
 
 
 def text(template: str, *values: Any) -> Any:
     """An f-string."""
+    capture = session()
+    if capture is not None:
+        values = tuple(told(capture, value) for value in values)
+        several = next((value for value in values if isinstance(value, Unjoined)), None)
+        if several is not None:
+            return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
     if session() is not None and any(is_staged(value) or text_method(value) is not None for value in values):
         values = _with_texts(template, values)
         if any(is_staged(value) for value in values):
             return StagedText(template, values)
     return template.format(*values)
+
+
+def told(capture: Session, value: Any) -> Any:
+    """An exception that the program has caught as the capture knows it, if it does; anything else as it is."""
+    known = exception_of(capture, value) if isinstance(value, Caught) else None
+    return value if known is None else known
 
 
 def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -60,14 +75,27 @@ def str_(*args: Any, **kwargs: Any) -> Any:
     """``str(value)``."""
     if len(args) != 1 or kwargs:
         return str(*args, **kwargs)
+    if isinstance(args[0], (Caught, Unjoined)):
+        return told_text(str_, args[0])
     if is_staged(args[0]):
         return StagedText("{!s}", args)
     method = None if session() is None else text_method(args[0])
     return str(args[0]) if method is None else text_by(method, args[0])
 
 
+def told_text(show: Callable[[Any], Any], value: Any) -> Any:
+    """``str`` or ``repr`` of an exception that the program has caught, or of a value that is several."""
+    capture = session()
+    known = value if capture is None else told(capture, value)
+    if isinstance(known, Unjoined):
+        return known.either(show)
+    return StagedText("{!s}" if show is str_ else "{!r}", (value,)) if known is value else show(known)
+
+
 def repr_(value: Any) -> Any:
     """``repr(value)``: of an object whose class says so in Python, by what that does."""
+    if isinstance(value, (Caught, Unjoined)):
+        return told_text(repr_, value)
     if is_staged(value):
         return StagedText("{!r}", (value,))
     method = class_member(type(value), "__repr__")
@@ -114,13 +142,24 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
-    capture.before_raise(AssertionError, certain=True)
     if capture.effects_so_far()[0]:
         branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
         return
-    shown = None if message is None else text_node(capture, message())
+    said = () if message is None else (message(),)
+    if any(isinstance(each, Unjoined) for each in said):
+        branch(capture, known, lambda: None, functools.partial(_fails, said), (), ())
+        return
+    error = None if is_staged(said) else AssertionError(*said)
+    capture.before_raise(AssertionError, certain=True, raised=(Raised(AssertionError, True, error),))
+    shown = text_node(capture, said[0]) if said else None
     capture.emit("call_function", run_assert, (known, shown, message is not None), {})
     capture.learn(known, True)
+
+
+def _fails(said: tuple[Any, ...]) -> None:
+    from stillgraph.operators.raising import raised
+
+    raise raised(AssertionError(*said))
 
 
 def print_(*values: Any, **options: Any) -> None:
@@ -128,6 +167,10 @@ def print_(*values: Any, **options: Any) -> None:
     capture = session()
     if capture is None:
         print(*values, **options)
+        return
+    several = next((value for value in values if isinstance(value, Unjoined)), None)
+    if several is not None:
+        several.either(lambda one: print_(*(one if v is several else v for v in values), **options))
         return
     if not may_print_to(capture, options.get("file")):
         hint = "Print to a file that is open before the call, or outside the static function."

@@ -12,10 +12,10 @@ from stillgraph.operators.calls import call, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
-from stillgraph.operators.generators import generator_of
+from stillgraph.operators.generators import generator, generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handled, handling, try_
-from stillgraph.operators.raising import known, raised
+from stillgraph.operators.raising import caused, known, raised
 from stillgraph.operators.stores import (
     attr,
     del_attr,
@@ -58,6 +58,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "assert_": assert_,
         "raised": raised,
         "known": known,
+        "caused": caused,
         "call": call,
         "keywords": keywords,
         "stopping": stopping,
@@ -76,6 +77,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "set_of": set_of,
         "dict_of": dict_of,
         "generator_of": generator_of,
+        "generator": generator,
         "context": context,
         "with_": with_,
         "set_global": set_global,

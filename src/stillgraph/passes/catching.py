@@ -28,7 +28,7 @@ from stillgraph.passes.regions import (
 from stillgraph.passes.values import Fakes, is_number, value_of
 from stillgraph.program import operations
 from stillgraph.program.graphs import arguments, regions
-from stillgraph.program.operations import keep, try_
+from stillgraph.program.operations import keep, try_, which
 from stillgraph.program.program import Program
 from stillgraph.program.schemas import draws
 from stillgraph.program.types import ListType
@@ -180,6 +180,9 @@ class _Catching:
 
 def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int) -> None:
     """Take away what tells the handler of the exception, and of the body before it."""
+    for asked in handler.graph.find_nodes(op="call_function", target=which):
+        if not asked.users:  # it makes sure that the exception is the one the handler has been captured for
+            handler.graph.erase_node(asked)
     for place, kept in enumerate(placeholders(handler)[: len(placeholders(handler)) - operands]):
         if kept.users:
             what = "the exception" if place == 0 else f"'{kept.name}' as it was when the try failed"

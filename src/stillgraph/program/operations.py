@@ -506,16 +506,53 @@ def keep(name: str, values: list[Any]) -> None:
     raise NotImplementedError("only the native lowering, which writes this out, can carry it out")
 
 
-def reraise(error: BaseException, left: Left | None = None, named: bool = False) -> NoReturn:
+def reraise(
+    error: BaseException,
+    left: Left | None = None,
+    named: bool = False,
+    cause: BaseException | None = None,
+    outer: bool = False,
+    suppress: bool = False,
+) -> NoReturn:
     """``raise`` in a handler: the exception goes on.
 
     Args:
         error: what the program caught.
         left: see `raise_`.
         named: whether it is ``raise error``, of which a traceback shows the line.
+        cause: of ``raise error from cause``, a fresh copy of it.
+        outer: whether the cause was there before, or has been caught: then it is that object.
+        suppress: whether it is raised ``from None``.
     """
     take_left(error)
+    if cause is not None:
+        raise _leaving(error, left) from (cause if outer else copied(cause))
+    if suppress:
+        raise _leaving(error, left) from None
     raise _leaving(error, left)
+
+
+def which(error: BaseException, kinds: tuple[type[BaseException], ...], texts: tuple[str, ...] | None) -> int:
+    """Which one of some exceptions the program has caught.
+
+    Args:
+        error: what the program caught.
+        kinds: the very classes.
+        texts: what ``repr`` gives for the arguments of each; None where the classes alone tell them apart.
+
+    Raises:
+        BaseException: the exception itself, if it is none of them: something failed that raises nothing as a rule, an
+            allocation, say, and the handler has been captured for the others.
+    """
+    for index, kind in enumerate(kinds):
+        if type(error) is kind and (texts is None or repr(error.args) == texts[index]):
+            return index
+    raise error
+
+
+def without_traceback(error: BaseException) -> None:
+    """``error.with_traceback(None)``."""
+    error.__traceback__ = None
 
 
 def make_generator(device: str) -> torch.Generator:
@@ -539,6 +576,6 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
     {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside, act}
-    | {settle, require}
+    | {settle, require, which, without_traceback}
     | _GENERATORS
 )

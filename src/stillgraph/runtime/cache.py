@@ -13,6 +13,7 @@ from stillgraph.program.guards import ConstantGuard, Source
 from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
+from stillgraph.runtime import growing
 from stillgraph.runtime.guard_codegen import Check
 from stillgraph.runtime.guard_misses import failing, failures
 from stillgraph.runtime.results import Finish, compile_result
@@ -89,7 +90,10 @@ class ProgramCache:
     are exact under the GIL, for CPython does not switch threads within ``self.hits += 1``.
     """
 
-    __slots__ = ("_lock", "_table", "_warned", "evictions", "hits", "misses", "name", "parameters", "size")
+    __slots__ = (
+        *("_lock", "_table", "_told_of_growth", "_warned"),
+        *("evictions", "hits", "misses", "name", "parameters", "size"),
+    )
 
     def __init__(self, name: str, size: int, parameters: Sequence[str] = ()) -> None:
         """Make an empty cache.
@@ -110,7 +114,7 @@ class ProgramCache:
         self.hits = self.misses = self.evictions = 0
         self._table: dict[Structure, tuple[CapturedCall, ...]] = {}
         self._lock = threading.Lock()
-        self._warned = False
+        self._warned = self._told_of_growth = False
 
     def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CapturedCall, tuple[Any, ...]] | None:
         """Look for a program that fits a call.
@@ -133,7 +137,8 @@ class ProgramCache:
     def add(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add what was captured for a call that missed, and evict the least recently used where the cache is full.
 
-        The first eviction warns, and says in what the call differs from the most similar one that was cached.
+        The first eviction warns, and says in what the call differs from the most similar one that was cached; before
+        that, a list that each call makes longer is told of (see `growing`).
         """
         before = self._recent_first()
         call.reason = self._difference(before, call.structure, args, kwargs) if before else ""  # reads users' objects
@@ -151,7 +156,13 @@ class ProgramCache:
         log("cache", "added", f"{self.name} has {data['programs']} of {self.size} programs", **data)
         if len(calls) >= self.size:
             log("cache", "dropped", f"the program of {self.name} that was used longest ago is dropped", **data)
-        if warn:  # outside the lock: this reads the user's objects
+        recent = [*reversed(calls[: growing.CALLS - 1]), call]
+        grows = None if self._told_of_growth else growing.growing([each.program for each in recent])
+        if grows is not None:
+            self._told_of_growth = True
+            source, lengths = grows
+            warnings.warn(growing.told(self.name, self._named(str(source)), lengths), RuntimeWarning, stacklevel=5)
+        elif warn:  # outside the lock: this reads the user's objects
             warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 
     def peek(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall | None:

@@ -130,6 +130,9 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         return [(f".{name}", getattr(value, name)) for name in value._fields]
     if isinstance(value, (list, tuple, deque)):
         return [(f"[{i}]", each) for i, each in enumerate(value)]
+    if isinstance(value, torch.jit.ScriptModule):  # whose parts are made anew whenever somebody asks for them
+        state = value.state_dict(keep_vars=True).items()
+        return [(".training", getattr(value, "training", None)), *((f".{name}", each) for name, each in state)]
     if isinstance(value, torch.nn.Module):
         tables = ("_parameters", "_buffers", "_modules")
         own = {name: each for name, each in vars(value).items() if name not in tables}

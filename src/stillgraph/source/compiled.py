@@ -36,7 +36,8 @@ class Origin:
 
 
 def compile_function(node: FunctionNode, origin: Origin, *, class_name: str | None,
-                     name: str, free: Sequence[str], helpers: Set[str]) -> types.CodeType:
+                     name: str, free: Sequence[str], helpers: Set[str],
+                     twins: Mapping[str, str]) -> types.CodeType:
     """Compile a rewritten function as it would be inside its class and with its free variables.
 
     Args:
@@ -46,6 +47,7 @@ def compile_function(node: FunctionNode, origin: Origin, *, class_name: str | No
         name: a name that the function does not use.
         free: the names that are to be free variables: operators and the original ones.
         helpers: the names of generated functions, which do not count in the qualified names of the user's.
+        twins: the names of generators that are defined in the function, by those of their twins.
     """
     statement: ast.stmt = node if isinstance(node, ast.FunctionDef) else build.statement(node)
     outer: ast.stmt = build.function("factory", build.parameters(free, node), [statement], node)
@@ -58,14 +60,15 @@ def compile_function(node: FunctionNode, origin: Origin, *, class_name: str | No
         compiled = _inside(compiled, class_name)
     factory = _inside(compiled, "factory")
     code = _inside(factory, name if isinstance(node, ast.FunctionDef) else "<lambda>")
-    return _labelled(code.replace(co_name=origin.name), origin.qualname, origin.qualname, helpers)
+    return _labelled(code.replace(co_name=origin.name), origin.qualname, origin.qualname, helpers, twins)
 
 
 def _inside(code: types.CodeType, name: str) -> types.CodeType:
     return next(each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == name)
 
 
-def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str]) -> types.CodeType:
+def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str],
+              twins: Mapping[str, str]) -> types.CodeType:
     """The code with the user's qualified names, and a mark at the end of its constants.
 
     Args:
@@ -73,19 +76,21 @@ def _labelled(code: types.CodeType, name: str, prefix: str, helpers: Set[str]) -
         name: its qualified name.
         prefix: what the names of the user's functions in it start with.
         helpers: the names of generated functions.
+        twins: see `compile_function`.
     """
     constants: list[object] = []
     is_class_body = not code.co_flags & 0x02            # CO_NEWLOCALS
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             if constant.co_name in helpers:
-                constant = _labelled(constant, f"{name}.<locals>.{constant.co_name}", prefix, helpers)
+                constant = _labelled(constant, f"{name}.<locals>.{constant.co_name}", prefix, helpers, twins)
                 constant = constant.replace(co_consts=(*constant.co_consts[:-1], BLOCK, REWRITTEN))
             else:
                 separator = "." if is_class_body else ".<locals>."
                 is_global = constant.co_qualname == constant.co_name
-                inner = constant.co_name if is_global else f"{prefix}{separator}{constant.co_name}"
-                constant = _labelled(constant, inner, inner, helpers)
+                own = twins.get(constant.co_name, constant.co_name)
+                inner = own if is_global else f"{prefix}{separator}{own}"
+                constant = _labelled(constant.replace(co_name=own), inner, inner, helpers, twins)
         elif isinstance(constant, str) and constant == code.co_qualname and is_class_body:
             constant = name                 # from which a class body sets __qualname__
         constants.append(constant)

@@ -19,7 +19,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.source.callees import Callee, Path, known_callees
 from stillgraph.source.compiled import Origin, bind, compile_function, is_converted
 from stillgraph.source.comprehensions import apart
-from stillgraph.source.generators import inside_out
+from stillgraph.source.generators import Place, Twin, inside_out, with_twins
 from stillgraph.source.names import Names
 from stillgraph.source.parse import FunctionSource, find_function, location
 from stillgraph.source.pipeline import STEPS, STRUCTURE, is_known
@@ -33,6 +33,7 @@ from stillgraph.source.tree import with_fields
 __all__ = ["Converted", "convert", "convert_generator", "is_converted"]
 
 _INLINES_COMPREHENSIONS = sys.version_info >= (3, 12)
+_GENERATOR = 0x20                   # CO_GENERATOR
 _ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
@@ -173,10 +174,16 @@ class _Analysis:
             if not is_known(kind):
                 raise refuse("SG106", f"{kind.__name__} is not known to stillgraph", location=location(code))
         self._subjects: set[str] = set()
+        self._twins: dict[Place, Twin] = {}
+        if _defines_generators(code):
+            names = Names(self.scopes.names)
+            self.node = with_twins(self.node, names, self._twins)
+            self._subjects = names.fresh_names
+            self.scopes = analyse(self.node, self._subjects)
         if ast.Match in self.scopes.node_types:
             names = Names(self.scopes.names)
             self.node = matching.desugar(self.node, names, steady_names(self.scopes))
-            self._subjects = names.fresh_names
+            self._subjects = self._subjects | names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
         self.written_cells = tuple(sorted(self.scopes.of[id(self.node)].free_writes))
         self._done: dict[tuple[_Way, frozenset[tuple[Path, Callee]]], _Rewritten] = {}
@@ -202,18 +209,19 @@ class _Analysis:
         name = rewriter.names.fresh("function")
         operators = dict(rewriter.names.operators)
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
+        twins = {twin.name: place.name for place, twin in self._twins.items()}
         bare = self._bare(body, name)
         if _INLINES_COMPREHENSIONS:
             bare = apart(bare, rewriter.names.fresh)
         code = compile_function(bare, self._origin, class_name=self._source.class_name, name=name,
-                                free=free, helpers=rewriter.names.helpers)
+                                free=free, helpers=rewriter.names.helpers, twins=twins)
         return _Rewritten(code, operators, self._shown(body))
 
     def _apply(self, way: _Way, callees: Mapping[Path, Callee],
                steps: tuple[Step, ...]) -> tuple[Rewriter, FunctionNode]:
         names = Names(self.scopes.names | self._subjects | set(self._free))
         names.fresh_names |= self._subjects
-        request = Request(self.scopes, names, callees, way.watched, self._source.file, way.tries)
+        request = Request(self.scopes, names, callees, way.watched, self._source.file, way.tries, self._twins)
         rewriter = Rewriter(request, (*STRUCTURE, *steps))
         class_name = self._source.class_name
         if isinstance(self.node, ast.Lambda):
@@ -236,6 +244,13 @@ class _Analysis:
             return with_fields(node, args=bare)
         changes: dict[str, list[ast.AST]] = {"type_params": []} if hasattr(node, "type_params") else {}
         return with_fields(node, name=name, args=bare, decorator_list=[], returns=None, **changes)
+
+
+def _defines_generators(code: types.CodeType) -> bool:
+    """Whether a function has another one in it that is a generator."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    found = any(each.co_flags & _GENERATOR and each.co_name != "<genexpr>" for each in inner)
+    return found or any(map(_defines_generators, inner))
 
 
 def _unannotated(arg: ast.arg) -> ast.arg:

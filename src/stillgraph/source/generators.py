@@ -17,16 +17,20 @@ After::
 
 The result is rewritten like any other function. This is possible where nothing can tell the difference: each ``yield``
 is a statement, and none stands inside ``with`` or ``try``, which would see what the loop's body raises.
+
+A generator that is defined inside the function gets a twin, a function beside it that is the same turned inside out
+(`with_twins`); the rewritten code says by a decorator, ``generator``, which two belong together.
 """
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+import copy
+from typing import Any, NamedTuple
 
 from stillgraph.source import build
 from stillgraph.source.names import Names
 from stillgraph.source.scopes import FunctionNode, analyse
-from stillgraph.source.tree import child_nodes, with_fields
+from stillgraph.source.tree import AnyNode, child_nodes, with_fields
 
 
 class InsideOut(NamedTuple):
@@ -54,6 +58,66 @@ def inside_out(node: FunctionNode) -> InsideOut | None:
     args = with_fields(node.args, kwonlyargs=[*node.args.kwonlyargs, parameter],
                        kw_defaults=[*node.args.kw_defaults, None])
     return InsideOut(with_fields(node, args=args, body=body), emit)
+
+
+class Place(NamedTuple):
+    """Where a definition stands, and its name."""
+
+    line: int
+    column: int
+    name: str
+
+
+class Twin(NamedTuple):
+    """The twin of a generator that is defined inside the function: its name, and that of its further parameter."""
+
+    name: str
+    emit: str
+
+
+def place_of(node: ast.FunctionDef) -> Place:
+    """The place of a definition, which its copies have as well."""
+    return Place(node.lineno, node.col_offset, node.name)
+
+
+def with_twins(node: AnyNode, names: Names, twins: dict[Place, Twin]) -> AnyNode:
+    """A function, or any node in it, with a twin in front of each generator in it that can be turned inside out.
+
+    Args:
+        node: the function; not looked into are classes in it.
+        names: where to get names for twins.
+        twins: gets the twins that are made.
+    """
+    changes: dict[str, Any] = {}
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt | ast.ExceptHandler | ast.match_case):
+            made: list[Any] = []
+            for one in value:
+                each: Any = one if isinstance(one, ast.ClassDef) else with_twins(one, names, twins)
+                twin = _twin(each, names) if isinstance(each, ast.FunctionDef) and _is_generator(each) else None
+                if twin is not None:
+                    twins[place_of(each)] = Twin(twin.node.name, twin.emit)
+                    made.append(twin.node)
+                made.append(each)
+            changes[field] = made
+    return with_fields(node, **changes) if changes else node
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    return any(map(_yields, node.body))
+
+
+def _twin(node: ast.FunctionDef, names: Names) -> InsideOut | None:
+    turned = inside_out(copy.deepcopy(node))
+    if turned is None:
+        return None
+    args = turned.node.args
+    nothing = build.constant(None, node)  # the twin is given the defaults of the generator
+    args = with_fields(args, defaults=[nothing for _ in args.defaults],
+                       kw_defaults=[value and nothing for value in args.kw_defaults])
+    twin = with_fields(turned.node, name=names.fresh(node.name), args=args, decorator_list=[], returns=None)
+    return InsideOut(twin, turned.emit)
 
 
 def _block(nodes: list[ast.stmt], emit: str, names: Names) -> list[ast.stmt]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stillgraph.source.callees import Callee
 from stillgraph.source.facts import Facts
+from stillgraph.source.generators import Place as Definition
+from stillgraph.source.generators import Twin
 from stillgraph.source.names import Names
 from stillgraph.source.scopes import FunctionNode, Scope, Scopes
 
@@ -114,6 +116,7 @@ class Request:
 
     Attributes:
         tries: whether `try` statements are to become operators too.
+        twins: of generators that are defined in the function, by where they stand.
     """
 
     scopes: Scopes
@@ -122,3 +125,4 @@ class Request:
     watched: frozenset[str]
     file: str
     tries: bool = False
+    twins: Mapping[Definition, Twin] = field(default_factory=dict)

@@ -46,6 +46,7 @@ class Rewriter:
         self.names = request.names
         self.watched = request.watched
         self.tries = request.tries
+        self.twins = request.twins
         self.enabled: set[str] = set()
         self._request = request
         self._expressions: dict[type[ast.AST], ExpressionHandler] = {}

@@ -199,7 +199,8 @@ class _Collector:
 
     def _def(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         self.found.names.add(node.name)
-        scope.bind(node.name)
+        if node.name not in self.temporaries:
+            scope.bind(node.name)
         self.each(node.decorator_list, scope)
         self._signature(node.args, scope)
         if node.returns is not None:

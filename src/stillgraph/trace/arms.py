@@ -24,17 +24,19 @@ from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
-from stillgraph.trace.caught import Caught, Raisable, take_named
+from stillgraph.trace.caught import Caught, Raisable, raised_of, slot, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import OlderObjects, locals_of_users
+from stillgraph.trace.in_eager import in_eager
 from stillgraph.trace.join import DEAD
 from stillgraph.trace.journal import MISSING, Place, replace_contents
 from stillgraph.trace.lists import Items
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber, is_number
+from stillgraph.trace.raised import Raised
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
@@ -181,11 +183,16 @@ def _emit_reraise(recorder: Recorder, error: Any) -> None:
         StageTry: a ``try`` around has to be staged first.
         CaptureError: what stands around it would have to see it.
     """
-    recorder.before_raise(error.stands_for, certain=True)
+    recorder.before_raise(error.stands_for, certain=True, raised=raised_of(error))
     left = recorder.left_behind()
     keywords: dict[str, Any] = {} if left is None else {"left": left}
     where = recorder.locator.raised_at(error) if take_named(error) else None
-    error.__traceback__ = None  # the other arm raises it as well
+    cause, suppress = slot(error, "__cause__"), slot(error, "__suppress_context__")
+    Raisable().restore(error)  # the other arm raises it as well
+    if cause is not None:
+        keywords["cause"], keywords["outer"] = _cause(recorder, cause)
+    elif suppress:
+        keywords["suppress"] = True
     if where is not None:
         keywords["named"] = True
     node = recorder.emit("call_function", reraise, (error,), keywords)
@@ -193,9 +200,23 @@ def _emit_reraise(recorder: Recorder, error: Any) -> None:
         node.meta["location"] = where
 
 
+def _cause(recorder: Recorder, cause: BaseException) -> tuple[BaseException, bool]:
+    """What a caught exception is raised from, and whether that was there before the call.
+
+    Raises:
+        CaptureError: it holds what only the run knows.
+    """
+    if isinstance(cause, Caught) or recorder.was_there(cause):
+        return cause, True
+    if _holds_staged(cause):
+        raise refuse("SG302", f"a {type(cause).__name__} that holds staged values is a cause", location=here())
+    _forget_where(cause)
+    return cause, False
+
+
 def _failure(recorder: Recorder, error: Exception) -> BaseException:
     """The refusal of a path on which torch raises an error."""
-    text = re.sub(r"\bFakeTensor\b", "Tensor", str(error))
+    text = re.sub(r"\bFakeTensor\b", "Tensor", str(in_eager(error, recorder.failed)))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
     hint = _GUARD_NONE if "NoneType" in text else None
     where, beginning = recorder.locator.raised_at(error), here()
@@ -225,7 +246,8 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     if recorder.was_there(error):
         _emit_raise_itself(recorder, error, where, keywords)
         return
-    recorder.before_raise(type(error), certain=True)
+    known = None if _holds_staged(error) else copied(error)
+    recorder.before_raise(type(error), certain=True, raised=(Raised(type(error), True, known),))
     left = recorder.left_behind()
     if left is not None:
         keywords["left"] = left
@@ -283,7 +305,7 @@ def _emit_raise_itself(
     before = recorder.raising.pop(id(error), Raisable())
     cause, suppress = error.__cause__, error.__suppress_context__
     before.restore(error)
-    recorder.before_raise(type(error), certain=True)
+    recorder.before_raise(type(error), certain=True, raised=(Raised(type(error), True),))
     left = recorder.left_behind()
     keywords["itself"] = True
     if left is not None:
@@ -312,7 +334,7 @@ def _forget_where(error: BaseException | None) -> None:
     """Let an exception, and its cause, not hold the frames of the capture."""
     while error is not None:
         error.__traceback__ = error.__context__ = None
-        error = error.__cause__
+        error = slot(error, "__cause__")
 
 
 def frame_in_try(recorder: Recorder) -> FrameType | None:

@@ -8,7 +8,7 @@ import functools
 import inspect
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
@@ -141,17 +141,34 @@ def _returns(code: CodeType) -> Iterator[Location]:
             continue
         if code.co_name == "<lambda>":
             yield Location(code.co_filename, at.lineno, at.col_offset, _end(at))
+        elif (found := _returned(code.co_filename, at.lineno)) is not None:
+            yield found
         elif _text(code.co_filename, at.lineno).lstrip().startswith("return"):
-            yield _returned(code.co_filename, at.lineno) or Location(code.co_filename, at.lineno)
+            yield Location(code.co_filename, at.lineno)
 
 
-def returned_by(code: CodeType | None) -> Location | None:
-    """The one ``return`` of a function that gives a value, if there is but one; of a generator, the first ``yield``."""
+def returned_by(code: CodeType | None, run: Iterable[tuple[CodeType, int]] = ()) -> list[Location]:
+    """The ``return``s of a function that have given its value; of a generator, the first ``yield``.
+
+    Args:
+        code: the function's own; None for none.
+        run: the instructions of rewritten code that have run for a ``return`` in a block.
+
+    Returns:
+        One for each line, in order; none if there are several of which nobody knows which ones have run.
+    """
     if code is None:
-        return None
+        return []
     gives = list(_yields(code))[:1] or list(_returns(code))
-    found = [replace(each, function=code.co_name) for each in gives]
-    return found[0] if len({each.line for each in found}) == 1 else None
+    found = {each.line: replace(each, function=code.co_name) for each in gives}
+    if len(found) > 1:
+        lines = {_line(each, offset) for each, offset in run if each.co_filename == code.co_filename}
+        found = {line: each for line, each in found.items() if line in lines}
+    return [found[line] for line in sorted(found)]
+
+
+def _line(code: CodeType, offset: int) -> int | None:
+    return next((line for start, end, line in code.co_lines() if start <= offset < end), None)
 
 
 def _yields(code: CodeType) -> Iterator[Location]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.files import is_torch
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
@@ -178,8 +178,10 @@ class CaptureAttempt:
         try:
             return results.template(value)
         except Refusal as refusal:
-            line = returned_by(self._code())
-            refusal.error = refusal.error if line is None else refusal.error.located(line)
+            lines = returned_by(self._code(), self.session.returns)
+            if lines:
+                sides = (*refusal.error.sides, *(Side("or it is returned here", each) for each in lines[1:]))
+                refusal.error = refusal.error.located(lines[0], sides)
             raise
 
     def _stored(self, results: Results, written: list[Write]) -> list[Effect]:

@@ -77,10 +77,8 @@ def _of_generator(code: CodeType) -> tuple[str, str]:
     if code.co_name == "<genexpr>":
         return "a generator expression", "Write it as a loop, with if, append and break as it needs them."
     name = f"the generator '{code.co_name}'"
-    is_inner = "<locals>" in getattr(code, "co_qualname", "")
-    where = "Define it outside the function that is captured. " if is_inner else ""
     used = f"list({code.co_name}(...)), and unpack, zip or hand on that list"
-    return name, f"{where}The program can have a loop over a generator or a list of it, nothing else: write {used}."
+    return name, f"The program can have a loop over a generator or a list of it, nothing else: write {used}."
 
 
 def ask_for_constants(session: Session, number: StagedNumber) -> None:

@@ -111,7 +111,8 @@ def _until_raised(error: BaseException) -> Iterator[Step]:
 
 def _passed(error: BaseException) -> list[Step]:
     """The frames that an error has gone through, the outermost first, down to the last one of the user's."""
-    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(error.__traceback__)]
+    trace = object.__getattribute__(error, "__traceback__")  # what stands for a caught one shows it to nobody else
+    passed = [(each.tb_frame, each.tb_lasti) for each in entries_of(trace)]
     while passed and not is_users(passed[-1][0].f_code.co_filename):
         passed.pop()
     return passed

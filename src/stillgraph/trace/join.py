@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import Side
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
@@ -322,7 +323,10 @@ class Joiner:
             return lambda _: value
         if parts is None:
             if empty is DEAD:
-                raise JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
+                failure = JoinFailure("SG203", f"{describe(value)} that is made on one path holds values of that path")
+                made = self.lines[int(value is right)](place)
+                failure.sides = () if made is None else (Side("one path leaves it", made),)
+                raise failure
             raise JoinFailure("SG204" if empty is MISSING else "SG203", f"{describe(value)} on one path only")
         return self._one_sided_container(left, right, parts, place, widen)
 

@@ -36,6 +36,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import NO_EXIT, Block, any_flag, bind_outputs, branch, carried
 from stillgraph.trace.unjoined import named
+from stillgraph.trace.unknown import leave
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
@@ -253,7 +254,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
         made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
         if slots_of(state) or made_anew:
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
-            recorder.journal.write(loop_.places[key], result)
+            leave(recorder, loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
             if made_anew:

@@ -105,6 +105,9 @@ class ObjectGuards(ContainerGuards):
 
     def _module(self, module: torch.nn.Module, source: Source) -> None:
         self._add(TypeGuard(source, type(module)))
+        if isinstance(module, torch.jit.ScriptModule):
+            self._compiled_module(module, source)
+            return
         self._add(ConstantGuard(Slot(source, "__dict__", "training"), module.training))
         for hooks in HOOK_TABLES:
             self._hooks(getattr(module, hooks), Slot(source, "__dict__", hooks))
@@ -124,6 +127,14 @@ class ObjectGuards(ContainerGuards):
                 self._entry(module, Slot(source, table_name, name), value, name in self.names.attributes | in_torch)
         self._shadowed(module, source, {"forward", *in_torch})
         self._asked(module, source)
+
+    def _compiled_module(self, module: torch.jit.ScriptModule, source: Source) -> None:
+        """What torch.jit has made of a module: its state is out of sight, and the code that runs only holds it."""
+        training = getattr(module, "training", None)  # which a frozen one has no more
+        if training is not None:
+            self._add(ConstantGuard(Attribute(source, "training"), training))
+        for name, value in module.named_children():
+            self._reach(value, Attribute(source, name))
 
     def _entry(self, module: torch.nn.Module, source: Slot, value: Any, named: bool) -> None:
         """What a module has registered under a name; submodules may also be come to by names that are computed."""

@@ -15,6 +15,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Place
+from stillgraph.trace.raised import Raised
 
 
 class PlainAnswers(TorchFunctionMode):
@@ -78,12 +79,15 @@ class PlainAnswers(TorchFunctionMode):
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""
 
-    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
+    def before_raise(
+        self, kind: type[BaseException] | None, certain: bool = False, raised: tuple[Raised, ...] = ()
+    ) -> None:
         """To be called before something is recorded that raises, or may raise, when the program runs.
 
         Args:
             kind: of the exception; None if that is not known.
             certain: whether it is a ``raise`` or ``assert`` of the user's.
+            raised: what it may be, as far as more is known than its kind.
         """
 
     def before_risk(self) -> None:

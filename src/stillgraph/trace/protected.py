@@ -7,6 +7,7 @@ over what has changed since the last time (`keep`). What the handler takes is fo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +23,12 @@ from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import Joiner
 from stillgraph.trace.journal import MISSING, CellPlace, ContentsPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
+from stillgraph.trace.raised import Raised
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.staging import Block, bind_outputs, carried, close_arms, give_outputs
 from stillgraph.trace.unjoined import is_lost, lost, named, refuse_join
+from stillgraph.trace.which import clear_traceback, exception_of
 
 _MAX_ROUNDS = 12
 Handler = Callable[[BaseException], Exit | None]
@@ -46,6 +49,7 @@ class Attempt:
     Attributes:
         staged: whether in a region of its own; otherwise the first thing that may raise raises `StageTry`.
         only_cleans_up: whether it is a ``finally``, which need not be staged for what merely may raise.
+        raised: what something in the body raises, or may raise, unless a handler in the body gets it.
     """
 
     recorder: Recorder
@@ -57,15 +61,12 @@ class Attempt:
     older: OlderObjects | None = None
     places: dict[Hashable, Place] = field(default_factory=dict)
     states: dict[Hashable, State] = field(default_factory=dict)
+    raised: list[Raised] = field(default_factory=list)
     mark: int = 0
     settled: bool = True
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
     handed: dict[int, list[Any]] = field(default_factory=dict)  # by region: what was handed over last
     _busy: bool = False
-
-    def catches(self, kind: type[BaseException] | None) -> bool:
-        """Whether an exception of a type, or of an unknown one, may be for this handler."""
-        return kind is None or any(issubclass(kind, mine) or issubclass(mine, kind) for mine in self.kinds)
 
     def before_node(self) -> None:
         """Hand over what the places hold, if that has changed."""
@@ -183,6 +184,7 @@ def stage(
 def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     arm = Arm(Region(recorder.region))
     attempt.handed.clear()
+    attempt.raised.clear()
     attempt.older = OlderObjects(recorder)
     attempt.older.look()
     attempt.mark = recorder.journal.mark
@@ -208,7 +210,8 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
 
 def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> Arm:
     region = Region(recorder.region)
-    error = caught(attempt.kinds)
+    raised = tuple(each for each in attempt.raised if each.may_be(attempt.kinds))
+    error = caught(attempt.kinds, raised, *(functools.partial(f, recorder) for f in (exception_of, clear_traceback)))
     with recorder.resume(region):
         region.define(error, region.placeholder("error", error))
 

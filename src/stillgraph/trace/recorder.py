@@ -31,6 +31,7 @@ from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
+from stillgraph.trace.in_eager import Failed
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.memory import Memory
@@ -85,6 +86,8 @@ class Recorder(PlainAnswers):
         self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path
         self.emitted = 0  # operations, those of dropped regions included
+        self.failed: Failed | None = None
+        self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
         self.locator = Locator()
         self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
@@ -245,10 +248,12 @@ class Recorder(PlainAnswers):
                 return layouts.run(self, func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:
             raise needs_a_value(func, error) from error
-        except RuntimeError as error:
-            if not wants_plain_sizes(error):
-                raise
-            raise takes_no_such_size(func) from error
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            if isinstance(error, RuntimeError) and wants_plain_sizes(error):
+                raise takes_no_such_size(func) from error
+            if not function:
+                self.failed = Failed(id(error), func, fake_args, fake_kwargs)
+            raise
         finally:
             self.witness.resume(watching)
             if len(self.symbolic.shape_env.replacements) > known:

@@ -37,6 +37,7 @@ from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry
+from stillgraph.trace.raised import Raised
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
@@ -109,6 +110,8 @@ class Session(BothSides):
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
         self.advances = 0  # how often an iterator was advanced that cannot be put back
+        self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
+        self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
         self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
@@ -174,7 +177,9 @@ class Session(BothSides):
         """Whether a code object is rewritten code."""
         return self._is_converted(code)
 
-    def before_raise(self, kind: type[BaseException] | None, certain: bool = False) -> None:
+    def before_raise(
+        self, kind: type[BaseException] | None, certain: bool = False, raised: tuple[Raised, ...] = ()
+    ) -> None:
         """As `Recorder.before_raise`: a ``try`` around that catches the exception has to be staged.
 
         Raises:
@@ -189,9 +194,14 @@ class Session(BothSides):
         if self._is_watched(kind, certain):
             message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
+        left = raised or (Raised(kind),)
         for attempt in reversed(self.attempts):
-            if not attempt.staged and attempt.catches(kind) and (certain or not attempt.only_cleans_up):
+            arrives = any(each.may_be(attempt.kinds) for each in left)
+            if not attempt.staged and arrives and (certain or not attempt.only_cleans_up):
                 raise StageTry(attempt)
+            if attempt.staged:
+                attempt.raised += left
+                left = tuple(each for each in left if not each.is_surely(attempt.kinds))
         frame = frame_in_try(self)
         if frame is None:
             return

@@ -16,6 +16,7 @@ from stillgraph.trace.arms import leaf_node
 from stillgraph.trace.frames import called, here, name_of
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.unknown import refuse_unknown
 
 
 def is_spread(value: Any) -> bool:
@@ -100,7 +101,7 @@ def torch_call(recorder: Recorder, function: Any, args: Any, kwargs: dict[str, A
     message = f"torch.{name} is given {called(args[0])}, a list of unknown length, for which it has no meaning"
     variable = (name_of(args[0]) if args else None) or "values"
     hint = _EQUIVALENTS.get(name, _TENSOR_FIRST).format(variable)
-    raise refuse("SG210", message, location=here(), hint=hint)
+    raise refuse_unknown("SG210", message, args[0], hint=hint)
 
 
 _TENSOR_FIRST = (

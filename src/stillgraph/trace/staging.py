@@ -25,6 +25,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.unjoined import Stale, named, quoted, refuse_join
+from stillgraph.trace.unknown import leave
 
 Block = Callable[[], Exit | None]
 NO_EXIT = Exit()
@@ -155,7 +156,7 @@ def close_arms(
             recorder.relied.add((id(place.target), place.name))
         value = build(outputs)
         if value is not before:
-            recorder.journal.write(place, value)
+            leave(recorder, place, value)
     exit = exit_build(outputs)
     return None if all(flag is False for flag in exit.flags) else exit
 

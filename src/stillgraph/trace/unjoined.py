@@ -59,6 +59,8 @@ class Unjoined:
         self.refuse()
 
     def __getattr__(self, name: str) -> Any:
+        if name in _OF_CLASSES and all(isinstance(side, type) for side in _sides(self)):
+            return self.either(lambda v: getattr(v, name))
         if name.startswith("__"):
             self.refuse()
         if all(callable(getattr(type(side), name, None)) for side in _sides(self)):
@@ -85,6 +87,9 @@ class Unjoined:
             if isinstance(value, Unjoined):
                 value.refuse()
         raise refuse("SG203", "a value without a join is used", location=here())
+
+
+_OF_CLASSES = ("__name__", "__qualname__")
 
 
 def _sides(value: Unjoined) -> Iterator[Any]:

@@ -162,6 +162,33 @@ def of_an_operation(x: Tensor) -> Tensor:
     return y
 
 
+def asked_which(x: Tensor) -> Tensor:
+    try:
+        if x[0] > 10:
+            raise TooLarge("far")
+        if x[0] > 1:
+            raise TooLarge("too", 3)
+        if x[0] < -1:
+            raise KeyError("small")
+    except (TooLarge, KeyError) as error:
+        print(type(error).__name__, str(error))
+        x = x * len(error.args)
+    return x
+
+
+def raised_from_another(x: Tensor) -> Tensor:
+    try:
+        if x[0] > 1:
+            raise KeyError("large")
+    except KeyError as error:
+        if x[0] > 10:
+            raise error from None
+        if x[1] > 5:
+            raise error from TypeError("other")
+        raise error.with_traceback(None)  # noqa: B904  # it is the same one
+    return x
+
+
 def told(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Any, str, str]:
     """What a call gives or raises, and what it prints."""
     printed = io.StringIO()
@@ -174,7 +201,7 @@ def told(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Any, str, str
 
 CASES = [
     *(builtin_classes, own_classes, by_their_bases, the_nearer_class_first, three_clauses, some_escape, nested),
-    *(else_and_finally, of_an_operation),
+    *(else_and_finally, of_an_operation, asked_which, raised_from_another),
 ]
 
 

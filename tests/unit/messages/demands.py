@@ -103,12 +103,19 @@ def a_generator_defined_inside(x: Tensor) -> Any:
             yield v
             v = v / 2
 
-    return list(inner(x))
+    first, *_ = inner(x + 1)
+    return first
 
 
 @mends(a_generator_defined_inside, X)
-def a_generator_defined_outside(x: Tensor) -> Any:
-    return list(halves(x))
+def a_list_of_one_defined_inside(x: Tensor) -> Any:
+    def inner(v: Tensor) -> Iterator[Tensor]:
+        while v.sum() > 1:
+            yield v
+            v = v / 2
+
+    first, *_ = list(inner(x + 1))
+    return first
 
 
 @refused("SG301", X)

@@ -84,6 +84,27 @@ def a_text_returned(x: Tensor) -> Any:
     return f"mean {x.mean():.2f}"
 
 
+@refused("SG302", X, False)
+def a_text_by_one_of_two_returns(x: Tensor, plain: bool) -> Any:
+    if plain:
+        return x
+    return f"mean {x.mean():.2f}"
+
+
+@refused("SG302", X)
+def a_text_by_either_of_two_returns(x: Tensor) -> Any:
+    text = f"mean {x.mean():.2f}"
+    if x.sum() > 0:
+        return x, text
+    return -x, text
+
+
+@refused("SG203", X)
+def a_text_on_one_path(x: Tensor) -> Any:
+    if x.sum() > 0: return f"mean {x.mean():.2f}"  # noqa: E701  # in one line
+    return x
+
+
 @refused("SG302", X)
 def a_text_compared(x: Tensor) -> Any:
     label = f"{x.sum().item()}"

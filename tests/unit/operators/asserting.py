@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 
@@ -45,3 +47,12 @@ def of_what_is_there(value: object, x: Tensor) -> Tensor:
 def of_what_is_true(value: object, x: Tensor) -> Tensor:
     assert value
     return x * 2
+
+
+def told(x: Tensor) -> Any:
+    try:
+        assert x.sum() < 5, "too much"
+        assert x.sum() > -5, "too " + ("little" if x[0] > -2 else "much")
+        return x
+    except AssertionError as error:
+        return -x, str(error)

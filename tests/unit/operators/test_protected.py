@@ -320,7 +320,9 @@ def test_an_export_says_why_not(tmp_path: Any) -> None:
 
 def its_message(x: Tensor) -> Any:
     try:
-        return check(x)
+        if x.sum() > 5:
+            raise KeyError(f"{x.sum().item()}")
+        return x
     except KeyError as error:
         return x * len(error.args[0])
 

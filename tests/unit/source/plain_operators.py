@@ -115,6 +115,12 @@ def set_of(iterable, element, condition=None, flat=False):
     return set(list_of(iterable, element, condition, flat))
 
 
+def caused(error, cause):
+    error = error() if isinstance(error, type) else error
+    error.__cause__ = cause() if isinstance(cause, type) else cause
+    return error
+
+
 def try_(body, handlers, orelse=None, cleanup=None, leaves=False, **places):
     left = None
     try:
@@ -197,8 +203,9 @@ OPERATORS: dict[str, object] = {
     "keywords": lambda given: given, "stopping": lambda function: function,
     "unpack": unpack, "matched": lambda subject, by_class: subject,
     "handling": lambda: None, "handled": lambda kinds: kinds,
-    "raised": lambda error: error, "known": lambda error: error, "try_": try_, "with_": with_,
+    "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
+    "generator": lambda twin, emit: lambda function: function,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,
 }

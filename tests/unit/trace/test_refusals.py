@@ -111,8 +111,7 @@ def test_a_mode_left_switched() -> None:
 # ---- a hint is about what the code does
 def names_what_it_catches(x: Tensor) -> Any:
     try:
-        if x.sum() > 0:
-            raise ValueError("positive")
+        return torch.linalg.cholesky(x.diag())
     except (ValueError, RuntimeError) as error:
         print(type(error).__name__)
     return x

@@ -98,14 +98,18 @@ def exception_type(spelling: Spelling, kind: type[BaseException], at: Any) -> st
 
 def _raise(writer: Writer, node: fx.Node) -> None:
     error = value_of(arguments(node)[0])
-    assert isinstance(error, BaseException)
-    kind = exception_type(writer.spelling, type(error), writer.at)
-    own_cause = error.__cause__ is not None and not node.kwargs.get("itself")
-    if not all(is_literal(each) for each in error.args) or own_cause:
-        raise refuse("SG402", f"Python source cannot make this {type(error).__name__} anew", location=writer.at)
-    made = f"{kind}({', '.join(writer.spelling.literal(each) for each in error.args)})" if error.args else f"{kind}()"
+    made = _made_anew(writer, error, own_cause=not node.kwargs.get("itself"))
     suppress = node.kwargs.get("suppress") if node.kwargs.get("itself") else error.__suppress_context__
     _leaving(writer, made, node, bool(suppress))
+
+
+def _made_anew(writer: Writer, error: Any, own_cause: bool = True) -> str:
+    """What makes an exception like one that the program holds; ``own_cause``: with the cause that it has."""
+    assert isinstance(error, BaseException)
+    kind = exception_type(writer.spelling, type(error), writer.at)
+    if not all(is_literal(each) for each in error.args) or (own_cause and error.__cause__ is not None):
+        raise refuse("SG402", f"Python source cannot make this {type(error).__name__} anew", location=writer.at)
+    return f"{kind}({', '.join(writer.spelling.literal(each) for each in error.args)})"
 
 
 def _raise_made(writer: Writer, node: fx.Node) -> None:
@@ -132,8 +136,17 @@ def _leaving(writer: Writer, made: str, node: fx.Node, suppress: bool) -> None:
 
 def _reraise(writer: Writer, node: fx.Node) -> None:
     (error,) = arguments(node)
+    cause = node.kwargs.get("cause")
+    source = " from None" if node.kwargs.get("suppress") else ""
+    if cause is not None:
+        made = writer.value(cause) if node.kwargs.get("outer") else _made_anew(writer, value_of(cause))
+        source = f" from {made}"
     _leave(writer, node)
-    writer.lines.add(f"raise {writer.value(error)}", writer.at)
+    writer.lines.add(f"raise {writer.value(error)}{source}", writer.at)
+
+
+def _without_traceback(writer: Writer, node: fx.Node) -> None:
+    writer.lines.add(f"{writer.value(arguments(node)[0])}.__traceback__ = None", writer.at)
 
 
 def _keep(writer: Writer, node: fx.Node) -> None:
@@ -175,6 +188,21 @@ def _invoke(writer: Writer, node: fx.Node) -> str:
     return f"{writer.spelling.function(value_of(function), writer.at)}({', '.join(given)})"
 
 
+def _which(writer: Writer, node: fx.Node) -> str:
+    """Which of some exceptions was caught: where there is none like it, a ValueError says so."""
+    error, kinds, texts = arguments(node)
+    of = writer.value(error)
+    names = [exception_type(writer.spelling, value_of(kind), writer.at) for kind in kinds]
+    if texts is None:
+        return f"{_tuple(names)}.index(type({of}))"
+    pairs = [f"({name}, {writer.spelling.literal(text)})" for name, text in zip(names, texts, strict=True)]
+    return f"{_tuple(pairs)}.index((type({of}), repr({of}.args)))"
+
+
+def _tuple(texts: list[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
 # ---- values
 def _unbound(writer: Writer, node: fx.Node) -> str:
     return f"{writer.spelling.helper('_Unbound')}({quoted(str(arguments(node)[0]))})"
@@ -208,6 +236,7 @@ STATEMENTS: dict[Any, Callable[[Writer, fx.Node], None]] = {
     operations.raise_: _raise,
     operations.raise_made: _raise_made,
     operations.reraise: _reraise,
+    operations.without_traceback: _without_traceback,
     operations.keep: _keep,
     operations.settle: _settle,
     operations.act: _act,
@@ -224,6 +253,7 @@ WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
     operations.unbound: _unbound,
     operations.is_integer: lambda w, node: f"float({w.value(arguments(node)[0])}).is_integer()",
     operations.made: _made,
+    operations.which: _which,
     operations.taken: _taken,
     operations.repeated: lambda w, node: " * ".join(w.value(each) for each in arguments(node)),
     operations.invoke: _invoke,

@@ -11,6 +11,7 @@ from typing import Any
 
 from stillgraph.source import build
 from stillgraph.source.facts import Facts
+from stillgraph.source.generators import place_of
 from stillgraph.source.places import Frame, Function, Place, Rewritten, Step
 from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import FunctionNode
@@ -21,6 +22,10 @@ from stillgraph.source.tree import with_fields
 def definition(node: ast.FunctionDef, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     to.bind(node.name)
     made = with_fields(node, args=_defaults(node.args, to), body=function_body(node, to.function.class_name, to))
+    twin = to.twins.get(place_of(node))
+    if twin is not None:
+        both = to.op("generator", [build.load(twin.name, node), build.constant(twin.emit, node)], node)
+        made = with_fields(made, decorator_list=[*made.decorator_list, both])
     return Rewritten([made, *announce(node.name, node, to)])
 
 

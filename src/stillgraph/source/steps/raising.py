@@ -1,7 +1,7 @@
 """`raise`: `raise error` becomes `raise raised(error)`, as only the run may know which exception it is.
 
-`raise error from cause` becomes `raise known(error) from known(cause)`. What names or makes one of Python's own
-exceptions stays as it is.
+`raise error from cause` becomes `raise caused(error, cause)`. What names or makes one of Python's own exceptions stays
+as it is, with `from known(cause)` behind it.
 """
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from stillgraph.source.tree import with_fields
 def raising(node: ast.Raise, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
     if node.exc is None:
         return Rewritten([node])
-    operator = "raised" if node.cause is None else "known"
-    return Rewritten([with_fields(node, exc=_operand(node.exc, operator, node, to),
-                                  cause=node.cause and _operand(node.cause, "known", node, to))])
+    if node.cause is None or _is_pythons(node.exc, to):
+        return Rewritten([with_fields(node, exc=_operand(node.exc, "raised", node, to),
+                                      cause=node.cause and _operand(node.cause, "known", node, to))])
+    made = to.op("caused", [to.expr(node.exc), to.expr(node.cause)], node)
+    return Rewritten([with_fields(node, exc=made, cause=None)])
 
 
 def _operand(node: ast.expr, operator: str, at: ast.Raise, to: Rewriter) -> ast.expr:
@@ -29,9 +31,11 @@ def _operand(node: ast.expr, operator: str, at: ast.Raise, to: Rewriter) -> ast.
 
 
 def _is_pythons(node: ast.expr, to: Rewriter) -> bool:
-    """Whether an expression names or makes an exception of Python's own, or is None."""
+    """Whether an expression names or makes an exception of Python's own, of constants, or is None."""
     if isinstance(node, ast.Constant):
         return True
+    if isinstance(node, ast.Call) and not all(isinstance(each, ast.Constant) for each in (*node.args, *node.keywords)):
+        return False
     kind = node.func if isinstance(node, ast.Call) else node
     if not isinstance(kind, ast.Name) or to.name_scope.owns(kind.id) or to.holds(kind.id):
         return False
