@@ -19,7 +19,7 @@ from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
-from stillgraph.deploy.torch_export import export, quiet, summary
+from stillgraph.deploy.torch_export import export, quiet, separate_operands, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
 from stillgraph.passes.gating import gate_outputs
@@ -67,6 +67,7 @@ def _convert(exported: torch.export.ExportedProgram, packed: Packed, path: Path)
     }
     try:
         with quiet(), torch.no_grad():
+            separate_operands(exported.graph_module)
             made = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table)
             assert made is not None, "torch.onnx.export gives a program unless it writes a file"
             flow.forget_shapes(made.model)
