@@ -194,7 +194,7 @@ class Detector(nn.Module):
 class SetDetector(nn.Module):
     """As DETR: a transformer turns queries into boxes and classes; those with a good score are given, or the best."""
 
-    def __init__(self, width: int = 32, queries: int = 8, classes: int = 4, threshold: float = 0.9) -> None:
+    def __init__(self, width: int = 32, queries: int = 8, classes: int = 4, threshold: float = 0.85) -> None:
         super().__init__()
         self.threshold = threshold
         self.patches = nn.Conv2d(3, width, 4, stride=4)
