@@ -37,6 +37,7 @@ bench: $(INSTALLED)
 	@$(PYTHON) -m bench.overhead
 	@$(PYTHON) -m bench.loops
 	@$(PYTHON) -m bench.training
+	@$(PYTHON) -m bench.deploy
 
 docs: $(INSTALLED)
 	@$(PYTHON) -m pytest -q tests/structure/test_docs.py

@@ -8,18 +8,11 @@ any text where it prints.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
-import logging
-import os
 import re
-import signal
 import sys
-import tempfile
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +26,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to run as a script, beside ``python -m bench.peers``
 
 import stillgraph as sg
+from bench._judging import Wrapped, as_module, brief, printed, quiet, same, within
 from bench._timing import machine, write_json
 from tests.cases.case import Case, all_cases
 from tests.cases.harness import Outcome, input_specs, most_programs, observe, program_count
@@ -97,7 +91,7 @@ class Export:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.module = _as_module(case.target())
+        self.module = as_module(case.target())
         self.exported: dict[str, nn.Module] = {}
 
     def target(self, index: int) -> Any:
@@ -121,7 +115,7 @@ class Export:
             {place: torch.export.Dim.DYNAMIC for place, size in enumerate(shape) if size is None}
             for shape in self.case.input_dims
         )
-        return (dims,) if isinstance(self.module, _Wrapped) else dims
+        return (dims,) if isinstance(self.module, Wrapped) else dims
 
     def programs(self) -> int:
         return len(self.exported)
@@ -148,19 +142,6 @@ PEERS: Mapping[str, Callable[[Case], Peer]] = {
 }
 
 
-class _Wrapped(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-
-def _as_module(target: Any) -> nn.Module:
-    return target if isinstance(target, nn.Module) else _Wrapped(target)
-
-
 def _signature(case: Case, args: tuple[Any, ...]) -> str:
     def of(value: Any) -> str:
         if not isinstance(value, Tensor):
@@ -183,12 +164,12 @@ class Judgement:
 def judge(case: Case, make: Callable[[Case], Peer]) -> Judgement:
     """Call eager's target and the peer's with every input in turn; the worst of what happens is the verdict."""
     try:
-        with _within(SECONDS), _quiet():
+        with within(SECONDS), quiet():
             peer = make(case)
             judgements = [_judge_input(case, peer, index) for index in range(len(case.inputs))]
             programs, enough = peer.programs(), most_programs(case)
     except Exception as error:  # every refusal counts, whatever its type
-        return Judgement(REFUSED, _brief(error))
+        return Judgement(REFUSED, brief(error))
     worst = max(judgements, key=lambda judgement: VERDICTS.index(judgement.verdict))
     if worst.verdict == RIGHT and programs > enough:
         return Judgement(SEVERAL, f"{programs} programs, {enough} are enough")
@@ -200,16 +181,16 @@ def _judge_input(case: Case, peer: Peer, index: int) -> Judgement:
     try:
         target = peer.target(index)
     except Exception as error:  # as above
-        return Judgement(REFUSED, _brief(error))
+        return Judgement(REFUSED, brief(error))
     if case.toggle_train and not isinstance(peer, Export):
         target.train(index == 0)
-    with _printed() as printed:
+    with printed() as lines:
         actual = observe(replace(case, attrs=()), target, case.inputs[index])
     if expected.error is not None:
         return Judgement(RIGHT) if actual.error is not None else Judgement(WRONG, "eager raises")
     if actual.error is not None:
-        return Judgement(REFUSED, _brief(actual.error))
-    if bool(expected.stdout) != bool(actual.stdout or printed):
+        return Judgement(REFUSED, brief(actual.error))
+    if bool(expected.stdout) != bool(actual.stdout or lines):
         return Judgement(WRONG, f"input {index}: prints {actual.stdout!r}")
     attributes = {name: getattr(target, name, None) for name in case.attrs}
     difference = _difference(expected, actual, attributes)
@@ -239,93 +220,14 @@ def _difference(expected: Outcome, actual: Outcome, attributes: dict[str, Any]) 
     ]
     if not all(_same_gradient(left, right) for left, right in gradients):
         return "a gradient"
-    return next((what for what, (left, right) in pairs.items() if not _same(left, right)), None)
+    return next((what for what, (left, right) in pairs.items() if not same(left, right)), None)
 
 
 def _same_gradient(expected: Tensor | None, actual: Tensor | None) -> bool:
     """No gradient and a gradient of zeros say the same."""
     if expected is None or actual is None:
         return not any(gradient.any() for gradient in (expected, actual) if gradient is not None)
-    return _same(expected, actual)
-
-
-def _same(expected: Any, actual: Any) -> bool:
-    """Equal in values and dtype; containers, numbers and 0-d tensors may stand for each other."""
-    left, right = _leaves(expected), _leaves(actual)
-    return len(left) == len(right) and all(map(_same_leaf, left, right))
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, Tensor):
-        return [value.detach()]
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [leaf for part in value for leaf in _leaves(part)]
-    if hasattr(value, "__dict__") and not callable(value):
-        return _leaves(vars(value))
-    return [value]
-
-
-def _same_leaf(expected: Any, actual: Any) -> bool:
-    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
-        return (
-            expected.shape == actual.shape
-            and expected.dtype == actual.dtype
-            and torch.allclose(expected.double(), actual.double(), rtol=1e-4, atol=1e-5, equal_nan=True)
-        )
-    if isinstance(expected, (bool, int, float, Tensor)) and isinstance(actual, (bool, int, float, Tensor)):
-        return torch.allclose(torch.as_tensor(expected).double(), torch.as_tensor(actual).double(), rtol=1e-4)
-    return bool(expected == actual)
-
-
-# ---- running
-def _brief(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:120] if lines else ''}"
-
-
-@contextlib.contextmanager
-def _within(seconds: int) -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError(f"longer than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def _printed() -> Iterator[list[str]]:
-    """The lines that are written to the process's own standard output: TorchScript prints past Python."""
-    lines: list[str] = []
-    before = os.dup(1)
-    with tempfile.TemporaryFile("w+") as file:
-        os.dup2(file.fileno(), 1)
-        try:
-            yield lines
-        finally:
-            os.dup2(before, 1)
-            os.close(before)
-            file.seek(0)
-            lines.extend(file)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings(action="ignore"))
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            yield
-    finally:
-        logging.disable(logging.NOTSET)
+    return same(expected, actual)
 
 
 @click.command()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 pytest.importorskip("transformers")
 
-from bench import _timing, overhead, peers, training
-from tests.cases.case import all_cases
+from bench import _timing, deploy, exporters, overhead, peers, training
+from bench.models import MODELS
+from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same, tensors_in
 
 
@@ -70,3 +73,64 @@ def test_contenders_train_the_same_model_on_the_same_batches(name: str) -> None:
     assert len(set(losses["eager"])) == 3, "nothing is learnt, or every batch is the same"
     readings = training.memory(subject, "eager", warmup=1, steps=4)
     assert len(readings) == 5
+
+
+# ---- exporters
+def doubled(x: Tensor) -> Tensor:
+    return x * 2
+
+
+def branching(x: Tensor) -> Tensor:
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def first_rows(x: Tensor) -> Tensor:
+    return x[:2] * x.shape[0] if x.shape[0] > 3 else x
+
+
+def whole(x: Tensor) -> Tensor:
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("exporter", "function", "verdict"),
+    [
+        ("torch.export", doubled, exporters.RIGHT),
+        ("torch.export", branching, exporters.REFUSED),
+        ("torch.export", first_rows, exporters.AT_RUN),
+        ("torch.jit.script", branching, exporters.RIGHT),
+        ("torch.jit.trace", doubled, exporters.RIGHT),
+        ("torch.jit.trace", branching, exporters.WRONG),
+        ("torch.jit.trace", whole, exporters.WRONG),
+        ("stillgraph .pt2", branching, exporters.RIGHT),
+        ("stillgraph .pt2", whole, exporters.RIGHT),
+    ],
+)
+def test_what_is_exported_is_judged(exporter: str, function: Callable[[Tensor], Tensor], verdict: str) -> None:
+    inputs = [(torch.ones(5, 2),), (-torch.ones(5, 2),)]
+    if function is first_rows:
+        inputs.append((torch.ones(2, 2),))
+    case = Case(function.__name__, lambda: function, inputs)
+    assert exporters.judge(case, exporters.EXPORTERS[exporter]).verdict == verdict
+
+
+def test_a_file_is_made_for_each_kind_of_input() -> None:
+    case = Case("doubled", lambda: doubled, [(torch.ones(2),), (torch.ones(2, 2),), (torch.ones(3),)])
+    asked: list[tuple[list[int], list[list[int | None]]]] = []
+
+    def export(request: exporters.Request, folder: Path) -> Callable[..., object]:
+        asked.append((list(request.args[0].shape), request.sizes and [sizes.dims for sizes in request.sizes]))
+        return doubled
+
+    assert exporters.judge(case, export).verdict == exporters.RIGHT
+    assert asked == [([2], [[None]]), ([2, 2], None)]
+
+
+def test_loops_are_timed_from_files_that_give_the_result(tmp_path: Path) -> None:
+    loop = next(case for case in MODELS if case.name == "scalar loop")
+    made, refused = deploy.calls(loop, tmp_path, (".pt2, torch alone", ".pt2, sg.load"))
+    assert list(made) == ["eager", ".pt2, torch alone", ".pt2, sg.load"]
+    assert refused == {}
+    assert set(deploy.LOOPS) <= {case.name for case in MODELS}

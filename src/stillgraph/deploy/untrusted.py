@@ -109,6 +109,12 @@ def _check_name(text: str) -> None:
         raise load_error(f"{text[:100]!r} is no name")
 
 
+def _check_number(text: str) -> None:
+    """A float that JSON has no number for."""
+    if text not in ("Infinity", "-Infinity", "NaN"):
+        raise load_error(f"{text[:100]!r} is no number")
+
+
 _OPERATORS = frozenset({
     *("_operator.getitem", "_operator.add", "_operator.sub", "_operator.mul", "_operator.floordiv"),
     *("_operator.truediv", "_operator.mod", "_operator.pow", "_operator.neg", "_operator.pos", "_operator.abs"),
@@ -194,6 +200,7 @@ _TEXTS: dict[str, Callable[[str], None]] = {
     "target": _check_target,
     "as_operator": _check_target,
     "expr_str": _check_expression,
+    **dict.fromkeys(("as_float", "as_floats", "as_float_lists", "real", "imag"), _check_number),
     "in_spec": _check_structure,
     "out_spec": _check_structure,
 }

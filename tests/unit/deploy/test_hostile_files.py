@@ -262,6 +262,23 @@ def test_code_in_a_text_of_the_program(key: str, text: str, records: Records, tm
     assert not marker.exists()
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_numbers_that_json_has_not(value: float, tmp_path: Path) -> None:
+    """torch writes them as texts."""
+
+    def masked(x: Tensor) -> Tensor:
+        return x.masked_fill(x > 2, value)
+
+    path = tmp_path / "masked.pt2"
+    sg.save(masked, path, args=(X,))
+    torch.testing.assert_close(sg.load(path)(X), masked(X), equal_nan=True)
+
+
+def test_a_number_that_is_none(records: Records, tmp_path: Path) -> None:
+    hostile = changed(records, "models/model.json", lambda m: m["graph_module"]["graph"].update(as_float="x"))
+    assert "'x' is no number" in refused(written(tmp_path / "hostile.pt2", hostile))
+
+
 def test_guards_are_code(records: Records, tmp_path: Path) -> None:
     hostile = changed(records, "models/model.json", lambda model: model.update(guards_code=[code(tmp_path / "marker")]))
     assert "guards_code" in refused(written(tmp_path / "hostile.pt2", hostile))
