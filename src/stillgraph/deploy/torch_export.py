@@ -104,9 +104,10 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
     try:
         with _quiet(), torch.no_grad():
             functionalised: ExportedProgram = program.run_decompositions({})
-            return functionalised
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+    functionalised._guards_code = []  # written anew
+    return functionalised
 
 
 def _writes(module: fx.GraphModule) -> bool:

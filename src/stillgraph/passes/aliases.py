@@ -10,6 +10,7 @@ from torch import fx
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, copied, outputs, placeholders, set_outputs
 from stillgraph.passes.values import storage_of
 from stillgraph.program.program import Program
+from stillgraph.program.writes import writes_in_place
 
 
 def separate_aliases(program: Program) -> Program:
@@ -23,6 +24,8 @@ def separate_aliases(program: Program) -> Program:
     fresh = copied(program)
     for module in all_regions(fresh.graph):
         for control in controls(module):
+            if any(map(writes_in_place, control.regions)):
+                _separate_operands(control)
             if isinstance(control, Branch):
                 _branch(control)
             else:
@@ -40,6 +43,21 @@ def _loop(loop: Loop) -> None:
     loop.node.args = (*loop.node.args[:2], tuple(_separate_entries(loop)), loop.node.args[3])
     layouts = [[_layout(value) for value in values] for values in (outputs(loop.body), loop.entries)]
     _clone_outputs(loop.body, [a != b or not _is_dense(v) for a, b, v in zip(*layouts, outputs(loop.body))])
+
+
+def _separate_operands(control: Branch | Loop) -> None:
+    """Each operand in memory of its own: where a region writes to what it has made, torch asks for that."""
+    operands: list[Any] = []
+    seen: set[int] = set()
+    for operand in control.operands:
+        memory = storage_of(operand.meta["val"]) if isinstance(operand, fx.Node) else None
+        if memory in seen:
+            with control.node.graph.inserting_before(control.node):
+                operand = _clone(operand)
+        elif memory is not None:
+            seen.add(memory)
+        operands.append(operand)
+    control.node.args = (*control.node.args[:3], tuple(operands))
 
 
 def _separate_entries(loop: Loop) -> list[Any]:
