@@ -109,6 +109,12 @@ def _check_name(text: str) -> None:
         raise load_error(f"{text[:100]!r} is no name")
 
 
+def _check_float(text: str) -> None:
+    """What JSON has no number for is a text."""
+    if text not in ("Infinity", "-Infinity", "NaN"):
+        raise load_error(f"{text[:100]!r} is no number")
+
+
 _OPERATORS = frozenset({
     *("_operator.getitem", "_operator.add", "_operator.sub", "_operator.mul", "_operator.floordiv"),
     *("_operator.truediv", "_operator.mod", "_operator.pow", "_operator.neg", "_operator.pos", "_operator.abs"),
@@ -193,6 +199,8 @@ def _is_size(node: ast.AST) -> bool:
 _TEXTS: dict[str, Callable[[str], None]] = {
     "target": _check_target,
     "as_operator": _check_target,
+    "as_float": _check_float,
+    "as_floats": _check_float,
     "expr_str": _check_expression,
     "in_spec": _check_structure,
     "out_spec": _check_structure,
