@@ -10,7 +10,6 @@ from torch import fx
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, copied, outputs, placeholders, set_outputs
 from stillgraph.passes.values import storage_of
 from stillgraph.program.program import Program
-from stillgraph.program.writes import writes_in_place
 
 
 def separate_aliases(program: Program) -> Program:
@@ -24,8 +23,7 @@ def separate_aliases(program: Program) -> Program:
     fresh = copied(program)
     for module in all_regions(fresh.graph):
         for control in controls(module):
-            if any(map(writes_in_place, control.regions)):
-                _separate_operands(control)
+            _separate_operands(control)
             if isinstance(control, Branch):
                 _branch(control)
             else:
@@ -46,7 +44,7 @@ def _loop(loop: Loop) -> None:
 
 
 def _separate_operands(control: Branch | Loop) -> None:
-    """Each operand in memory of its own: where a region writes to what it has made, torch asks for that."""
+    """Each operand in memory of its own: torch asks for that once it makes a functional graph of one that writes."""
     operands: list[Any] = []
     seen: set[int] = set()
     for operand in control.operands:

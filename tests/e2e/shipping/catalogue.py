@@ -44,11 +44,11 @@ def _clouds(seed: int, count: int, spread: float) -> Arguments:
 
 
 def _fields(seed: int, batch: int, end: float) -> Arguments:
-    return normal(seed, batch, 3), torch.tensor(end)
+    return normal(seed, batch, 3).double(), torch.tensor(end)
 
 
-def _words(seed: int, batch: int, length: int, scale: float = 1.0) -> Arguments:
-    return (scale * normal(seed, batch, length, 16),)
+def _words(seed: int, batch: int, length: int) -> Arguments:
+    return (normal(seed, batch, length, 16),)
 
 
 def _samples(seed: int, count: int, scale: float) -> Arguments:
@@ -106,13 +106,16 @@ MODELS: Mapping[str, Model] = {
         ),
         [None, sg.InputSpec([None], torch.int64)],
     ),
-    "transducer": Model(
-        "RNN-T, greedy",
-        speech.Transducer,
-        _speech(0, 6),
-        (_speech(1, 9), _speech(2, 14, 0.3), _speech(3, 4, 3.0), (_silence(5),)),
-        [sg.InputSpec([None, speech.FEATURES])],
-    ),
+    **{
+        f"transducer_{kind}": Model(
+            f"RNN-T, greedy, {kind} encoder",
+            lambda encoder=encoder: speech.Transducer(encoder()),
+            _speech(0, 6),
+            (_speech(1, 9), _speech(2, 14, 0.3), _speech(3, 4, 3.0), (_silence(5),)),
+            [sg.InputSpec([None, speech.FEATURES])],
+        )
+        for kind, encoder in (("convolutional", speech.Convolutional), ("recurrent", speech.Recurrent))
+    },
     "ctc": Model(
         "CTC, frame by frame",
         speech.Acoustic,
@@ -147,10 +150,10 @@ MODELS: Mapping[str, Model] = {
     ),
     "ode": Model(
         "neural ODE, adaptive step",
-        numerics.Field,
+        lambda: numerics.Field().double(),
         _fields(0, 2, 1.0),
         (_fields(1, 2, 3.0), _fields(2, 5, 5.0), _fields(3, 3, 0.05), _fields(4, 2, 0.0)),
-        [sg.InputSpec([None, 3]), None],
+        [sg.InputSpec([None, 3], torch.float64), None],
     ),
     "kmeans": Model(
         "k-means until nothing moves",
@@ -170,7 +173,7 @@ MODELS: Mapping[str, Model] = {
         "mixture of experts",
         routing.Experts,
         _words(0, 2, 4),
-        (_words(1, 2, 7), _words(2, 3, 2), _words(3, 2, 3, 0.0)),
+        (_words(1, 2, 7), _words(2, 3, 2), (normal(3, 16).repeat(2, 3, 1),)),
         [sg.InputSpec([None, None, 16])],
     ),
 }

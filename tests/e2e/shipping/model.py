@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ class Model:
         example: the arguments it is saved for.
         others: arguments of other lengths and contents that the file is called with.
         input_spec: the sizes that stay open, as `sg.save` takes it.
+        refused: by format, the code of the reason why it is not saved.
     """
 
     title: str
@@ -29,6 +30,7 @@ class Model:
     example: Arguments
     others: tuple[Arguments, ...]
     input_spec: Any = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def build(self) -> Callable[..., Any]:
         """The function or module, with the same weights each time."""

@@ -8,23 +8,47 @@ from torch import Tensor, nn
 FEATURES, HIDDEN, SYMBOLS, BLANK = 6, 16, 9, 0
 
 
+class Recurrent(nn.Module):
+    """An encoder that hears the frames in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.LSTM(FEATURES, HIDDEN, batch_first=True)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.layers(features)[0]
+
+
+class Convolutional(nn.Module):
+    """An encoder that hears the frames around each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(FEATURES, HIDDEN, 3, padding=1), nn.SiLU(), nn.Conv1d(HIDDEN, HIDDEN, 5, padding=2)
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.layers(features.mT).mT
+
+
 class Transducer(nn.Module):
     """RNN-T: a frame may give several symbols, and a symbol changes what the next one is."""
 
-    def __init__(self, max_symbols: int = 3) -> None:
+    def __init__(self, encoder: nn.Module, max_symbols: int = 3) -> None:
         super().__init__()
         self.max_symbols = max_symbols
-        self.encoder = nn.LSTM(FEATURES, HIDDEN, batch_first=True)
+        self.encoder = encoder
         self.embedding = nn.Embedding(SYMBOLS, HIDDEN)
         self.predictor = nn.LSTMCell(HIDDEN, HIDDEN)
         self.joiner = nn.Linear(HIDDEN, SYMBOLS)
         with torch.no_grad():
             self.joiner.weight.mul_(8)
-            self.joiner.bias[BLANK] += 2  # so that some frames are blank and others are not
+            self.joiner.bias[BLANK] += 0.8  # so that some frames are blank and others are not
 
     @torch.no_grad()
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        frames, _ = self.encoder(features[None])
+        frames = self.encoder(features[None])
         hidden = cell = torch.zeros(1, HIDDEN)
         hidden, cell = self.predictor(self.embedding(torch.tensor([BLANK])), (hidden, cell))
         symbols: list[Tensor] = []
