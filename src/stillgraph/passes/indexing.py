@@ -13,7 +13,10 @@ _ALL = slice(None)
 
 @dataclass(frozen=True)
 class Split:
-    """An index in two steps: first ``basic`` (constants, and slices that may have numbers), then numbers at ``places`` of what that gives."""
+    """An index in two steps: first ``basic``, then numbers at ``places`` of what that gives.
+
+    ``basic`` is constants and slices; these may have numbers for bounds.
+    """
 
     basic: tuple[Any, ...]
     places: tuple[tuple[int, fx.Node], ...]

@@ -1,4 +1,4 @@
-"""Torch functions that ask how large a tensor is where the operations they consist of do not: recorded as those."""
+"""Torch functions that ask for sizes on which their results do not depend: recorded so that nothing asks."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def _arguments_of_diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> tuple[Any, int, int, Any, Any]:
     return input, n, dim, prepend, append
+
+
+def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``cdist``, of which torch chooses the kernel by the number of points: the result has the same form with each."""
+    chosen = kwargs.get("compute_mode") != "use_mm_for_euclid_dist_if_necessary"  # torch.cdist names it itself
+    given = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor)]
+    if chosen or all(type(size) is int for each in given for size in _shape(each)):
+        return recorder.record(func, args, kwargs)
+    result = recorder.run(func, args, {**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
+    return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
 
 
 def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -66,6 +76,7 @@ def _with_numbers(part: slice) -> slice:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    torch.cdist: _cdist,
     torch.diff: _diff,
     torch.Tensor.diff: _diff,
     torch.Tensor.__getitem__: _indexed,

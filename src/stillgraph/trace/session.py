@@ -49,8 +49,8 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
-_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, type(iter([])), type(iter(())), type(iter(range(0))))
-_MADE_OF_ARGUMENTS += tuple(type(iter(view)) for view in ({}.keys(), {}.values(), {}.items()))
+_VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
+_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
 
 class Session(BothSides):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -14,7 +13,6 @@ from transformers import (
     WhisperConfig,
     WhisperForConditionalGeneration,
 )
-
 
 VOCABULARY, PAD, BOS, EOS = 60, 0, 1, 2
 
