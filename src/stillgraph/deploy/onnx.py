@@ -25,7 +25,7 @@ from stillgraph.deploy.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, V
 from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
 from stillgraph.deploy.signature import values_of
-from stillgraph.deploy.torch_export import export, quiet, separate_operands, summary
+from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.growing import hide_growth
@@ -135,7 +135,6 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     module = made.packed.module
     try:
         with quiet(), torch.no_grad():
-            separate_operands(exported.graph_module)
             given = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"
             model = given.model

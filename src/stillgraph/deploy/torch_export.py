@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_structure, tree_unflatten
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
 from stillgraph.deploy.writes import keep_apart, name_writes
-from stillgraph.passes.values import storage_of, value_of
+from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
 
@@ -116,43 +116,14 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
     if deepest is not None and _depth(program.graph_module) > deepest:
         name_writes(program)
         return program
-    separate_operands(program.graph_module)
     try:
         with _quiet(), torch.no_grad():
             functionalised: ExportedProgram = program.run_decompositions({})
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+    functionalised._guards_code = []  # written anew
     keep_apart(functionalised)
     return functionalised
-
-
-def separate_operands(module: fx.GraphModule) -> None:
-    """Clone what a branch or loop takes and shares memory with something else it takes.
-
-    Both are only read; yet torch refuses such operands when it makes a program functional.
-    """
-    for region in regions(module):
-        for node in region.graph.nodes:
-            if node.target in (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop):
-                _separate(node)
-        region.recompile()
-
-
-def _separate(control: fx.Node) -> None:
-    seen: set[int | None] = {None}
-
-    def separate(operand: Any) -> Any:
-        value = value_of(operand)
-        if (memory := storage_of(value)) not in seen:
-            seen.add(memory)
-        elif memory is not None:
-            with control.graph.inserting_before(control):
-                operand = control.graph.call_function(torch.ops.aten.clone.default, (operand,))
-            with value.fake_mode:
-                operand.meta["val"] = value.clone()
-        return operand
-
-    control.args = tuple(tuple(map(separate, arg)) if isinstance(arg, (tuple, list)) else arg for arg in control.args)
 
 
 def _writes(module: fx.GraphModule) -> bool:

@@ -157,7 +157,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if capture.memory.watched:
         capture.memory.require_unchanged_by_call(here())
     if isinstance(result, Iterator):
-        capture.made(result)
+        capture.made(result, (args, kwargs))
     acts.note_stream(capture, result)
     return result
 

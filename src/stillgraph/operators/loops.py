@@ -62,7 +62,8 @@ class Context:
             capture.region.mark(),
             len(capture.splits),
             len(capture.watch.decisions),
-            capture.advances,
+            len(capture.advances),
+            capture.iterators_made,
             len(capture.begun),
             len(capture.learned),
             capture.memory.as_now(locals_of_users(capture)),
@@ -79,6 +80,7 @@ class Checkpoint:
     splits: int
     decisions: int
     advances: int
+    iterators: int
     begun: int
     learned: int
     held: list[Held]
@@ -89,9 +91,9 @@ class Checkpoint:
         """Undo everything that was written and recorded since.
 
         Raises:
-            CaptureError: an iterator has been advanced.
+            CaptureError: an iterator from before has been advanced.
         """
-        if self.session.advances != self.advances:
+        if any(number <= self.iterators for number in self.session.advances[self.advances :]):
             message = "an iterator is advanced in a loop that only the run ends"
             raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         for sequence in self.session.begun[self.begun :]:

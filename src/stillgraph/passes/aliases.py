@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch import fx
 
 from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, copied, outputs, placeholders, set_outputs
-from stillgraph.passes.values import storage_of, value_of
+from stillgraph.passes.values import storage_of
 from stillgraph.program.program import Program
 
 
@@ -25,6 +24,7 @@ def separate_aliases(program: Program) -> Program:
     fresh = copied(program)
     for module in all_regions(fresh.graph):
         for control in controls(module):
+            _separate_operands(control)
             if isinstance(control, Branch):
                 _branch(control)
             else:
@@ -33,7 +33,6 @@ def separate_aliases(program: Program) -> Program:
 
 
 def _branch(branch: Branch) -> None:
-    branch.node.args = (*branch.node.args[:3], tuple(_separate_operands(branch.node, branch.operands)))
     layouts = [[_layout(value) for value in outputs(arm)] for arm in branch.arms]
     for arm in branch.arms:
         _clone_outputs(arm, [a != b for a, b in zip(*layouts)])
@@ -43,6 +42,23 @@ def _loop(loop: Loop) -> None:
     loop.node.args = (*loop.node.args[:2], tuple(_separate_entries(loop)), loop.node.args[3])
     layouts = [[_layout(value) for value in values] for values in (outputs(loop.body), loop.entries)]
     _clone_outputs(loop.body, [a != b or not _is_dense(v) for a, b, v in zip(*layouts, outputs(loop.body))])
+
+
+def _separate_operands(control: Branch | Loop) -> None:
+    """Each operand in memory of its own: of those that share some one stays as it is, the whole of it if it is there.
+
+    torch asks for that once it makes a functional graph of one that writes, and for ONNX.
+    """
+    homes: dict[int, list[fx.Node]] = {}
+    for operand in control.operands:
+        memory = storage_of(operand.meta["val"]) if isinstance(operand, fx.Node) else None
+        if memory is not None:
+            homes.setdefault(memory, []).append(operand)
+    wholes = [next((each for each in same if not each.meta["val"]._is_view()), same[0]) for same in homes.values()]
+    shared = {operand for same in homes.values() for operand in same} - {*wholes}
+    with control.node.graph.inserting_before(control.node):
+        operands = tuple(_clone(each) if each in shared else each for each in control.operands)
+    control.node.args = (*control.node.args[:3], operands)
 
 
 def _separate_entries(loop: Loop) -> list[Any]:
@@ -57,21 +73,6 @@ def _separate_entries(loop: Loop) -> list[Any]:
         seen.add(memory)
         entries.append(entry)
     return entries
-
-
-def _separate_operands(node: fx.Node, operands: Sequence[Any]) -> list[Any]:
-    """What a branch is handed: of tensors that share memory one as it is, the whole one if it is there."""
-    homes: dict[int | None, list[Any]] = {}
-    for operand in operands:
-        homes.setdefault(storage_of(value_of(operand)), []).append(operand)
-    kept = {next((each for each in same if not value_of(each)._is_view()), same[0]) for s, same in homes.items() if s}
-    separate: list[Any] = []
-    for operand in operands:
-        if storage_of(value_of(operand)) is not None and operand not in kept:
-            with node.graph.inserting_before(node):
-                operand = _clone(operand)
-        separate.append(operand)
-    return separate
 
 
 def _clone_outputs(module: fx.GraphModule, mismatched: list[bool]) -> None:

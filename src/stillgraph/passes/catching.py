@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +139,9 @@ class _Catching:
     def _lower(self, module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule) -> None:
         kinds, operands = arguments(node)[3:]
         caught = tuple(attribute(module, kind) if isinstance(kind, fx.Node) else kind for kind in kinds)
+        if _never_fails(body, caught):
+            _replace_by_body(module, node, body, operands)
+            return
         _refuse_raising(body, caught)
         _refuse_traces(node, body)
         _drop_kept(node, body, handler, len(operands))
@@ -178,6 +182,24 @@ class _Catching:
         return arms
 
 
+def _never_fails(body: fx.GraphModule, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Whether the body cannot raise what is caught: torch says by types, not values, what it has not implemented."""
+    raises = any(node.target in _SITES for region in all_regions(body) for node in region.graph.nodes)
+    return not raises and all(issubclass(kind, NotImplementedError) for kind in kinds)
+
+
+def _replace_by_body(module: fx.GraphModule, node: fx.Node, body: fx.GraphModule, operands: Sequence[Any]) -> None:
+    """Take the ``try`` away and leave its body."""
+    _drop_marks(node, body)
+    with module.graph.inserting_before(node):
+        given = inlined(module, node, body, operands)
+    for result in list(node.users):
+        value = given[arguments(result)[1]]
+        result.replace_all_uses_with(value)
+        module.graph.erase_node(result)
+    module.graph.erase_node(node)
+
+
 def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, operands: int) -> None:
     """Take away what tells the handler of the exception, and of the body before it."""
     for asked in handler.graph.find_nodes(op="call_function", target=which):
@@ -189,6 +211,11 @@ def _drop_kept(node: fx.Node, body: fx.GraphModule, handler: fx.GraphModule, ope
             user = next(iter(kept.users))
             raise _refused(f"an except block uses {what}", node if user.op == "output" else user)
         handler.graph.erase_node(kept)
+    _drop_marks(node, body)
+
+
+def _drop_marks(node: fx.Node, body: fx.GraphModule) -> None:
+    """Take away what notes, for the handler, how far the body has come."""
     for region in all_regions(body):
         for mark in region.graph.find_nodes(op="call_function", target=keep):
             if arguments(mark)[0] == arguments(node)[0]:

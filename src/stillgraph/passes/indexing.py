@@ -13,7 +13,10 @@ _ALL = slice(None)
 
 @dataclass(frozen=True)
 class Split:
-    """An index in two steps: first ``basic`` (constants and slices), then numbers at ``places`` of what that gives."""
+    """An index in two steps: first ``basic``, then numbers at ``places`` of what that gives.
+
+    ``basic`` is constants and slices; these may have numbers for bounds.
+    """
 
     basic: tuple[Any, ...]
     places: tuple[tuple[int, fx.Node], ...]
@@ -40,7 +43,7 @@ def split_index(index: Any, dims: int, number: Any) -> Split | None:
         number: gives the 0-d tensor of a node that selects, or None for any other.
 
     Returns:
-        None where the index also has tensors, or slices with numbers: the combination means something else.
+        None where the index also has tensors: the combination means something else.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
     used = sum(1 for part in parts if part is not None and part is not ...)
@@ -59,8 +62,6 @@ def split_index(index: Any, dims: int, number: Any) -> Split | None:
             basic.append(_ALL)
             dim += 1
         elif isinstance(part, slice):
-            if any(isinstance(bound, fx.Node) for bound in (part.start, part.stop, part.step)):
-                return None
             basic.append(part)
             dim += 1
         elif part is None:

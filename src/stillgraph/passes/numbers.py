@@ -297,8 +297,8 @@ class _Region:
             return None
         if not split.is_trivial:
             with self.fakes.mode:
-                value = value[split.basic]
-            tensor = self.emit(operator.getitem, tensor, split.basic, value=value)
+                value = value[fx.map_arg(split.basic, value_of)]
+            tensor = self.emit(operator.getitem, tensor, fx.map_arg(split.basic, self.symbol_of), value=value)
         if node.target is operator.getitem:
             return self.emit(indexing.GET, tensor, split.indices, value=node.meta["val"])
         return self.emit(indexing.PUT, tensor, split.indices, self._stored(arguments(node)[2], value), value=value)

@@ -12,6 +12,7 @@ from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.joined_writes import write_to_both
+from stillgraph.passes.kernels import choose_kernels
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.modes import settle_modes
@@ -32,6 +33,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     hand_out_failures,
     drop_gradients,
     drop_printing,
+    choose_kernels,
     replace_augmenting,
     lists_to_tensors,
     order_to_tensors,

@@ -11,10 +11,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
 from stillgraph.trace.spelling import name_of
-from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
+from stillgraph.trace.symbolic import GuardOnDataDependentSymNode, kernels_in_python
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
-_WANTS_INTEGERS = "expected to contain only concrete integers"
+_WANT_INTEGERS = ("expected to contain only concrete integers", "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
     getattr(space, name + ending)
@@ -28,16 +28,27 @@ _DROPOUTS = {
 def run_on_fakes(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What a torch function gives on fakes.
 
-    A dropout asks first whether there is any element; its result is shaped like its input in either case.
+    A dropout asks first whether there is any element; its result is shaped like its input in either case. Where torch's
+    code in C++ takes plain sizes alone, its code in Python may take others.
     """
     try:
-        return func(*args, **kwargs)
+        return _run(func, args, kwargs)
     except GuardOnDataDependentSymNode:
         if func not in _DROPOUTS:
             raise
         given = inspect.signature(func).bind(*args, **kwargs).arguments if isinstance(func, FunctionType) else kwargs
         tensor: torch.Tensor = args[0] if args else given["input"]
         return tensor if given.get("inplace") or func.__name__.endswith("_") else tensor.clone()
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        if not wants_plain_sizes(error):
+            raise
+    with kernels_in_python():
+        return func(*args, **kwargs)
 
 
 def needs_a_value(func: Any, error: Exception) -> BaseException:
@@ -51,7 +62,7 @@ def needs_a_value(func: Any, error: Exception) -> BaseException:
 
 def wants_plain_sizes(error: RuntimeError) -> bool:
     """Whether torch says that it takes no symbols for sizes."""
-    return _WANTS_INTEGERS in str(error)
+    return any(text in str(error) for text in _WANT_INTEGERS)
 
 
 def takes_no_such_size(func: Any) -> BaseException:

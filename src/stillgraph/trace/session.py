@@ -50,6 +50,8 @@ from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
+_VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
+_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
 
 class Session(BothSides):
@@ -109,12 +111,12 @@ class Session(BothSides):
         self.catching_warnings = 0  # how many ``catch_warnings`` we are in
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
-        self.advances = 0  # how often an iterator was advanced that cannot be put back
+        self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
-        self._made: dict[int, tuple[Any, Region]] = {}  # iterators, and the region that was open
+        self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -215,9 +217,23 @@ class Session(BothSides):
         own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
         return bool(self.watching) and own
 
-    def made(self, iterator: Any) -> None:
-        """Remember where an iterator was made."""
-        self._made[id(iterator)] = (iterator, self.region)
+    def made(self, iterator: Any, given: Any) -> None:
+        """Remember where an iterator was made.
+
+        Args:
+            iterator: what a call gave.
+            given: the call's arguments; it may advance the iterators among them.
+        """
+        behind = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, Iterator)]
+        plain = type(iterator) in _MADE_OF_ARGUMENTS and not behind
+        known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
+        region = next((each for each in known if each is not self.region), self.region)
+        self._made[id(iterator)] = (iterator, region, self.iterators_made + 1 if plain else 0)
+
+    @property
+    def iterators_made(self) -> int:
+        """How many there are by now: those that are made later have larger numbers."""
+        return len(self._made)
 
     def note_lock(self, lock: Any, method: str) -> None:
         """Told that a lock's method has been called: one that a capture took and that ends early is given back."""
@@ -233,7 +249,7 @@ class Session(BothSides):
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
-        for iterator, _ in reversed(list(self._made.values())):
+        for iterator, *_ in reversed(list(self._made.values())):
             if isinstance(iterator, GeneratorType):
                 with contextlib.suppress(Exception):
                     iterator.close()
@@ -244,8 +260,8 @@ class Session(BothSides):
         Raises:
             CaptureError: it is one, or nobody knows where it is from.
         """
-        self.advances += 1
         known = self._made.get(id(iterator))
+        self.advances.append(known[2] if known is not None else 0)
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             message = "an iterator is advanced in a branch or loop that began after it"
             raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)

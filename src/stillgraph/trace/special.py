@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import asked, gradients, hooks, layouts, packed
+from stillgraph.trace import asked, composed, gradients, hooks, layouts, packed
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here
@@ -462,6 +462,7 @@ def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
     **asked.HANDLERS,
+    **composed.HANDLERS,
     **gradients.HANDLERS,
     **hooks.HANDLERS,
     _T.apply_: _cannot,

@@ -87,6 +87,15 @@ def without_dispatch_modes() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def kernels_in_python() -> Iterator[None]:
+    """Let torch run the operators that have a form in Python as well by that, which takes symbols for sizes."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with enable_python_dispatcher():
+        yield
+
+
 def is_fake(value: Any) -> bool:
     """Whether ``value`` is a tensor without data."""
     return isinstance(value, FakeTensor)

@@ -314,6 +314,19 @@ def test_the_structure_is_plain_json(tmp_path: Path) -> None:
     assert structure["result"]["instance"].endswith(":Point")
 
 
+def test_numbers_that_are_none_are_read_back(tmp_path: Path) -> None:
+    def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
+        best = torch.full((3,), float("-inf"))
+        while x.sum() < 20:
+            best = torch.maximum(best, x.masked_fill(x > 5, float("inf")))
+            x = x + 1
+        return best, torch.full_like(x, float("nan"))
+
+    save(bounds, tmp_path / "bounds.pt2", (X,))
+    for x in (X, X - 2, X + 20):
+        torch.testing.assert_close(load(tmp_path / "bounds.pt2")(x), bounds(x), equal_nan=True)
+
+
 def test_weights_take_no_gradient(tmp_path: Path) -> None:
     save(nn.Linear(3, 3), tmp_path / "linear.pt2", (X,))
     loaded = load(tmp_path / "linear.pt2")

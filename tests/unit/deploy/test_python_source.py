@@ -163,6 +163,30 @@ def test_state_is_kept_and_weights_have_their_names(tmp_path: Path) -> None:
     torch.testing.assert_close(dict(written.state_dict()), dict(other.state_dict()))
 
 
+class Towers(nn.Module):
+    """A list of sequences of layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.towers = nn.ModuleList(nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for tower in self.towers:
+            if x.sum() > 0:
+                x = tower(x)
+        return x
+
+
+def test_lists_of_sequences_of_layers(tmp_path: Path) -> None:
+    towers = fresh(Towers)
+    with torch.no_grad():
+        sg.save(towers, tmp_path / "towers.py", args=(X,))
+        written = python_module(tmp_path / "towers.py").load()
+        assert list(written.state_dict()) == list(towers.state_dict())
+        for x in (X, -X):
+            torch.testing.assert_close(written(x), towers(x))
+
+
 def test_a_closure_keeps_its_tensor_and_its_number(tmp_path: Path) -> None:
     def make() -> Any:
         weight, count = torch.tensor([1.0, 2.0, 3.0]), 0

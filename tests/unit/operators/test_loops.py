@@ -407,3 +407,29 @@ def test_a_first_iteration_apart_that_may_skip_its_rest() -> None:
     static = sg.to_static(skipping_numbers, backend="eager")
     for x in (torch.ones(3), -torch.ones(3), torch.ones(3) * 9, torch.zeros(3)):
         assert_same(skipping_numbers(x), static(x))
+
+
+def pairs_of_the_iteration(x: Tensor) -> Tensor:
+    sizes = {"a": 1, "b": 2, "c": 3}
+    while x.sum() < 30:
+        pairs = enumerate(sizes.items())
+        _, (_, first) = next(pairs)
+        for place, (_, size) in pairs:
+            x = x + place * size
+        x = x + first
+    return x
+
+
+def numbers_from_before(x: Tensor) -> Tensor:
+    numbers = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    while x.sum() < 30:
+        for place, number in enumerate(numbers):  # advances what is behind it
+            x = x + place * number
+        x = x + 1
+    return x
+
+
+def test_an_iterator_is_advanced_in_the_iteration_that_made_it() -> None:
+    agree(pairs_of_the_iteration, *CALLS)
+    with pytest.raises(sg.CaptureError, match="an iterator is advanced in a branch or loop that began after it"):
+        sg.to_static(numbers_from_before, backend="eager")(P)

@@ -233,3 +233,22 @@ def test_what_no_branch_can_say_is_refused(function: Callable[..., Any], text: s
         pipeline.run(sg.export(function, (X,)))
     assert error.value.reason.code == "SG402"
     assert "test_catching.py" in str(error.value)
+
+
+def with_a_fallback(x: Tensor) -> Tensor:
+    """As caches are written: a device may lack the operation."""
+    kept = torch.zeros(4)
+    while x.sum() < 9:
+        try:
+            kept.index_copy_(0, torch.tensor([1, 3]), x)
+        except NotImplementedError:
+            kept[torch.tensor([1, 3])] = x
+        x = x + kept[1:3].abs() + 1
+    return kept
+
+
+def test_what_torch_has_not_implemented_is_known_before_the_run() -> None:
+    lowered = pipeline.run(sg.export(with_a_fallback, (X,)))
+    assert not handles(lowered)
+    for call in CALLS:
+        torch.testing.assert_close(run(lowered, (call,))[0], with_a_fallback(call))

@@ -175,6 +175,21 @@ def test_symbolic_sizes_stay_symbols() -> None:
     torch.testing.assert_close(run(lowered, (torch.ones(2, 3),))[0], torch.ones(6) / 6)
 
 
+def test_an_element_and_a_slice_that_only_the_run_knows() -> None:
+    def rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        for row in range(x.shape[0]):
+            part = x[row, : lengths[row]]
+            out[row, : len(part)] = part.flip(0)
+        return out
+
+    given = (torch.arange(12.0).reshape(3, 4), torch.tensor([3, 1, 4]))
+    spec = [sg.InputSpec([None, None]), sg.InputSpec([None], torch.int64)]
+    lowered = pipeline.run(sg.export(rows, given, input_spec=spec))
+    for call in (given, (torch.arange(10.0).reshape(2, 5), torch.tensor([0, 2]))):
+        torch.testing.assert_close(run(lowered, call), [rows(*call)])
+
+
 # ---- what is read is read when eager reads it
 def test_a_number_read_before_its_tensor_is_overwritten() -> None:
     def read(x: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing, prints
 from stillgraph.passes.raising import lower_raising, raises
 from stillgraph.passes.regions import Branch, Loop, all_regions, controls, outputs
+from stillgraph.passes.values import storage_of
 from stillgraph.program.operations import EFFECTFUL, checkpointed, closed_over, hooked_inputs, module_hooks
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run
@@ -264,6 +265,22 @@ def test_results_do_not_share_memory_with_operands() -> None:
         for arm in control.arms:
             assert all(node.target == "clone" for node in outputs(arm))
     torch.testing.assert_close(run(program, (X, P)), [X, X[:1]])
+
+
+def test_operands_share_no_memory_with_one_another() -> None:
+    def routed(x: Tensor, p: Tensor) -> Tensor:
+        rows, columns = x.outer(x).nonzero(as_tuple=True)
+        total = torch.zeros(3)
+        if p:
+            total += x[rows].sum() * columns.sum()
+        return total
+
+    lowered = pipeline.run(sg.export(routed, (X, P)))
+    (branch,) = controls(lowered.graph)
+    storages = [storage_of(operand.meta["val"]) for operand in branch.operands]
+    assert len(set(storages)) == len(storages)
+    for p in (P, ~P):
+        torch.testing.assert_close(run(lowered, (X, p)), [routed(X, p)])
 
 
 def test_operands_are_handed_over_once() -> None:

@@ -113,8 +113,11 @@ class Places:
             elif listed and known is not None:
                 self.lines.append(f"{place} = {known}")
             elif _has_tensors(child):
+                made = _empty_module(child)
                 if not listed:
-                    self._assign(path, name, _empty_module(child))
+                    self._assign(path, name, made)
+                elif made != "nn.Module()":
+                    self.lines.append(f"{place} = {made}")
                 self._module(place, child)
 
     def _assign(self, owner: str, name: str, value: str) -> None:

@@ -1,0 +1,84 @@
+"""Torch functions that ask for sizes on which their results do not depend: recorded so that nothing asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from stillgraph.trace.recorder import Recorder
+
+
+_WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+
+
+def _diff(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``diff`` of neighbours along a dimension whose size is open: the later ones less the earlier ones."""
+    tensor, n, dim, prepend, append = _arguments_of_diff(*args, **kwargs)
+    parts = [each for each in (prepend, tensor, append) if each is not None]
+    if n != 1 or all(type(size) is int for part in parts for size in _shape(part)):
+        return recorder.record(func, args, kwargs)
+    with recorder:
+        whole = torch.cat(parts, dim=dim) if len(parts) > 1 else tensor
+        before = (slice(None),) * (dim % whole.dim())
+        later, earlier = whole[(*before, slice(1, None))], whole[(*before, slice(None, -1))]
+        return later.logical_xor(earlier) if whole.dtype == torch.bool else later - earlier
+
+
+def _arguments_of_diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+) -> tuple[Any, int, int, Any, Any]:
+    return input, n, dim, prepend, append
+
+
+def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``cdist``, of which torch chooses the kernel by the number of points: the result has the same form with each."""
+    chosen = kwargs.get("compute_mode") != "use_mm_for_euclid_dist_if_necessary"  # torch.cdist names it itself
+    given = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor)]
+    if chosen or all(type(size) is int for each in given for size in _shape(each)):
+        return recorder.record(func, args, kwargs)
+    result = recorder.run(func, args, {**kwargs, "compute_mode": "donot_use_mm_for_euclid_dist"})
+    return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
+
+
+def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
+    with torch._C.DisableTorchFunction():
+        return tuple(tensor.shape)
+
+
+def _indexed(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``t[:n]`` with a tensor ``n``: Python asks it for its number."""
+    index = args[1]
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(_is_bounded(part) for part in parts):
+        with recorder:
+            numbers = tuple(_with_numbers(part) if _is_bounded(part) else part for part in parts)
+        args = (args[0], numbers if isinstance(index, tuple) else numbers[0], *args[2:])
+    return recorder.record(func, args, kwargs)
+
+
+def _is_bounded(part: Any) -> bool:
+    """Whether a slice has a tensor for a bound, of one whole number."""
+    return isinstance(part, slice) and any(map(_is_whole_number, (part.start, part.stop, part.step)))
+
+
+def _is_whole_number(bound: Any) -> bool:
+    if not isinstance(bound, torch.Tensor) or bound.dtype not in _WHOLE:
+        return False
+    return all(type(size) is int and size == 1 for size in _shape(bound))
+
+
+def _with_numbers(part: slice) -> slice:
+    bounds = (part.start, part.stop, part.step)
+    return slice(*(bound.item() if _is_whole_number(bound) else bound for bound in bounds))
+
+
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    torch.cdist: _cdist,
+    torch.diff: _diff,
+    torch.Tensor.diff: _diff,
+    torch.Tensor.__getitem__: _indexed,
+    torch.Tensor.__setitem__: _indexed,
+}

@@ -1,0 +1,73 @@
+"""Torch functions that ask for sizes where these are open, and slices with tensors for bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import stillgraph as sg
+from tests.unit.trace.agreement import agree
+
+X = torch.arange(20.0).reshape(4, 5)
+OPEN = [sg.InputSpec([None, None])]
+BOUNDS = torch.tensor([1, 3])
+
+
+def differences(x: Tensor) -> Any:
+    return x.diff(), torch.diff(x, dim=0), torch.diff(x > 3, prepend=x[:, :1] > 0), torch.diff(x, n=2)
+
+
+def differences_of_what_grows(x: Tensor) -> Tensor:
+    while x.shape[1] < 9:
+        last = torch.diff(x, prepend=x[:, :1] - 1, dim=-1)[:, -1:]
+        x = torch.cat([x, last], dim=1)
+        if x.sum() > 500:
+            break
+    return x
+
+
+def resized(x: Tensor) -> Tensor:
+    half = F.max_pool2d(x[None, None], 2, ceil_mode=True)
+    return F.interpolate(x[None, None], size=half.shape[-2:]) + half
+
+
+def distances(x: Tensor) -> Any:
+    return torch.cdist(x, x[:2] + 1), torch.cdist(x, x, p=1)
+
+
+def cut(x: Tensor) -> Any:
+    start, stop = (x > 7).sum().clamp(max=2), BOUNDS[1]
+    out = torch.zeros_like(x)
+    out[0, start:stop] = 1.0
+    out[:2, :stop] += 1
+    return x[:start], x[1, start:stop], x[..., :stop:1], out
+
+
+@pytest.mark.parametrize("function", [differences, differences_of_what_grows, resized, distances, cut])
+def test_one_program_is_for_all_sizes(function: Any) -> None:
+    agree(function, (X,), (X[:3] - 9,), (X.T.contiguous() / 3,), (torch.ones(30, 7),), input_spec=OPEN)
+
+
+def test_a_recurrent_layer_hears_sequences_of_any_length() -> None:
+    torch.manual_seed(0)
+    layer = nn.LSTM(5, 3)
+
+    def heard(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return layer(x)[0]
+
+    agree(heard, (X,), (X[:3],), (torch.ones(9, 5),), input_spec=[sg.InputSpec([None, 5])])
+
+
+def test_a_bound_of_several_elements_is_refused_as_by_eager() -> None:
+    def cut_by_many(x: Tensor) -> Tensor:
+        return x[:BOUNDS]
+
+    with pytest.raises(TypeError, match="only integer tensors of a single element"):
+        cut_by_many(X)
+    with pytest.raises(TypeError, match="only integer tensors of a single element"):
+        sg.to_static(cut_by_many, backend="eager")(X)
