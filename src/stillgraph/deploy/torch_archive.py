@@ -7,7 +7,6 @@ import errno
 import hashlib
 import io
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -99,11 +98,10 @@ def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
     Raises:
         LoadError: it is damaged, or reading it could run code.
     """
-    size = file.seek(0, os.SEEK_END)
     file.seek(0)
     try:
         with quiet():
-            check_records(PT2ArchiveReader(file), size)
+            check_records(PT2ArchiveReader(file), file)
             file.seek(0)
             contents = load_pt2(file)
     except LoadError:

@@ -10,9 +10,11 @@ import ast
 import io
 import json
 import math
+import os
 import re
+import zipfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch.export.pt2_archive import PT2ArchiveReader
@@ -27,46 +29,57 @@ _RECORDS = re.compile(
 _PAYLOAD = re.compile(r"(weight|tensor)_\d+")
 
 
-def check_records(reader: PT2ArchiveReader, size: int) -> None:
+def check_records(reader: PT2ArchiveReader, file: IO[bytes]) -> None:
     """Refuse an archive with anything but tensors, graphs and texts.
 
     Args:
         reader: of the archive.
-        size: of the file in bytes; its records cannot be more, for they are not compressed.
+        file: with the archive.
 
     Raises:
         LoadError: there is such a thing.
     """
     names = reader.get_file_names()
+    sizes = _sizes(reader.archive_file, file)
     for name in names:
         if not _RECORDS.fullmatch(name):
             raise load_error(f"it holds {name[:200]!r}, which is no part of a saved program")
-    if len(set(names)) != len(names) or sum(map(reader.archive_file.get_record_size, names)) > size:
+    if len(set(names)) != len(names) or sum(sizes.values()) > file.seek(0, os.SEEK_END):  # they are not compressed
         raise load_error("its records overlap, or are larger than the file")
     for name in names:
         check = next((check for start, check in _CHECKS.items() if name.startswith(start)), None)
         if check is not None and (name.endswith(".json") or name.startswith("data/sample_inputs/")):
-            check(reader, name)
+            check(reader, name, sizes)
+
+
+def _sizes(reader: torch._C.PyTorchFileReader, file: IO[bytes]) -> dict[str, int]:
+    """The size of each record in bytes."""
+    names = reader.get_all_records()
+    if hasattr(reader, "get_record_size"):  # since torch 2.13
+        return {name: reader.get_record_size(name) for name in names}
+    with zipfile.ZipFile(file) as archive:
+        found = {each.filename.partition("/")[2]: each.file_size for each in archive.infolist()}
+    return {name: found[name] for name in names}
 
 
 # ---- tensors
-def _check_config(reader: PT2ArchiveReader, name: str) -> None:
+def _check_config(reader: PT2ArchiveReader, name: str, sizes: dict[str, int]) -> None:
     folder = name.rpartition("/")[0]
     for payload in json.loads(reader.read_string(name))["config"].values():
         path = payload["path_name"]
         if payload["use_pickle"] is not False or not _PAYLOAD.fullmatch(path):
             raise load_error("it holds a pickled object, which can run code")
-        sizes = [size["as_int"] for size in payload["tensor_meta"]["sizes"]]
-        if reader.archive_file.get_record_size(f"{folder}/{path}") == 0 and math.prod(sizes) != 0:
+        shape = [size["as_int"] for size in payload["tensor_meta"]["sizes"]]
+        if sizes[f"{folder}/{path}"] == 0 and math.prod(shape) != 0:
             raise load_error("it is cut off: a tensor has no data")
 
 
-def _check_examples(reader: PT2ArchiveReader, name: str) -> None:
+def _check_examples(reader: PT2ArchiveReader, name: str, sizes: dict[str, int]) -> None:
     """Example inputs are a pickle; torch's restricted reader has to do, for torch falls back to the other."""
     data = reader.read_bytes(name)
     try:
         inner = torch._C.PyTorchFileReader(io.BytesIO(data))
-        whole = sum(map(inner.get_record_size, inner.get_all_records())) <= len(data)
+        whole = sum(_sizes(inner, io.BytesIO(data)).values()) <= len(data)
         examples = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu") if whole else None
     except Exception as error:
         raise load_error("its example inputs are no plain tensors, and reading them could run code") from error
@@ -80,7 +93,7 @@ _FREE = {"as_string", "as_strings", "torch_version", "metadata"}  # texts that a
 _FORBIDDEN = ("as_custom_obj", "custom_obj", "custom_obj_values", "guards_code", "treespec_namedtuple_fields")
 
 
-def _check_model(reader: PT2ArchiveReader, name: str) -> None:
+def _check_model(reader: PT2ArchiveReader, name: str, sizes: dict[str, int]) -> None:
     for key, value in _entries(json.loads(reader.read_string(name))):
         if key in _FORBIDDEN and value:
             raise load_error(f"its program has {key}, which can run code")
@@ -204,7 +217,7 @@ _TEXTS: dict[str, Callable[[str], None]] = {
     "in_spec": _check_structure,
     "out_spec": _check_structure,
 }
-_CHECKS: dict[str, Callable[[PT2ArchiveReader, str], None]] = {
+_CHECKS: dict[str, Callable[[PT2ArchiveReader, str, dict[str, int]], None]] = {
     "models/": _check_model,
     "data/weights/": _check_config,
     "data/constants/": _check_config,

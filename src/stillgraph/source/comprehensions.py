@@ -94,7 +94,7 @@ class _Apart(ast.NodeTransformer):
         first = node.generators[0]
         iterable = self.visit(first.iter)  # is evaluated outside
         own = _targets(node)
-        shared = () if isinstance(node, ast.GeneratorExp) else sorted(_shared(node, self._everywhere))
+        shared: list[str] = [] if isinstance(node, ast.GeneratorExp) else sorted(_shared(node, self._everywhere))
         outer, new = self._names, {name: self._fresh(name) for name in shared}
         self._names = {**{name: to for name, to in outer.items() if name not in own}, **new}
         first.iter = ast.Constant(None)

@@ -360,6 +360,8 @@ def test_methods_of_every_kind(name: str, receiver: str | None) -> None:
         assert list(getattr(made, name)(x)[:-1]) == expected
     else:
         assert made.method(instance, x)[0] is instance
+    if isinstance(getattr(instance, name), types.MethodType):
+        return  # of a classmethod around a static function, since Python 3.13: it has no programs of its own
     program = getattr(instance, name).get_program(x)
     assert getattr(instance, name).programs == (program,)
 
