@@ -224,7 +224,7 @@ def test_an_example_that_fails_is_saved_as_well(tmp_path: Path) -> None:
 
 
 def test_python_source_does_as_the_original(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="prints and assertions are choices"):
+    with pytest.raises(ValueError, match="prints, assertions and max_iterations are choices"):
         sg.save(handled, tmp_path / "no.py", args=(X,), assertions="return")
 
 
