@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 import stillgraph as sg
 
@@ -42,7 +43,13 @@ def test_a_file_gives_elsewhere_what_eager_gives(name: str, kind: str, tmp_path:
         expected = flat(model.build()(*(tensor.clone() for tensor in call)))
         assert len(found) == len(expected)
         for want, got in zip(expected, found):
-            torch.testing.assert_close(got, want, msg=lambda text, place=place: f"call {place}: {text}")
+            _assert_close(got, want, f"call {place}")
+
+
+def _assert_close(got: Tensor, want: Tensor, where: str) -> None:
+    """Tokens and counts are the same; another runtime's kernels may round otherwise."""
+    rtol, atol = (1e-4, 1e-5) if want.dtype == torch.float32 else (None, None)
+    torch.testing.assert_close(got, want, rtol=rtol, atol=atol, msg=lambda text: f"{where}: {text}")
 
 
 @pytest.mark.slow

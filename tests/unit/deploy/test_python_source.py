@@ -163,6 +163,18 @@ def test_state_is_kept_and_weights_have_their_names(tmp_path: Path) -> None:
     torch.testing.assert_close(dict(written.state_dict()), dict(other.state_dict()))
 
 
+def shaped(x: Tensor) -> Tensor:
+    while x.sum() < 20:
+        x = (x + 1).view(x.size()[:-1] + (-1,)).view(torch.Size([3, 2])).view(2, 3)
+    return x
+
+
+def test_shapes_that_are_constants(tmp_path: Path) -> None:
+    sg.save(shaped, tmp_path / "shaped.py", args=(X,))
+    for x in (X, -X):
+        torch.testing.assert_close(python_module(tmp_path / "shaped.py").shaped(x), shaped(x))
+
+
 class Towers(nn.Module):
     """A list of sequences of layers."""
 

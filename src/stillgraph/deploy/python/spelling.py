@@ -138,6 +138,8 @@ class Spelling:
             return self.function(value, location)
         if isinstance(value, range):
             return repr(value)
+        if isinstance(value, torch.Size):
+            return f"torch.Size({self.literal(list(value))})"
         if type(value) in (set, frozenset) and all(is_literal(v) for v in value):
             return f"{type(value).__name__}(({''.join(self.literal(v) + ', ' for v in value)}))"
         raise refuse("SG402", f"a file of torch alone cannot hold {_brief(value)}", location=location)
