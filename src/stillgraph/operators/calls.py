@@ -50,6 +50,7 @@ from stillgraph.operators.stores import (
 from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
+from stillgraph.trace import context_variables
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform
@@ -155,7 +156,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             name_demand(function, refused)
         raise
     if capture.memory.watched:
-        capture.memory.require_unchanged_by_call(here())
+        capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
         capture.made(result, (args, kwargs))
     acts.note_stream(capture, result)
@@ -469,9 +470,9 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         _refuse_hidden_state(method)
     if isinstance(receiver, contextvars.ContextVar) and variable_value(receiver) is MISSING:
         capture.reads.settings.append((Failure(receiver.get), (), LookupError))
+    if isinstance(receiver, contextvars.ContextVar) and method.__name__ in context_variables.METHODS and len(args) == 1:
+        return context_variables.change(capture, receiver, method.__name__, *args)
     result = method(*args, **kwargs)
-    if method.__name__ == "set":
-        capture.memory.note_token(receiver, result, here())
     if isinstance(receiver, _LOCKS):
         capture.note_lock(receiver, method.__name__)
     given = isinstance(receiver, contextvars.ContextVar) and capture.memory.is_as_given(receiver)

@@ -142,6 +142,7 @@ class CaptureAttempt:
                     written = self.journal.outcome()
                     if self.knowledge.watch_modules:
                         self._note_unseen(written)
+                    results.require_put_back(written)
                     effects = self._stored(results, written)
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()

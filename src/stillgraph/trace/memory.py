@@ -27,7 +27,7 @@ from stillgraph.trace.signals import Restart
 
 BUFFERS = (bytearray, array.array)
 _COPIED = 1 << 28  # bytes; of an array with more there is no copy: that it changes is seen, but cannot be put back
-_HINT = "Keep the state in a tensor, a buffer of the module, or a number; or change it outside the static function."
+HINT = "Keep the state in a tensor, a buffer of the module, or a number; or change it outside the static function."
 
 
 class Held(abc.ABC):
@@ -118,12 +118,11 @@ class _Buffer(Held):
 
 
 class _Variable(Held):
-    """A ``ContextVar``; one that held nothing is put back by the token of the ``set`` that gave it a value."""
+    """A ``ContextVar``; code that is not rewritten may set it."""
 
     def __init__(self, value: Any, source: Source | None) -> None:
         super().__init__(value, source)
         self._before = value.get(MISSING)
-        self.token: contextvars.Token[Any] | None = None
 
     def is_current(self) -> bool:
         return self.value.get(MISSING) is self._before
@@ -133,8 +132,6 @@ class _Variable(Held):
             return
         if self._before is not MISSING:
             self.value.set(self._before)
-        elif self.token is not None:
-            self.value.reset(self.token)
 
 
 class Memory:
@@ -142,11 +139,13 @@ class Memory:
 
     Attributes:
         watched: whether calls are looked at one by one, so as to find the line that writes.
+        tokens: see `context_variables.ContextPlace`.
     """
 
     def __init__(self, watched: bool = False) -> None:
         self.watched = watched
         self._held: dict[int, Held] = {}
+        self.tokens: dict[int, contextvars.Token[Any]] = {}
         self._set_at: dict[int, Location | None] = {}  # where the code last set a context variable
         self._shared: list[tuple[Held, Any, int]] = []  # arrays, the fakes of tensors of their memory, and the versions
 
@@ -156,12 +155,13 @@ class Memory:
         if held is not None:
             self._held.setdefault(id(value), held)
 
-    def note_token(self, variable: Any, token: Any, location: Location | None) -> None:
-        """Told that the code sets a context variable at a place, and what ``set`` has returned."""
+    def note_set(self, variable: Any, location: Location | None) -> None:
+        """Told that the code sets a context variable: the journal knows what it held."""
         self._set_at[id(variable)] = location
-        held = self._held.get(id(variable))
-        if isinstance(held, _Variable) and token.old_value is contextvars.Token.MISSING:
-            held.token = token
+
+    def set_at(self, variable: Any) -> Location | None:
+        """Where the code last set a context variable."""
+        return self._set_at.get(id(variable))
 
     def is_as_given(self, variable: Any) -> bool:
         """Whether a context variable holds what it held before the capture, and was there."""
@@ -233,22 +233,12 @@ class Memory:
             Restart: something has, and it is not known yet which line does it.
         """
         kept = self._held.values() if held is None else held
-        changed = next((each for each in kept if not each.is_current()), None)
+        changed = next((each for each in kept if id(each.value) not in self._set_at and not each.is_current()), None)
         if changed is None:
             return
-        if id(changed.value) in self._set_at:
-            location = self._set_at[id(changed.value)]
-        elif not self.watched:
+        if not self.watched:
             raise Restart("memory", None)
-        raise refuse("SG305", f"{changed} is changed in place", location=location, hint=_HINT)
-
-    def require_unchanged_by_call(self, location: Location | None) -> None:
-        """Refuse what a call has changed of this memory; a context variable may be given back what it held.
-
-        Raises:
-            CaptureError: something has changed.
-        """
-        self.require_unchanged((h for h in self._held.values() if id(h.value) not in self._set_at), location)
+        raise refuse("SG305", f"{changed} is changed in place", location=location, hint=HINT)
 
 
 def _held(value: Any, source: Source | None) -> Held | None:

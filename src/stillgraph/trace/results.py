@@ -40,11 +40,13 @@ from stillgraph.program.outputs import (
 )
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
+from stillgraph.trace.context_variables import ContextPlace
 from stillgraph.trace.entries import Entry, MaybeKey
 from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
+from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
@@ -214,11 +216,24 @@ class Results:
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             if isinstance(after, Stale) or (unchanged and not settled and not gone):
                 continue
+            if isinstance(write.place, ContextPlace):
+                continue  # nothing of it is left in the end: `require_put_back`
             self.place, self._what = write.place, f"stored in '{write.place}'"
             effect = self._effect(write, after, outer_cells)
             if effect is not None:
                 result.append(effect)
         return result
+
+    def require_put_back(self, written: list[Write]) -> None:
+        """Refuse a context variable that the code leaves set: a program does not set any.
+
+        Raises:
+            CaptureError: there is one.
+        """
+        for place in (write.place for write in written if write.place.get() is not write.before):
+            if isinstance(place, ContextPlace):
+                location = self.session.memory.set_at(place.variable)
+                raise refuse("SG305", f"{place} is left set", location=location, hint=HINT)
 
     def _changes_elsewhere(self, place: Place) -> bool:
         """Whether the program writes a place midway, or code that it calls may change it."""

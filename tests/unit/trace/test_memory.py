@@ -483,3 +483,61 @@ def test_what_is_refused_while_a_context_variable_is_set_is_told_of_itself() -> 
     assert "hash(x.sum() > 0)" in str(error)
     assert "ContextVar" not in str(error)
     assert SETTING.get() == 1.0
+
+
+UNSET: contextvars.ContextVar[Any] = contextvars.ContextVar("UNSET")
+
+
+def set_where_it_may_raise(x: torch.Tensor) -> torch.Tensor:
+    while x.sum() < 4:
+        token = UNSET.set(2)
+        try:
+            if x.max() > 3:
+                raise ValueError("too much")
+            x = x + UNSET.get()
+        finally:
+            UNSET.reset(token)
+    return x
+
+
+def set_where_it_is_handled(x: torch.Tensor) -> torch.Tensor:
+    token = UNSET.set(SETTING.get() + 2)
+    try:
+        if x.sum() > 4:
+            raise ValueError("too much")
+        y = x * UNSET.get()
+    except ValueError:
+        y = x - UNSET.get()
+    finally:
+        UNSET.reset(token)
+    return y + UNSET.get(5.0)
+
+
+@pytest.mark.parametrize("function", [set_where_it_may_raise, set_where_it_is_handled])
+def test_a_context_variable_is_put_back_on_every_path(function: Callable[..., Any]) -> None:
+    agree(function, torch.zeros(2), torch.tensor([3.5, -1]), torch.ones(2) * 9)
+    assert UNSET.get("nothing") == "nothing"
+
+
+def test_a_context_variable_that_one_path_leaves_set_is_refused() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            UNSET.set(x)
+        return x
+
+    assert "UNSET.set(x)" in str(refusal(function, P))
+    assert UNSET.get("nothing") == "nothing"
+
+
+def test_a_token_of_another_variable_resets_nothing() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        token = UNSET.set(1)
+        try:
+            SETTING.reset(token)
+        except ValueError:
+            x = x + 1
+        finally:
+            UNSET.reset(token)
+        return x
+
+    agree(function, P, N)
