@@ -98,8 +98,6 @@ def _stillgraph(suffix: str, request: Request, folder: Path) -> Callable[..., An
     path = folder / f"model{suffix}"
     args, kwargs = request.example()
     sg.save(request.target, path, args=args, kwargs=kwargs, input_spec=request.input_spec)
-    if suffix == ".onnx":
-        return _onnxruntime(path)
     loaded: Callable[..., Any] = sg.load(path, native=suffix == ".aoti.pt2")
     return loaded
 
