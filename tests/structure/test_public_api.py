@@ -40,6 +40,7 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("control_flow", KEYWORD, None),
         ("prints", KEYWORD, "drop"),
         ("assertions", KEYWORD, "keep"),
+        ("opset", KEYWORD, None),
         ("max_iterations", KEYWORD, None),
     ],
     "load": [("path", ANY, REQUIRED), ("native", KEYWORD, False)],

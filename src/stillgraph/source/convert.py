@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import sys
 import threading
 import types
 import weakref
@@ -32,7 +31,8 @@ from stillgraph.source.tree import with_fields
 
 __all__ = ["Converted", "convert", "convert_generator", "is_converted"]
 
-_INLINES_COMPREHENSIONS = sys.version_info >= (3, 12)
+_INLINES_COMPREHENSIONS = not any(
+    isinstance(each, types.CodeType) for each in compile("[x for x in y]", "<comprehension>", "eval").co_consts)
 _GENERATOR = 0x20                   # CO_GENERATOR
 _ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
 
