@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LONGEST = 600
-ADAPTERS = {"deploy/aoti.py", "deploy/inductor.py", "runtime/backends.py", "trace/symbolic.py"}  # they alone know inside torch's compilers
+ADAPTERS = {"deploy/aoti.py", "deploy/inductor.py", "runtime/backends.py", "trace/symbolic.py"}
+"""They alone know inside torch's compilers, or tell the user of them."""
 
 
 def name(path: Path) -> str:
