@@ -96,7 +96,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "t5_greedy": Model(
         "T5, greedy",
-        lambda: text.Translator(text.t5(), eos=16, max_length=12),
+        lambda: text.Translator(text.t5(), eos=16, max_length=6),
         _text(0, 5, 3),
         (_text(1, 4, 4), _text(2, 3, 9, 6), _text(3, 7, 2)),
         [_TOKENS, _TOKENS],

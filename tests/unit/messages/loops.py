@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from tests.unit.messages.case import refused
 
@@ -201,12 +200,3 @@ def a_set_hashed(x: Tensor) -> Any:
     if x.sum() > 0:
         kinds.add("b")
     return {frozenset(kinds): x}
-
-
-@refused("SG304", X)
-def padded_by_a_length(x: Tensor) -> Any:
-    found = []
-    while x.sum() < 10:
-        x = x + 1
-        found.append(x)
-    return F.pad(x, [len(found), 0])

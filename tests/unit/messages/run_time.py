@@ -131,12 +131,6 @@ def a_count_of_the_run(x: Tensor) -> Any:
     return torch.linspace(0, 1, int(x.sum()))
 
 
-@refused("SG304", torch.arange(6.0))
-def a_part_from_a_place_of_the_run(x: Tensor) -> Any:
-    i = x.argmax()
-    return x[i : i + 2]
-
-
 @refused("SG304", X)
 def a_transform_of_torch(x: Tensor) -> Any:
     return torch.func.vmap(lambda v: v * 2)(x)
