@@ -72,9 +72,16 @@ def wrapped(text: str, indent: str) -> list[str]:
         line += piece
     lines.append(line)
     body = [each for line in lines for each in _again(line.rstrip(), inner)]
-    if len(parts) == 1 and text[begin] == "(" and "=" not in parts[0] and text[end - 1] != ",":
-        body[-1] = body[-1].rstrip(",")  # what is in plain brackets would become a tuple
+    plain = (text[begin] == "(" and "=" not in parts[0]) or _is_index(text, begin)
+    if len(parts) == 1 and plain and text[end - 1] != ",":
+        body[-1] = body[-1].rstrip(",")  # what is in plain brackets, or an index, would become a tuple
     return [indent + text[: begin + 1], *body, indent + text[end:]]
+
+
+def _is_index(text: str, begin: int) -> bool:
+    """Whether a bracket belongs to what stands before it, as that of ``layers[0]``."""
+    before = text[begin - 1 : begin]
+    return text[begin] == "[" and (before.isalnum() or before in tuple("_)]"))
 
 
 def _again(line: str, indent: str) -> list[str]:
