@@ -111,7 +111,7 @@ MODELS: Mapping[str, Model] = {
             (normal(3, 1, 8, 40), torch.tensor([42, 59])),
         ),
         [None, sg.InputSpec([None], torch.int64)],
-        untried=("onnx", "aoti"),
+        untried=("aoti",),
     ),
     **{
         f"transducer_{kind}": Model(
