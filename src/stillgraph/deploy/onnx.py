@@ -102,7 +102,10 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     _convert(exported, made, path)
     given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
     places = [each.place for each in written]
-    run = lambda: onnx_checks.results(run_onnx(path, given), checks, len(written))  # noqa: E731
+
+    def run() -> list[torch.Tensor]:
+        return onnx_checks.results(run_onnx(path, given), checks, len(written))
+
     check_artefact(program, run, entry.args, entry.kwargs, same_generator=False, written=places)
 
 
@@ -164,7 +167,7 @@ def _check(path: Path, opset: int, wanted: int | None) -> None:
         raise refuse("SG402", message, hint=f"Save without opset, or with opset={opset}.")
     try:
         onnx.checker.check_model(path, full_check=True)
-    except Exception as error:
+    except Exception as error:  # of any kind: the checker's own, and what its reading of a wrong model raises
         raise refuse("SG402", f"what torch.onnx made is no valid model ({summary(error)})") from error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.deploy.description import check_version
 from stillgraph.deploy.loaded import LoadedProgram
 from stillgraph.deploy.torch_export import summary
 
@@ -112,8 +113,7 @@ def load_onnx(path: Path) -> LoadedProgram:
         if PROGRAM not in session.texts:
             raise load_error("it was not saved by stillgraph", "Open it with onnxruntime.InferenceSession.")
         structure = json.loads(session.texts[PROGRAM])
-        if structure["version"] != VERSION:
-            raise load_error("another version of stillgraph saved it", "Save the program anew.")
+        check_version(structure["version"], VERSION)
         return LoadedProgram(session, structure["entry"])
     except ImportError:
         raise

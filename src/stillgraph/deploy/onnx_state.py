@@ -7,7 +7,6 @@ call that is written in place has an output as well.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +63,7 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
     for node in found:
         if node.op == "get_attr":
             name = free_name(str(node.target), taken)
-            initial: torch.Tensor = functools.reduce(getattr, str(node.target).split("."), module)  # type: ignore[assignment]
+            initial = _tensor(module, str(node.target))
             place = packed.places[str(node.target)]
             node = _as_placeholder(module, node)
             state.append(Written(name, f"{name}_out", place, initial.detach().clone()))
@@ -83,6 +82,14 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
     examples = (*packed.examples, *(each.clone() for each in initial_values))
     dynamic = [*packed.dynamic, *(set[int]() for _ in initial_values)]
     return replace(packed, examples=examples, dynamic=dynamic), tuple(written)
+
+
+def _tensor(module: fx.GraphModule, path: str) -> torch.Tensor:
+    """The tensor that a module has under a path: ``"layer.seen"``."""
+    owner, _, name = path.rpartition(".")
+    value = getattr(module.get_submodule(owner), name)
+    assert isinstance(value, torch.Tensor), "only nodes of tensors are written to"
+    return value
 
 
 def _keep_unless_all_hold(module: fx.GraphModule, values: list[Any], before: list[fx.Node]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,8 @@ from stillgraph.passes.regions import (
     WHILE,
     Branch,
     Loop,
+    all_nodes,
     call,
-    control_of,
     controls,
     copied,
     results,
@@ -219,18 +219,10 @@ def _why_branches(loop: Loop) -> str | None:
     text = f"{'a loop' if line is None else f'the loop at line {line}'} has a branch for each iteration"
     if any(changing_dimensions(loop)):
         return f"{text}: what it carries changes its shape"
-    for node in (node for region in loop.regions for node in _operations(region)):
+    for node in (node for region in loop.regions for node in all_nodes(region)):
         if has_effect(node):
             return f"{text}: it draws random numbers, or calls an operator that is not torch's"
         name = may_fail(node)
         if name is not None:
             return f"{text}: {name} may fail where the loop has ended"
     return None
-
-
-def _operations(module: fx.GraphModule) -> Iterator[fx.Node]:
-    for node in module.graph.nodes:
-        yield node
-        control = control_of(module, node)
-        for region in () if control is None else control.regions:
-            yield from _operations(region)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import fx
 
 from stillgraph.passes.indexing import GET, PUT
 from stillgraph.passes.purity import is_local
-from stillgraph.passes.regions import COND, Branch, call, control_of
+from stillgraph.passes.regions import COND, Branch, all_nodes, call, control_of
 from stillgraph.passes.values import Fakes, value_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.schemas import draws
@@ -97,7 +96,7 @@ def guard_operands(module: fx.GraphModule, flag: fx.Node, fakes: Fakes) -> None:
     for node in list(module.graph.nodes):
         control = control_of(module, node)
         if isinstance(control, Branch):
-            if any(_needs_guard(inner) for arm in control.arms for inner in _all_nodes(arm)):
+            if any(_needs_guard(inner) for arm in control.arms for inner in all_nodes(arm)):
                 for arm, inside in zip(control.arms, control.add_operand(flag)):
                     guard_operands(arm, inside, fakes)
         elif _needs_guard(node):
@@ -106,15 +105,7 @@ def guard_operands(module: fx.GraphModule, flag: fx.Node, fakes: Fakes) -> None:
 
 def needs_guard(module: fx.GraphModule) -> bool:
     """Whether `guard_operands` would change anything."""
-    return any(_needs_guard(node) for node in _all_nodes(module))
-
-
-def _all_nodes(module: fx.GraphModule) -> Iterator[fx.Node]:
-    for node in module.graph.nodes:
-        yield node
-        control = control_of(module, node)
-        for region in () if control is None else control.regions:
-            yield from _all_nodes(region)
+    return any(_needs_guard(node) for node in all_nodes(module))
 
 
 def _needs_guard(node: fx.Node) -> bool:

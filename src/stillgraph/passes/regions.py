@@ -285,6 +285,15 @@ def all_regions(module: fx.GraphModule) -> Iterator[fx.GraphModule]:
     yield module
 
 
+def all_nodes(module: fx.GraphModule) -> Iterator[fx.Node]:
+    """Every node of a region, each branch or loop followed by those inside it."""
+    for node in module.graph.nodes:
+        yield node
+        control = control_of(module, node)
+        for region in () if control is None else control.regions:
+            yield from all_nodes(region)
+
+
 def is_result(node: fx.Node) -> bool:
     """Whether a node is one of the results of a branch or loop."""
     source = arguments(node)[0] if node.target is operator.getitem else None
