@@ -26,9 +26,16 @@ from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
-from stillgraph.passes.growing import grows
+from stillgraph.passes.hiding import GROWTH, OPEN_SEQUENCE, obstacle_to_inference
 
 _VERSION = 2
+_HINTS = {
+    GROWTH: (
+        "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or "
+        ".onnx."
+    ),
+    OPEN_SEQUENCE: "Take the steps in a loop over a cell (torch.nn.LSTMCell), or save as .pt2 or .onnx.",
+}
 _ALONE = "model"
 """The name under which `torch._inductor.aoti_load_package` looks for a model."""
 _FOLDER = "/data/aotinductor/"
@@ -52,7 +59,7 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         path: of the file.
 
     Raises:
-        ExportError: a loop carries a tensor that grows, a program writes to a number, entries have state in common
+        ExportError: sizes are only known in the run, a program writes to a number, entries have state in common
             that torch cannot share, torch cannot compile a program, or the package differs from it.
         OSError: the file cannot be written.
     """
@@ -101,13 +108,10 @@ def _check(each: _Compiling, model: Model) -> None:
 
 
 def _check_sizes(entry: Entry) -> None:
-    if grows(pipeline.run(entry.program)):
-        message = "a loop carries a tensor whose shape changes, and AOTInductor wants it to keep its sizes"
-        hint = (
-            "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 "
-            "or .onnx."
-        )
-        raise refuse("SG402", message, hint=hint)
+    obstacle = obstacle_to_inference(pipeline.run(entry.program))
+    if obstacle is not None:
+        message = f"{obstacle}, and AOTInductor infers every size before it compiles"
+        raise refuse("SG402", message, hint=_HINTS[obstacle])
 
 
 def _check_state(program: ExportedProgram) -> None:

@@ -21,7 +21,7 @@ from stillgraph.deploy.torch_export import export, functional
 from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
-from stillgraph.passes.growing import hide_growth, show_growth
+from stillgraph.passes.hiding import hide, show
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
@@ -70,11 +70,11 @@ def to_exported_program(
     """
     program = one_structure(program)
     lowered, checks = lower(program, returns_checks)
-    packed = pack(program, hide_growth(lowered), args, kwargs or {}, checks)
+    packed = pack(program, hide(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
     exported = functional(packed.module, exported)
     write_where_all_hold(exported, len(checks))
-    show_growth(exported.graph_module)
+    show(exported.graph_module)
     return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
 
 

@@ -68,12 +68,17 @@ def _generated_lines(trace: TracebackType | None) -> Iterator[str]:
 
 # ---- by the operation that an error names
 def operation_in(error: BaseException) -> str | None:
-    """The operation of ATen's that an error names: ``aten._linalg_eigh``."""
+    """The operation of ATen's that an error names, itself or as ours that stands for it: ``aten._linalg_eigh``."""
     for each in _chain(error):
-        found = re.search(r"\b(?:torch\.ops\.)?(aten\.\w+)|op='((?:aten|prims)\.\w+)'", str(each))
+        found = re.search(r"\b(?:torch\.ops\.)?((?:aten|stillgraph)\.\w+)|op='((?:aten|prims)\.\w+)'", str(each))
         if found is not None:
-            return found[1] or found[2]
+            return _of_torch(found[1] or found[2])
     return None
+
+
+def _of_torch(name: str) -> str:
+    """ATen's operation for one of ours, which has its name."""
+    return name.replace("stillgraph.", "aten.")
 
 
 def _nodes_calling(module: fx.GraphModule, name: str | None) -> Iterator[fx.Node]:
@@ -94,7 +99,7 @@ class _Names(TorchDispatchMode):
         self.found: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found.add(f"{func.namespace}.{func.overloadpacket.__name__}")
+        self.found.add(_of_torch(f"{func.namespace}.{func.overloadpacket.__name__}"))
         return func(*args, **(kwargs or {}))
 
 

@@ -28,7 +28,7 @@ from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes.gating import gate_outputs
-from stillgraph.passes.growing import hide_growth
+from stillgraph.passes.hiding import hide
 from stillgraph.passes.values import value_of
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
@@ -90,7 +90,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     entry = replace(entry, program=one_structure(entry.program))
     program = entry.program
     lowered, checks = lower(program, entry.returns_checks)
-    packed = pack(program, hide_growth(lowered), entry.args, entry.kwargs, checks)
+    packed = pack(program, hide(lowered), entry.args, entry.kwargs, checks)
     packed, written = state_as_arguments(packed)
     _check_numbers(packed)
     gate_outputs(packed.module)
@@ -123,12 +123,13 @@ def _check_numbers(packed: Packed) -> None:
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
     from stillgraph.deploy import onnx_control_flow as flow
-    from stillgraph.deploy import onnx_operators
+    from stillgraph.deploy import onnx_operators, onnx_recurrent
     from stillgraph.deploy.onnx_exact import make_exact
     from stillgraph.deploy.onnx_types import compute_in_float32
 
     table = {
         **onnx_operators.TABLE,
+        **onnx_recurrent.TABLE,
         torch.ops.higher_order.cond: flow.cond,
         torch.ops.higher_order.while_loop: flow.while_loop,
         torch.ops.stillgraph.forget_sizes.default: flow.forget_sizes,

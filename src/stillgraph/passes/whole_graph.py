@@ -10,7 +10,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.passes import pipeline
-from stillgraph.passes.growing import grows
+from stillgraph.passes.hiding import obstacle_to_inference
 from stillgraph.passes.lists import keeps_lists
 from stillgraph.passes.printing import prints
 from stillgraph.passes.raising import raises
@@ -57,8 +57,8 @@ def lower_whole(program: Program) -> Whole | None:
 
     Returns:
         None where the native lowering is the right one: the program has no branch or loop, it prints or raises, it may
-        return ``None``, it keeps lists of any length, asks for sizes that only the run knows, or carries tensors that
-        grow.
+        return ``None``, it keeps lists of any length, asks for sizes that only the run knows, carries tensors that
+        grow, or takes sequences of open length through recurrent layers.
     """
     if not any(True for _ in controls(program.graph)) or prints(program) or raises(program) or keeps_lists(program):
         return None
@@ -66,7 +66,7 @@ def lower_whole(program: Program) -> Whole | None:
         lowered = pipeline.run(program)
     except ExportError:
         return None
-    if _asks_for_values(lowered) or grows(lowered):
+    if _asks_for_values(lowered) or obstacle_to_inference(lowered):
         return None
     module = lowered.graph
     results, kept = _results(program, module)

@@ -37,6 +37,9 @@ _KEEPS_MEMORY = frozenset({"retain_grad", "record_stream"})
 _OFF_SWITCHES: dict[str, Any] = {"train": False, "training": False, "dropout": 0.0, "dropout_p": 0.0}
 """Arguments of operators that draw, and the values with which they do not."""
 
+RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""Operators for all the steps of a sequence, and all the layers."""
+
 OPERATORS = (CustomOpDef, OpOverload, OpOverloadPacket)
 """The types of operators that Python can name."""
 

@@ -12,7 +12,7 @@ from torch import fx
 
 from stillgraph.program import operations
 from stillgraph.program.context import Context
-from stillgraph.program.schemas import is_custom
+from stillgraph.program.schemas import RECURRENT, is_custom
 from stillgraph.program.writes import name_of
 
 _CONTROL = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
@@ -24,9 +24,6 @@ _AUTOGRAD = frozenset(
         *("requires_grad_", "detach_", "Parameter"),  # what they make is a leaf, which no compiled region gives
     }
 )
-RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-"""What Inductor takes apart into other operators than eager: other numbers are drawn, or it fails at them."""
-
 _SMALLEST = 2
 
 
@@ -119,7 +116,8 @@ def _compilable(node: fx.Node) -> bool:
         node.meta.get("bookkeeping") and _from_control(node)
     ):
         return False
-    if _uses_autograd(node) or name_of(node) in RECURRENT or is_custom(node.target):
+    recurrent = name_of(node) in RECURRENT  # Inductor takes it apart: other numbers are drawn, or it fails at it
+    if _uses_autograd(node) or recurrent or is_custom(node.target):
         return False  # a backend would drop a custom operator of which nothing is used, and join two that are alike
     if node.target is operator.getitem and (_from_several(node) or _takes_at(node)):
         return False

@@ -19,9 +19,8 @@ from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.operations import EFFECTFUL, unbound
 from stillgraph.program.program import Program
-from stillgraph.program.schemas import draws, is_custom
+from stillgraph.program.schemas import RECURRENT, draws, is_custom
 from stillgraph.program.writes import name_of, writes_in_place
-from stillgraph.runtime.segments import RECURRENT
 
 Run = Callable[..., Sequence[Any]]
 Compile = Callable[[fx.GraphModule, list[Any]], Run]

@@ -1,4 +1,4 @@
-"""Packed sequences: what torch's kernels for them give, whose sizes are in the contents of ``batch_sizes``.
+"""Packed sequences: what packs and pads them gives, whose sizes are in the contents of ``batch_sizes``.
 
 The first of the batch sizes is the size of the whole batch. Where the sequences are packed inside the function the
 capture knows it; a fake ``batch_sizes`` remembers it as ``stillgraph_batch``.
@@ -22,7 +22,7 @@ def _pack(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     recorder.before_raise(RuntimeError)
     padded, lengths = recorder.to_fake(args[0]), recorder.to_fake(args[1])
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-        data = _like(padded, (recorder.symbolic.fresh_size(), *padded.shape[2:]))
+        data = zeros_from(padded, (recorder.symbolic.fresh_size(), *padded.shape[2:]))
         batch_sizes: Any = torch.empty((recorder.symbolic.fresh_size(),), dtype=torch.int64)
     batch_sizes.stillgraph_batch = lengths.shape[0]
     return recorder.bind((data, batch_sizes), recorder.emit("call_function", func, args, kwargs))
@@ -32,44 +32,26 @@ def _pad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """``_pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length)``."""
     recorder.before_raise(RuntimeError)
     data, batch_sizes, batch_first, _, length = recorder.to_fake(args)
-    batch = _batch(recorder, batch_sizes)
+    batch = batch_of(recorder, batch_sizes)
     sizes = (batch, length) if batch_first else (length, batch)
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-        padded = _like(data, (*sizes, *data.shape[1:]))
+        padded = zeros_from(data, (*sizes, *data.shape[1:]))
         lengths = torch.empty((batch,), dtype=torch.int64)
     return recorder.bind((padded, lengths), recorder.emit("call_function", func, args, kwargs))
 
 
-def _recurrent(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
-    """``lstm``, ``gru``, …: ``(data, batch_sizes, hx, weights, …)`` for packed sequences.
-
-    What comes out is like what one step of one sequence gives, as often as there are steps and sequences.
-    """
-    if not isinstance(args[1], torch.Tensor) or not _is_batch_sizes(recorder.to_fake(args[1])) or len(args) != 9:
-        return recorder.record(func, args, kwargs)
-    recorder.before_raise(RuntimeError)
-    data, batch_sizes, hidden, *rest = recorder.to_fake(args)
-    several = isinstance(hidden, (tuple, list))
-    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
-        begins = tuple(_like(h, (h.shape[0], 1, h.shape[2])) for h in (hidden if several else (hidden,)))
-        output, *last = func(_like(data, (1, 1, data.shape[1])), begins if several else begins[0], *rest, False)
-        batch = _batch(recorder, batch_sizes)
-        ends = (_like(h, (h.shape[0], batch, h.shape[2])) for h in last)
-        result = (_like(output, (data.shape[0], output.shape[2])), *ends)
-    return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
-
-
-def _like(fake: torch.Tensor, shape: tuple[Any, ...]) -> torch.Tensor:
+def zeros_from(fake: torch.Tensor, shape: tuple[Any, ...]) -> torch.Tensor:
     """A tensor of a shape that autograd computes from ``fake``."""
     return fake.new_zeros(shape) + fake.sum() * 0
 
 
-def _is_batch_sizes(fake: torch.Tensor) -> bool:
+def is_batch_sizes(fake: torch.Tensor) -> bool:
     """Whether a second argument is the batch sizes; of sequences that are not packed it is the first hidden state."""
     return fake.dtype == torch.int64 and fake.dim() == 1
 
 
-def _batch(recorder: Recorder, batch_sizes: Any) -> Any:
+def batch_of(recorder: Recorder, batch_sizes: Any) -> Any:
+    """How many sequences were packed."""
     known = getattr(batch_sizes, "stillgraph_batch", None)
     if known is None:
         known = batch_sizes.stillgraph_batch = recorder.symbolic.fresh_size()
@@ -79,5 +61,4 @@ def _batch(recorder: Recorder, batch_sizes: Any) -> Any:
 HANDLERS: dict[Any, Callable[..., Any]] = {
     _VF._pack_padded_sequence: _pack,
     _VF._pad_packed_sequence: _pad,
-    **dict.fromkeys((_VF.lstm, _VF.gru, _VF.rnn_tanh, _VF.rnn_relu), _recurrent),
 }

@@ -9,7 +9,7 @@ import torch
 from stillgraph.core.diagnostics import ExportError, refuse
 from stillgraph.passes import pipeline
 from stillgraph.passes.catching import handles
-from stillgraph.passes.growing import grows
+from stillgraph.passes.hiding import obstacle_to_inference
 from stillgraph.passes.kinds import mixes_kinds
 from stillgraph.passes.lists import keeps_lists
 from stillgraph.passes.printing import prints
@@ -119,8 +119,8 @@ def _differs_between_paths(template: Template) -> bool:
 
 
 def _obstacle_in(lowered: Program) -> str | None:
-    if grows(lowered):
-        return "a loop carries a tensor that grows"
+    if obstacle := obstacle_to_inference(lowered):
+        return obstacle
     nodes = [node for module in all_regions(lowered.graph) for node in module.graph.nodes]
     if any(node.target is torch._assert_async for node in nodes):
         return "it raises exceptions"
