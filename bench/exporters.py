@@ -309,6 +309,9 @@ def main(
     exporters = {**EXPORTERS, **(AOTI if aoti or set(wanted) & set(AOTI) else {})}
     exporters = {name: export for name, export in exporters.items() if not wanted or name in wanted}
     sets = {"cases": all_cases(), "models": {case.name: case for case in MODELS}}
+    unknown = [name for name in names if not any(name in cases for cases in sets.values())]
+    if unknown:
+        raise click.BadParameter(f"there is no {unknown[0]!r}", param_hint="--case")
     results: dict[str, dict[str, dict[str, Judgement]]] = {}
     for title, cases in sets.items():
         if only not in (None, title):

@@ -124,7 +124,7 @@ MODELS: Mapping[str, Model] = {
         )
         for kind, encoder, refused in (
             ("convolutional", speech.Convolutional, _GROWS),
-            ("recurrent", speech.Recurrent, dict.fromkeys(_GRAPHS, "SG402")),  # an LSTM of open length
+            ("recurrent", speech.Recurrent, _GROWS),
         )
     },
     "ctc": Model(
