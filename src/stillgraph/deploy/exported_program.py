@@ -39,6 +39,8 @@ class Exported:
         notes: what the artefact does not do, or needs.
         homes: for each tensor that the program brings along, by its name there, what tells the place in the user's
             objects from any other, as long as these live.
+        kept: by its name there, `signature.place_key` of each tensor of the call or of the program's that holds after a
+            call what the original leaves in its place.
         checks: what the program's last output tells of, a dict of truth values by their names; () if it asserts.
     """
 
@@ -48,6 +50,7 @@ class Exported:
     kinds: tuple[type | None, ...]
     notes: tuple[str, ...]
     homes: dict[str, Any]
+    kept: dict[str, Any]
     checks: tuple[Check, ...] = ()
 
 
@@ -75,7 +78,8 @@ def to_exported_program(
     exported = functional(packed.module, exported)
     write_where_all_hold(exported, len(checks))
     show(exported.graph_module)
-    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
+    kept = {name: packed.places[name] for name in sorted(packed.kept)}
+    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, kept, checks)
 
 
 def exported_entry(entry: Entry) -> Exported:

@@ -101,7 +101,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     made = _Model(program, packed, written, dims, describe(entry, packed), opset)
     _convert(exported, made, path)
     given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
-    places = [each.place for each in written]
+    places = {each.name: each.place for each in written}
 
     def run() -> list[torch.Tensor]:
         return onnx_checks.results(run_onnx(path, given), checks, len(written))

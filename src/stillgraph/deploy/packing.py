@@ -45,6 +45,7 @@ class Packed:
     notes: tuple[str, ...]
     homes: dict[str, Any]
     places: dict[str, Any]  # by the name of an attribute or of a taken tensor: `place_key` of what it stands for
+    kept: frozenset[str]  # the names of places which hold after a call what the program leaves there
     checks: tuple[Check, ...] = ()
 
 
@@ -87,6 +88,7 @@ def pack(
         tuple(packer.notes),
         packer.homes,
         packer.named_places(),
+        packer.kept_names(program),
         checks,
     )
 
@@ -126,6 +128,7 @@ class _Packer:
     homes: dict[str, Any] = field(default_factory=dict)  # name of an attribute -> its place in the user's objects
     _places: dict[Any, fx.Node] = field(default_factory=dict)  # where a tensor is kept -> its node
     _inputs: dict[Source, fx.Node] = field(default_factory=dict)
+    _left: set[Any] = field(default_factory=set)  # places that the call writes, and the artefact does not
 
     def bring_tensors(self, program: Program) -> None:
         """Make attributes of the inputs that no caller passes."""
@@ -181,6 +184,7 @@ class _Packer:
         """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
         for effect in effects:
             if not self._write(effect):
+                self._left.add(place_key(place) if (place := written_place(effect)) is not None else None)
                 self.notes.append(f"the artefact does not carry out: {effect}")
 
     def _write(self, effect: Effect) -> bool:
@@ -254,6 +258,12 @@ class _Packer:
         """Which place each attribute and each tensor of the call stands for."""
         kept = {str(node.target): key for key, node in self._places.items()}
         return kept | {taken.name: place_key(taken.source) for taken in self.signature.taken}
+
+    def kept_names(self, program: Program) -> frozenset[str]:
+        """Which of these places hold after a call what the program leaves there."""
+        known = {place_key(given.source) for given in program.inputs}
+        known |= {place_key(place) for effect in program.effects if (place := written_place(effect)) is not None}
+        return frozenset(name for name, key in self.named_places().items() if key in known - self._left)
 
     def leaf(self, leaf: Output | Constant) -> Any:
         """A leaf of the result as an output of the module."""

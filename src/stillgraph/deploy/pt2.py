@@ -86,7 +86,14 @@ def _write(path: Path, exported: Mapping[str, Exported], texts: Mapping[str, str
 
 def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
     given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    check_artefact(entry.program, lambda: results_of(module(*given), exported.checks), entry.args, entry.kwargs)
+    arguments = dict(zip((taken.name for taken in exported.signature.taken), given, strict=True))
+
+    def run() -> list[torch.Tensor]:
+        """The results, and then what the call leaves in its arguments and in the state."""
+        results = results_of(module(*given), exported.checks)
+        return [*results, *(arguments[name] if name in arguments else _tensor(module, name) for name in exported.kept)]
+
+    check_artefact(entry.program, run, entry.args, entry.kwargs, written=exported.kept)
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:
@@ -125,10 +132,15 @@ def _module(program: ExportedProgram) -> torch.nn.Module:
 def _share(modules: Mapping[str, torch.nn.Module], same: list[list[str]]) -> None:
     """Let modules have one tensor in common: what one writes there, the others read."""
     (first, path), *others = same
-    value = _owner(modules[first], path)
+    value = _tensor(modules[first], path)
     for name, place in others:
-        owner, attribute = _owner(modules[name], place), place.rpartition(".")[2]
-        setattr(owner, attribute, getattr(value, path.rpartition(".")[2]))
+        setattr(_owner(modules[name], place), place.rpartition(".")[2], value)
+
+
+def _tensor(module: torch.nn.Module, path: str) -> torch.Tensor:
+    tensor = getattr(_owner(module, path), path.rpartition(".")[2])
+    assert isinstance(tensor, torch.Tensor), "a program owns tensors"
+    return tensor
 
 
 def _owner(module: torch.nn.Module, path: str) -> torch.nn.Module:

@@ -21,6 +21,7 @@ from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.input_spec import Dim as OurDim
 
+_END = 2**63 - 1  # as far as a slice can go
 _LOGGERS = (
     "torch.export",
     "torch._export",
@@ -60,6 +61,7 @@ def export(
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
     _spell_sums(exported.graph_module)
+    _spell_slices(exported.graph_module)
     _give_plain_dicts(exported)
     return exported
 
@@ -86,6 +88,15 @@ def _spell_sums(module: fx.GraphModule) -> None:
                 first = total
             node.replace_all_uses_with(first)
             region.graph.erase_node(node)
+        region.recompile()
+
+
+def _spell_slices(module: fx.GraphModule) -> None:
+    """Say where a slice begins and ends: of one without a beginning AOTInductor (torch 2.13) writes C++ that is none."""
+    for region in regions(module):
+        for node in region.graph.find_nodes(op="call_function", target=torch.ops.aten.slice.Tensor):
+            x, dim, start, end, step = (*arguments(node), *(0, None, None, 1)[len(arguments(node)) - 1 :])
+            node.args = (x, dim, 0 if start is None else start, _END if end is None else end, step)
         region.recompile()
 
 

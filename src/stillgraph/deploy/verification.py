@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ def check_artefact(
     kwargs: dict[str, Any],
     *,
     same_generator: bool = True,
-    written: Sequence[Any] = (),
+    written: Mapping[str, Any] | None = None,
 ) -> None:
     """Compare an artefact with the program on the example call.
 
@@ -45,15 +45,17 @@ def check_artefact(
         program: as captured; its native lowering says what is right.
         run: runs the artefact once on the example call.
         args, kwargs: the example call; it is left as it is.
-        written: places (`signature.place_key`) whose new values the artefact gives behind the results.
+        written: by name, places (`signature.place_key`) of which the artefact gives, behind the results, what the call
+            leaves in them.
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
 
     Raises:
         ExportError: they differ, or the call takes more iterations than the artefact has.
     """
+    places = written or {}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
-        expected = _outcome(lambda: _reference(program, args, kwargs, written))
+        expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
         torch.manual_seed(_SEED)
         actual = _outcome(run)
     if isinstance(expected, Exception) or isinstance(actual, Exception):
@@ -65,9 +67,11 @@ def check_artefact(
         return
     random = set() if same_generator else _drawn(program)
     leaves = [leaf.index if isinstance(leaf, Output) else None for leaf in leaves_of(program.result)] or [None]
-    drawn = [leaf in random for leaf in leaves] + [bool(random)] * len(written)
-    for index, (want, got, each) in enumerate(zip(expected, actual, drawn)):  # without results there still is an output
-        _compare(index, want, got, each)
+    drawn = [leaf in random for leaf in leaves] + [bool(random)] * len(places)
+    names = [f"output {index} of the artefact" for index, _ in enumerate(leaves)]
+    names += [f"what the artefact leaves in {name!r}" for name in places]
+    for name, want, got, each in zip(names, expected, actual, drawn):  # without results there still is an output
+        _compare(name, want, got, each)
 
 
 def _drawn(program: Program) -> set[int]:
@@ -158,7 +162,7 @@ def _shown(outcome: Any) -> str:
     return f"{len(outcome)} outputs"
 
 
-def _compare(index: int, want: Any, got: torch.Tensor, random: bool) -> None:
+def _compare(name: str, want: Any, got: torch.Tensor, random: bool) -> None:
     if isinstance(want, _EmptyList):
         want = want.like(got)
     if not isinstance(want, torch.Tensor):
@@ -173,4 +177,4 @@ def _compare(index: int, want: Any, got: torch.Tensor, random: bool) -> None:
             torch.testing.assert_close(got.detach(), want, equal_nan=True, rtol=rtol, atol=atol)
     except AssertionError as error:
         text = " ".join(str(error).split())
-        raise refuse("SG403", f"output {index} of the artefact differs from the program's: {text}") from error
+        raise refuse("SG403", f"{name} differs from the program's: {text}") from error

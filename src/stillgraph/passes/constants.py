@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from stillgraph.passes.regions import Control, controls, copied
+from stillgraph.passes.regions import Control, all_regions, controls, copied
+from stillgraph.passes.values import value_of
 from stillgraph.program.program import Program
 
 _MAKERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
@@ -18,10 +19,23 @@ def hoist_constants(program: Program) -> Program:
 
         if p: y = x + torch.tensor([1, 2])     →     c = torch.tensor([1, 2])
                                                      if p (x, c): y = x + c
+        if p: y = x + torch.tensor(1)          →     if p: y = x + torch.full((), 1)
     """
     fresh = copied(program)
+    for module in all_regions(fresh.graph):
+        _fill_scalars(module)
     _region(fresh.graph)
     return fresh
+
+
+def _fill_scalars(module: fx.GraphModule) -> None:
+    """Make a tensor of one number by filling it: that needs no constant, and AOTInductor carries no constant."""
+    for node in module.graph.nodes:
+        if node.target in _MAKERS and len(node.args) == 1 and type(node.args[0]) in (bool, int, float):
+            value = value_of(node)
+            node.target, node.args = torch.full, ((), node.args[0])
+            node.kwargs = {"dtype": value.dtype, "device": value.device}
+    module.recompile()
 
 
 def _region(module: fx.GraphModule) -> None:

@@ -131,7 +131,8 @@ class _Joined:
             targets = _targets(self.module, node)
             if control_of(self.module, node) is not None and names.intersection(targets):
                 raise _refused("a branch's result", node)
-            if storage_of(value_of(node)) == storage_of(value) and not names.intersection(targets):
+            is_view = storage_of(value_of(node)) == storage_of(value) and not names.intersection(targets)
+            if is_view and not self._is_read_alone(node, result):
                 raise _refused("a view of a branch's result", self.writer)
             chosen = self._chosen(node, mask, sources, value)
             for name in names.intersection(node.all_input_nodes):
@@ -140,6 +141,22 @@ class _Joined:
                 names.add(node)
                 self._write_back(node, chosen, mask, sources)
             self._current = None if targets else self._current
+
+    def _is_read_alone(self, view: fx.Node, result: fx.Node) -> bool:
+        """Whether a view is read before its memory is written again, and not handed on: it may be one of a copy."""
+        order = {node: place for place, node in enumerate(self.module.graph.nodes)}
+        roots = roots_of(self.module)
+        views = {view}
+        for node in order:  # in an order in which what a view is made of comes first
+            if storage_of(value_of(node)) == storage_of(value_of(view)) and not views.isdisjoint(node.all_input_nodes):
+                views.add(node)
+        users = {user for node in views for user in node.users}
+        if any(user.op == "output" or control_of(self.module, user) is not None for user in users):
+            return False
+        last = max((order[user] for user in users), default=0)
+        between = [node for node, place in order.items() if order[view] < place <= last]
+        written = (target for node in between for target in _targets(self.module, node))
+        return all(roots[result].isdisjoint(roots.get(target, ())) for target in written)
 
     def _sources(self, value: torch.Tensor) -> tuple[fx.Node, fx.Node]:
         """What the result is in either case: an operand of the branch, or what the arm has made."""

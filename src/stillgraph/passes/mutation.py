@@ -8,6 +8,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions import Branch, Loop, call, control_of, copied, placeholders, replace_uses
+from stillgraph.passes.sharing import roots_of
 from stillgraph.passes.values import Fakes, storage_of
 from stillgraph.program.program import Program
 from stillgraph.program.writes import name_of, written_arguments
@@ -121,14 +122,27 @@ def _is_written(module: fx.GraphModule, placeholder: fx.Node) -> bool:
 
 
 def _refuse_shared_entry(loop: Loop, index: int) -> None:
-    """The first iteration writes to what the loop is entered with: nobody else may see it."""
+    """The first iteration writes to what the loop is entered with: nobody may see it by another name."""
     entry = loop.entries[index]
-    if isinstance(entry, fx.Node) and (entry.op == "placeholder" or len(entry.users) > 1):
+    if isinstance(entry, fx.Node) and _is_seen_elsewhere(loop, index, entry):
         raise refuse(
             "SG402",
             f"a loop writes to '{entry.name}' in place and then replaces it, while it is used elsewhere too",
             location=loop.node.meta.get("location"),
         )
+
+
+def _is_seen_elsewhere(loop: Loop, index: int, entry: fx.Node) -> bool:
+    """Whether the memory of what a loop is entered with comes from outside, or is read in the loop or behind it."""
+    roots = roots_of(loop.module)
+    mine = roots.get(entry, frozenset())
+    if any(root.op == "placeholder" for root in mine):
+        return True
+    order = {node: place for place, node in enumerate(loop.module.graph.nodes)}
+    place = order[loop.node]
+    names = {node for node, held in roots.items() if order[node] < place and not mine.isdisjoint(held)}
+    handed = [*loop.entries[:index], *loop.entries[index + 1 :], *loop.operands]
+    return not names.isdisjoint(handed) or any(order[user] > place for name in names for user in name.users)
 
 
 def _write_back(node: fx.Node, target: fx.Node, result: fx.Node) -> None:

@@ -11,7 +11,6 @@ import stillgraph as sg
 from tests.e2e.shipping import detection, numerics, routing, speech, text
 from tests.e2e.shipping.model import Arguments, Model, normal, tokens
 
-_GRAPHS = ("pt2", "onnx", "aoti")
 _GROWS = {"aoti": "SG402"}  # a loop carries a tensor or a list that grows
 _TOKENS = sg.InputSpec([None, None], torch.int64)
 
@@ -91,7 +90,6 @@ MODELS: Mapping[str, Model] = {
         _prompt(0, 1, 3),
         (_prompt(1, 1, 4), _prompt(2, 1, 5), _prompt(3, 1, 6), _prompt(4, 1, 12)),
         [sg.InputSpec([1, None], torch.int64)],
-        dict.fromkeys(_GRAPHS, "SG402"),  # writes to what is the cache in one order of beams or another
     ),
     "t5_greedy": Model(
         "T5, greedy",

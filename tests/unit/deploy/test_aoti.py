@@ -65,6 +65,20 @@ def test_a_package_is_called_like_the_original(tmp_path: Path) -> None:
     """) == f"{round(want, 3)}\n"
 
 
+@pytest.mark.slow
+def test_a_loop_may_be_entered_with_a_tensor_of_one_number(tmp_path: Path) -> None:
+    def doubled(x: Tensor) -> Tensor:
+        bound = torch.tensor(1.0)
+        while bound < x.sum():
+            bound = bound * torch.tensor(2)
+        return bound
+
+    sg.save(doubled, path := tmp_path / "doubled.aoti.pt2", args=(X,))
+    loaded = sg.load(path, native=True)
+    for x in (X, X * 90, -X):
+        torch.testing.assert_close(loaded(x), doubled(x))
+
+
 # ---- refused
 def test_state_that_is_a_number(tmp_path: Path) -> None:
     class Counting(nn.Module):

@@ -13,6 +13,7 @@ import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy import archive, pt2
 from stillgraph.deploy.archive import load, save_program
+from stillgraph.deploy.signature import place_key
 from stillgraph.deploy.verification import check_artefact
 
 X = torch.tensor([1.0, 2.0])
@@ -133,6 +134,18 @@ def test_an_artefact_that_differs(program: sg.Program, outputs: Any, phrase: str
     with pytest.raises(ExportError, match=phrase) as raised:
         check_artefact(program, run, (X,), {})
     assert "SG403" in str(raised.value)
+
+
+def test_what_a_call_leaves_in_its_arguments_is_compared() -> None:
+    def adding(x: Tensor) -> Tensor:
+        x += 1
+        return x * 2
+
+    program = sg.export(adding, (X.clone(),))
+    written = {"x": place_key(program.inputs[0].source)}
+    check_artefact(program, lambda: [(X + 1) * 2, X + 1], (X,), {}, written=written)
+    with pytest.raises(ExportError, match="what the artefact leaves in 'x' differs from the program's"):
+        check_artefact(program, lambda: [(X + 1) * 2, X], (X,), {}, written=written)
 
 
 def test_random_values_are_compared_where_the_generator_is_torch_s(tmp_path: Path) -> None:

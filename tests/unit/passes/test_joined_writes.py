@@ -42,6 +42,28 @@ def in_a_loop(x: Tensor, z: Tensor, p: Tensor) -> Any:
     return x * 1, z * 1
 
 
+def read_through_a_view(x: Tensor, z: Tensor, p: Tensor) -> Any:
+    y = x if p else z
+    y.add_(1)
+    turned = y.reshape(2, 1).transpose(0, 1)
+    seen = turned * 2 + turned.T
+    y.mul_(3)
+    return seen, x * 1, z * 1, y * 1
+
+
+def rows_in_another_order(x: Tensor, z: Tensor, p: Tensor) -> Any:
+    kept = torch.zeros(2, 3)
+    kept[:, 2] = x
+    turned, step = kept.T.sum(1), 0
+    while step < 3 and x.sum() < 20:
+        if x.sum() > 4:
+            kept = kept[z.long() % 2]
+        kept.index_copy_(1, torch.full((1,), step), x[:, None])
+        x = x + kept.transpose(0, 1).sum(0)
+        step += 1
+    return kept, x, turned
+
+
 def before_it_is_joined(x: Tensor, z: Tensor, p: Tensor) -> Any:
     if p:
         y = x.add_(1)
@@ -50,7 +72,13 @@ def before_it_is_joined(x: Tensor, z: Tensor, p: Tensor) -> Any:
     return y * 1, x * 1
 
 
-@pytest.mark.parametrize("function", [one_of_two, one_that_is_new, in_a_loop, before_it_is_joined])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(one_of_two, one_that_is_new, in_a_loop, before_it_is_joined),
+        *(read_through_a_view, rows_in_another_order),
+    ],
+)
 def test_every_name_sees_the_write(function: Callable[..., Any]) -> None:
     def call(p: bool) -> tuple[Tensor, ...]:
         return torch.tensor([1.0, 2.0]), torch.tensor([3.0, 1.0]), torch.tensor(p)
@@ -84,6 +112,19 @@ def through_a_view(x: Tensor, p: Tensor) -> Any:
     return x * 1, y * 1
 
 
+def through_a_view_that_is_read_later(x: Tensor, p: Tensor) -> Any:
+    y = x if p else x * 2
+    turned = y.view(2, 1)
+    y.add_(1)
+    return turned * 1
+
+
+def through_a_view_that_is_returned(x: Tensor, p: Tensor) -> Any:
+    y = x if p else x * 2
+    y.add_(1)
+    return y.view(2, 1), y * 2
+
+
 def views(x: Tensor, p: Tensor) -> Any:
     y = x[0] if p else x[1]
     y.add_(1)
@@ -95,6 +136,8 @@ def views(x: Tensor, p: Tensor) -> Any:
     [
         (after_a_loop, "a loop's result is written in place"),
         (through_a_view, "a view of a branch's result is written in place"),
+        (through_a_view_that_is_read_later, "a view of a branch's result is written in place"),
+        (through_a_view_that_is_returned, "a view of a branch's result is written in place"),
         (views, "a view of one of two tensors is written in place"),
     ],
 )
