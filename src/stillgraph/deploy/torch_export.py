@@ -92,10 +92,11 @@ def _spell_sums(module: fx.GraphModule) -> None:
 
 
 def _spell_slices(module: fx.GraphModule) -> None:
-    """Say where a slice begins and ends: of one without a beginning AOTInductor (torch 2.13) writes C++ that is none."""
+    """Say where a slice begins and ends: of one without a beginning AOTInductor (torch 2.13) writes wrong C++."""
     for region in regions(module):
         for node in region.graph.find_nodes(op="call_function", target=torch.ops.aten.slice.Tensor):
-            x, dim, start, end, step = (*arguments(node), *(0, None, None, 1)[len(arguments(node)) - 1 :])
+            given: tuple[Any, ...] = arguments(node)
+            x, dim, start, end, step = (*given, *(0, None, None, 1)[len(given) - 1 :])
             node.args = (x, dim, 0 if start is None else start, _END if end is None else end, step)
         region.recompile()
 

@@ -143,7 +143,6 @@ MODELS: Mapping[str, Model] = {
             (torch.zeros(4, 3, speech.FEATURES), torch.tensor([3, 1, 2, 3])),
         ),
         [sg.InputSpec([None, None, speech.FEATURES]), sg.InputSpec([None], torch.int64)],
-        {"aoti": "SG402"},  # the compiler does not take what Inductor writes
     ),
     "nms": Model(
         "convolutional detector with non-maximum suppression",
