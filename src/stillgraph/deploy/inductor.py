@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.torch_export import quiet
 
 _LOGGER = "torch._inductor"
@@ -41,7 +42,7 @@ def compiled(program: ExportedProgram, text: str) -> list[Any]:
     module = program.module(check_guards=False)
     assert isinstance(module, torch.fx.GraphModule), "an exported program is a graph"
     args, kwargs = program.example_inputs
-    with quiet(_LOGGER), torch.no_grad():
+    with quiet(_LOGGER), torch.no_grad(), regions_apart():
         files = torch._inductor.aot_compile(module, args, kwargs, options=options)
     assert isinstance(files, list), "a package is made of files"
     return files

@@ -24,6 +24,7 @@ from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
+from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
@@ -138,7 +139,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     options: dict[str, Any] = {} if made.opset is None else {"opset_version": made.opset}
     module = made.packed.module
     try:
-        with quiet(), torch.no_grad():
+        with quiet(), torch.no_grad(), regions_apart():
             given = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"
             model = given.model

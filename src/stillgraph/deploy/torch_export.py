@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_structure, tree_unflatten
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.locating import line_of
+from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.writes import keep_apart, name_writes
 from stillgraph.passes.values import value_of
 from stillgraph.program.graphs import arguments, regions
@@ -56,7 +57,7 @@ def export(
         for given, ours in zip(dynamic, named, strict=True)
     )
     try:
-        with _quiet(), torch.no_grad():
+        with _quiet(), torch.no_grad(), regions_apart():
             exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
@@ -95,9 +96,9 @@ def _spell_slices(module: fx.GraphModule) -> None:
     """Say where a slice begins and ends: of one without a beginning AOTInductor (torch 2.13) writes wrong C++."""
     for region in regions(module):
         for node in region.graph.find_nodes(op="call_function", target=torch.ops.aten.slice.Tensor):
-            given: tuple[Any, ...] = arguments(node)
-            x, dim, start, end, step = (*given, *(0, None, None, 1)[len(given) - 1 :])
-            node.args = (x, dim, 0 if start is None else start, _END if end is None else end, step)
+            given = [*arguments(node), *(0, None, None, 1)[len(arguments(node)) - 1 :]]
+            given[2:4] = [0 if given[2] is None else given[2], _END if given[3] is None else given[3]]
+            node.args = tuple(given)
         region.recompile()
 
 
@@ -129,7 +130,7 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
         name_writes(program)
         return program
     try:
-        with _quiet(), torch.no_grad():
+        with _quiet(), torch.no_grad(), regions_apart():
             functionalised: ExportedProgram = program.run_decompositions({})
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error

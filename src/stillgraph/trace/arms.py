@@ -122,7 +122,7 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             recorder.journal.note(place)
         for place, value in arm.writes.values():
             recorder.journal.write(place, value)
-        with recorder.resume(arm.region), diverging(recorder, arm):
+        with recorder.resume(arm.region), recorder.symbolic.learned_inside(), diverging(recorder, arm):
             arm.exit = block()
         if current_context() != context:
             hint = "Switch it for a block inside: with torch.no_grad(): ..., with torch.autocast(...): ..."

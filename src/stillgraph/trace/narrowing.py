@@ -14,7 +14,7 @@ from torch.utils._pytree import is_namedtuple_instance
 from stillgraph.program.types import JoinFailure, ListType, Type
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.exits import Return
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
@@ -103,9 +103,13 @@ class Narrowing(Recorder):
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:
         """As `Recorder.assuming`: a value that depends on the condition is the one of its two values."""
         before = dict(self._taken)
-        self._taken = self._following(predicate, taken) | before
+        conditions = self._conditions(predicate, taken)
+        self._taken = {id(condition): value for condition, value in conditions} | before
         try:
-            yield
+            with self.symbolic.learned_inside():
+                for condition, value in conditions:
+                    self.symbolic.assume(plain(condition), value)
+                yield
         finally:
             self._taken = before
 
@@ -113,6 +117,7 @@ class Narrowing(Recorder):
         """As `Recorder.learn`."""
         for condition, value in self._conditions(predicate, taken):
             self.learned.append(_Learned(condition, self.region, value))
+            self.symbolic.assume(plain(condition), value)
 
     def decided(self, flag: Any) -> bool | None:
         """How a staged condition is decided where we are; None if only the run knows."""
@@ -124,11 +129,8 @@ class Narrowing(Recorder):
                 return each.value
         return None
 
-    def _following(self, predicate: Any, taken: bool) -> dict[int, bool]:
-        """The conditions that are decided with one, by their ids, and how."""
-        return {id(condition): value for condition, value in self._conditions(predicate, taken)}
-
     def _conditions(self, predicate: Any, taken: bool) -> list[tuple[Any, bool]]:
+        """The conditions that are decided with one, and how."""
         found: dict[int, tuple[Any, bool]] = {}
         queue = [(predicate, taken)]
         while queue:

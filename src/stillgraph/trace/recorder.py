@@ -243,7 +243,7 @@ class Recorder(PlainAnswers):
             if function:
                 self.witness.resume(watching)  # what the user's ``forward`` reads is read by the program
                 return self.run_function(func, fake_args, fake_kwargs)
-            with torch._C.DisableTorchFunction(), self.symbolic.fake_mode:
+            with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, self.symbolic.of_any_size():
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
                 return layouts.run(self, func, special.fake_arguments(self, func, fake_args), fake_kwargs)
         except DATA_DEPENDENT as error:

@@ -39,7 +39,9 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
         return (RuntimeError,)
     if func in (_T.__getitem__, _T.__setitem__):
         whole = args[1] if isinstance(args[1], tuple) else (args[1],)
-        return (IndexError,) if any(map(_may_be_outside, whole)) else ()
+        of_any_size = isinstance(args[0], torch.Tensor) and is_fake(args[0]) and _has_unknown_size(args[0])
+        fixed = of_any_size and any(type(index) is int for index in whole)
+        return (IndexError,) if fixed or any(map(_may_be_outside, whole)) else ()
     if name in _LOOKING_UP:
         return (RuntimeError, IndexError)
     given = torch.utils._pytree.tree_leaves((args, kwargs))

@@ -34,6 +34,10 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext, _device_constructors
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from stillgraph.program.size_facts import assume, learned_inside, of_any_size
 
 __all__ = [
     "DATA_DEPENDENT",
@@ -63,6 +67,7 @@ DATA_DEPENDENT = (
 )
 
 
+_SIZES: Any = ValueRanges(0, int_oo)
 _FAKE_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
 
 
@@ -187,6 +192,15 @@ class _Environment(ShapeEnv):
         return super().create_unbacked_symbool(*args, **kwargs)
 
 
+    def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        positive = kwargs.pop("positive", True)
+        kwargs["positive"] = None
+        symbol = super().create_symbol(*args, **kwargs)
+        if positive and symbol.is_Symbol:
+            self.var_to_range[symbol] &= _SIZES  # torch takes a size for a positive number: it may be 0
+        return symbol
+
+
 class Symbolic:
     """One capture's fake tensors and symbols.
 
@@ -228,7 +242,26 @@ class Symbolic:
 
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
         context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
-        return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+        with of_any_size(self.shape_env):
+            return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+
+    def learned_inside(self) -> AbstractContextManager[None]:
+        """Forget in the end what is learned of sizes meanwhile: it holds on one path."""
+        return learned_inside(self.shape_env)
+
+    def of_any_size(self) -> AbstractContextManager[None]:
+        """Forget in the end that sizes of inputs are not 0."""
+        return of_any_size(self.shape_env) if self.shape_env.backed_var_to_val else contextlib.nullcontext()
+
+    def assume(self, condition: Any, holds: bool) -> None:
+        """Let a condition be known to hold, or not to, if it is one on sizes.
+
+        Args:
+            condition: what stands for a truth value.
+            holds: what it is.
+        """
+        if isinstance(condition, torch.SymBool):
+            assume(self.shape_env, condition.node.expr, holds)
 
     def fresh_int(self) -> torch.SymInt:
         """An integer of which nothing is known."""

@@ -1,0 +1,68 @@
+"""Regions are traced apart: what torch learns of sizes in one does not hold outside of it.
+
+torch traces both arms of a branch, and a loop's body, with one environment for sizes. What it learns in an arm (of
+``x[0]``, that ``x`` has an element) it would assert for the whole program, and fold the condition itself by it.
+
+The adapter to how torch calls the regions of its higher-order operators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch.fx import traceback
+
+from stillgraph.program.size_facts import learned_inside
+
+_OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+
+
+@contextlib.contextmanager
+def regions_apart() -> Iterator[None]:
+    """Let torch forget behind a region what it has learned there of sizes, while it traces."""
+    with contextlib.ExitStack() as stack:
+        for operator in _OPERATORS:
+            call = type(operator).__call__
+            stack.enter_context(mock.patch.object(type(operator), "__call__", _with_regions_apart(call)))
+        yield
+
+
+def _with_regions_apart(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def calling(operator: Any, *args: Any, **kwargs: Any) -> Any:
+        given = (_apart(each) if callable(each) and not _is_data(each) else each for each in args)
+        return call(operator, *given, **kwargs)
+
+    return calling
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, torch.SymBool, torch.SymInt, torch.SymFloat))
+
+
+def _apart(region: Callable[..., Any]) -> Callable[..., Any]:
+    if getattr(region, "stillgraph_apart", False):
+        return region
+
+    def inside(*args: Any) -> Any:
+        mode = detect_fake_mode(args)
+        environment = None if mode is None else mode.shape_env
+        with contextlib.nullcontext() if environment is None else learned_inside(environment, guards=True):
+            return _run(region, args)
+
+    inside.stillgraph_apart = True  # type: ignore[attr-defined]  # a function's own attribute
+    return inside
+
+
+def _run(region: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    if not isinstance(region, fx.GraphModule):
+        return region(*args)
+    with traceback.preserve_node_meta():  # as torch runs a region itself
+        return fx.Interpreter(region).run(*args)

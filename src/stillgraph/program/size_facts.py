@@ -1,0 +1,174 @@
+"""What torch knows of symbolic sizes, and how it is forgotten: what it learns on one path does not hold on others.
+
+torch takes every operation for one that runs: of ``x[0]`` it learns that ``x`` has an element, of ``x + y`` that their
+sizes are equal. Of an arm of a branch, of a loop's body or a ``try`` that is true inside alone.
+
+The adapter to the private state of torch's ``ShapeEnv``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy  # type: ignore[import-untyped]  # has none
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+_BY_SYMBOL = ("var_to_range", "var_to_range_sloc", "replacements", "replacements_slocs", "deferred_runtime_asserts")
+_WHOLE = ("axioms", "divisible")
+_CACHES = ("fake_tensor_cache",)
+
+
+@contextlib.contextmanager
+def learned_inside(environment: ShapeEnv, *, guards: bool = False) -> Iterator[None]:
+    """Forget in the end what is learned meanwhile of sizes that were there before.
+
+    Args:
+        environment: of the sizes.
+        guards: whether what was asked of the sizes of inputs is forgotten as well. A capture keeps it.
+    """
+    known = _Known.of(environment)
+    asked = len(environment.guards)
+    try:
+        yield
+    finally:
+        known.restore(environment)
+        if guards:
+            del environment.guards[asked:]
+
+
+@contextlib.contextmanager
+def of_any_size(environment: ShapeEnv) -> Iterator[None]:
+    """Forget in the end that sizes of inputs are not 0.
+
+    torch asks it where it works out strides. What an operation gives does not depend on the answer; where one fails
+    for want of an element, it does so in the run as well.
+    """
+    known, asked = _Known.of(environment), len(environment.guards)
+    yield
+    news = [guard._replace(expr=_of_any_size(guard.expr)) for guard in environment.guards[asked:]]
+    if news != environment.guards[asked:]:
+        asserts = [each for each in _asserts(environment) if each not in _asserts(environment, known)]
+        environment.guards[asked:] = [guard for guard in news if guard.expr is not sympy.true]
+        known.restore(environment)
+        for guard in environment.guards[asked:]:
+            _learn(environment, guard.expr)
+        for each in asserts:
+            environment.guard_or_defer_runtime_assert(each.expr, each.msg)
+
+
+def _asserts(environment: ShapeEnv, known: _Known | None = None) -> list[Any]:
+    """What is asserted of sizes that only the run knows, now or at an earlier time."""
+    table = environment.deferred_runtime_asserts if known is None else known.by_symbol["deferred_runtime_asserts"]
+    return [each for asserts in table.values() for each in asserts]
+
+
+def _learn(environment: ShapeEnv, condition: Any) -> None:
+    environment.axioms.update(dict(environment.get_implications(environment.simplify(condition))))
+    if _holds_for_example(environment, condition):  # torch wants the example to be in the range it assumes
+        environment._maybe_guard_rel(condition)
+    _tell_that_it_changed(environment)
+
+
+def _of_any_size(condition: Any) -> Any:
+    """What is left of a condition for sizes that are 0 as well: of ``s > 0`` nothing, of ``s > 1`` that it is not 1."""
+    match condition:
+        case sympy.And():
+            return sympy.And(*map(_of_any_size, condition.args))
+        case sympy.Ne(lhs=number, rhs=0) | sympy.Ne(lhs=0, rhs=number):
+            least = 1
+        case sympy.Gt(lhs=number, rhs=bound) | sympy.Lt(lhs=bound, rhs=number) if bound.is_Integer:
+            least = bound + 1
+        case sympy.Ge(lhs=number, rhs=bound) | sympy.Le(lhs=bound, rhs=number) if bound.is_Integer:
+            least = bound
+        case _:
+            return condition
+    factor, sizes = number.as_coeff_Mul()
+    if not factor.is_positive or not all(size.is_Symbol for size in sympy.Mul.make_args(sizes)):
+        return condition
+    least = -(-least // factor)
+    if least == 2:
+        return sympy.Ne(sizes, 1)
+    return sympy.true if least < 2 else condition
+
+
+def assume(environment: ShapeEnv, condition: Any, holds: bool) -> None:
+    """Let a condition on sizes be known to hold, or not to.
+
+    Args:
+        environment: of the sizes.
+        condition: a sympy expression. One that says nothing of sizes is passed over.
+        holds: whether it is true.
+    """
+    condition = condition if holds else sympy.Not(condition)
+    says = isinstance(condition, sympy.Rel) and not _is_flag(environment, condition)
+    if says and not _is_known(environment, condition):
+        _learn(environment, condition)
+
+
+def _is_flag(environment: ShapeEnv, condition: Any) -> bool:
+    """Whether a condition is a truth value of unknown origin: such a one is ``u == 1``, where ``u`` is 0 or 1."""
+    bounds = (environment.var_to_range.get(symbol) for symbol in condition.free_symbols)
+    return all(each is not None and each.lower == 0 and each.upper == 1 for each in bounds)
+
+
+def _holds_for_example(environment: ShapeEnv, condition: Any) -> bool:
+    """Whether a condition holds for the sizes of the example, as far as it is on them."""
+    return condition.xreplace(environment.backed_var_to_val) is not sympy.false
+
+
+def _is_known(environment: ShapeEnv, condition: Any) -> bool:
+    """Whether a condition is decided by what is known already."""
+    return environment._maybe_evaluate_static(condition) is not None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an environment knew at some time."""
+
+    symbols: frozenset[Any]
+    by_symbol: dict[str, dict[Any, Any]]
+    whole: dict[str, Any]
+    size_like: frozenset[Any]
+
+    @classmethod
+    def of(cls, environment: ShapeEnv) -> _Known:
+        return cls(
+            frozenset(environment.var_to_range),
+            {name: _copy(getattr(environment, name)) for name in _BY_SYMBOL if hasattr(environment, name)},
+            {name: getattr(environment, name).copy() for name in _WHOLE},
+            frozenset(environment.size_like),
+        )
+
+    def restore(self, environment: ShapeEnv) -> None:
+        if self._is_still_all(environment):
+            return
+        for name, known in self.by_symbol.items():
+            now = getattr(environment, name)
+            for symbol in [symbol for symbol in now if symbol in self.symbols or symbol is None]:
+                if symbol not in known:
+                    del now[symbol]
+            now.update(_copy(known))
+        for name, held in self.whole.items():
+            setattr(environment, name, held.copy())
+        environment.size_like -= (environment.size_like & self.symbols) - self.size_like
+        environment.num_deferred_runtime_asserts = sum(map(len, environment.deferred_runtime_asserts.values()))
+        _tell_that_it_changed(environment)
+
+    def _is_still_all(self, environment: ShapeEnv) -> bool:
+        same = all(getattr(environment, name) == held for name, held in self.by_symbol.items())
+        return same and all(getattr(environment, name) == held for name, held in self.whole.items())
+
+
+def _copy(table: Any) -> dict[Any, Any]:
+    return {symbol: list(held) if isinstance(held, list) else held for symbol, held in table.items()}
+
+
+def _tell_that_it_changed(environment: ShapeEnv) -> None:
+    """Let nobody go by what was worked out before."""
+    environment._replacements_version_counter += 1
+    environment._version_counter += 1
+    environment._prev_cache_key = environment._get_key()
+    environment.fake_tensor_cache.clear()
