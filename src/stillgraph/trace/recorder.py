@@ -211,7 +211,8 @@ class Recorder(PlainAnswers):
     def _handled(self, func: Any, args: Any, kwargs: Any) -> Any:
         handler = special.HANDLERS.get(func)
         if handler is not None:
-            return handler(self, func, args, kwargs)
+            with self.symbolic.of_any_size():
+                return handler(self, func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return special.read_attribute(self, func, args[0])

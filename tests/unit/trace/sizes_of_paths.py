@@ -128,7 +128,7 @@ FUNCTIONS: list[Callable[[Tensor], Any]] = [
 
 EXAMPLE = torch.tensor([0.6, 2, 3, 4, 0, 0, 0, 0])
 OF_EIGHT = [
-    *(torch.ones(8), torch.zeros(8), torch.tensor([0.0, 2, 0, 0, 0, 0, 0, 0]), torch.tensor([0, 2, 0, 3.0, 0, 0, 0, 0])),
+    *(torch.ones(8), torch.zeros(8), torch.tensor([0.0, 2, 0, 3, 0, 0, 0, 0]), torch.eye(8)[3] * 2),
     *(EXAMPLE, torch.tensor([0.6, 2, 3, 0, 0, 0, 0, 0]), torch.tensor([0.7, 0, 0, 0, 0, 0, 0, 0]), torch.arange(8.0)),
 ]
 OF_ANY_SIZE = [torch.arange(float(size)) + 0.2 for size in (2, 3, 4, 5, 9, 0)]
