@@ -92,8 +92,8 @@ def _instance(made: type, example: Example) -> Any:
     try:
         return made(*example.args, **example.kwargs)
     except Exception as error:  # whatever a user's constructor raises
-        text = f"{made.__name__}() fails: {first_line(error)}; name an instance instead"
-        raise WrongUsage(text) from error
+        instead = "name an instance instead, or give migrate its arguments with --init"
+        raise WrongUsage(f"{made.__name__}() fails: {first_line(error)}; {instead}") from error
 
 
 def first_line(error: BaseException) -> str:

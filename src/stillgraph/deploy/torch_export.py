@@ -60,7 +60,9 @@ def export(
         with _quiet(), torch.no_grad(), regions_apart():
             exported = torch.export.export(module, args, dynamic_shapes=shapes, strict=False)
     except Exception as error:
-        raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
+        violated = _violated(error)
+        message, hint = f"torch.export: {violated or summary(error)}", _OTHER_SIZES if violated else None
+        raise refuse("SG402", message, location=line_of(module, error), hint=hint) from error
     _spell_sums(exported.graph_module)
     _spell_slices(exported.graph_module)
     _give_plain_dicts(exported)
@@ -148,6 +150,20 @@ def _depth(module: torch.nn.Module) -> int:
     """How deep branches and loops lie in one another."""
     inner = [child for child in module.children() if isinstance(child, fx.GraphModule)]
     return max((1 + _depth(child) for child in inner), default=0)
+
+
+_OTHER_SIZES = (
+    "Declare the dimension as the example has it, or with a range in which all sizes take this way through the code;"
+    " or save as .py: an LSTM of open length goes there alone."
+)
+
+
+def _violated(error: BaseException) -> str | None:
+    """What torch says of an open dimension that the code fixes or bounds: its second line tells which, and how."""
+    first, *lines = str(error).splitlines() or [""]
+    if not first.startswith("Constraints violated") or not lines:
+        return None
+    return lines[0].strip().removeprefix("- ").partition(". ")[0][:300]
 
 
 def summary(error: BaseException) -> str:

@@ -250,7 +250,7 @@ def _text(node: fx.Node) -> str:
         known = node.args[2] and isinstance(node.args[1], str)
         return f"AssertionError: {node.args[1]}" if known else "AssertionError"
     if node.target is raise_made:
-        return str(getattr(node.args[0], "__name__", "an exception"))
+        return _kind(node).__name__
     constant = node.args[0]
     value = constant.meta["val"] if isinstance(constant, fx.Node) else constant
     return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__

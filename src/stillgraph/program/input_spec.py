@@ -52,13 +52,13 @@ class Dim:
 
 @dataclass(frozen=True, init=False)
 class InputSpec:
-    """The shape and dtype of a tensor argument (seed 003's ``InputSpec``).
+    """The shape and dtype of a tensor argument.
 
     Attributes:
         shape: sizes; ``None`` is a symbolic dimension: one program serves every size.
         dims: for each dimension its `Dim`, where it has one; it is symbolic then. A `torch.export.Dim` does as well.
         dtype: a ``torch.dtype``.
-        name: of the input in an export.
+        name: for the reader; inputs of a file have the names of the arguments.
     """
 
     shape: tuple[int | None, ...]

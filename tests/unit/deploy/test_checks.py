@@ -198,6 +198,21 @@ def handled(x: Tensor) -> Tensor:
     return y
 
 
+def told_by_the_run(x: Tensor) -> Tensor:
+    if x.sum() > 99:
+        raise ValueError(f"{x.sum()} is too large")
+    return x * 2
+
+
+def test_a_text_that_only_the_run_knows_keeps_the_type(tmp_path: Path) -> None:
+    sg.save(told_by_the_run, tmp_path / "told.pt2", args=(X,))
+    with pytest.raises(ValueError, match=r"^$"):
+        sg.load(tmp_path / "told.pt2")(X * 99)
+    sg.save(told_by_the_run, tmp_path / "told.pt2", args=(X,), assertions="return")
+    line = told_by_the_run.__code__.co_firstlineno + 2
+    assert sg.load(tmp_path / "told.pt2").checks == (f"ValueError (line {line})",)
+
+
 @pytest.mark.parametrize(
     ("function", "names"),
     [

@@ -63,6 +63,26 @@ def test_what_cannot_be_saved(
     assert not list(tmp_path.iterdir())
 
 
+class Recurrent(nn.Module):
+    """A recurrent layer, whose steps torch writes out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)[0]  # type: ignore[no-any-return]  # of Any
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_an_open_length_that_torch_fixes(suffix: str, tmp_path: Path) -> None:
+    spec = [sg.InputSpec([sg.Dim("frames"), 3])]
+    with pytest.raises(sg.ExportError, match=r"frames as dynamic but .* a constant \(4\)\n") as raised:
+        sg.save(Recurrent(), tmp_path / f"no.{suffix}", args=(torch.ones(4, 3),), input_spec=spec)
+    assert "save as .py" in str(raised.value)
+    assert "TORCH_LOGS" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [
