@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.deploy.left_behind import check_left_behind
 from stillgraph.deploy.signature import (
     Brought,
     Signature,
@@ -62,6 +63,9 @@ def pack(
         lowered: the same with tensors alone.
         args, kwargs: the example call.
         checks: what the last outputs of ``lowered`` tell of. The module gives them last, as a dict by their names.
+
+    Raises:
+        ExportError: the program's next call reads what its calls leave behind, and the module cannot keep it.
     """
     signature = signature_of(program)
     module = copied_module(lowered.graph)
@@ -70,7 +74,7 @@ def pack(
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()
-    packer.write_effects(program.effects)
+    check_left_behind(program, packer.write_effects(program.effects))
     leaves = leaves_of(program.result)
     given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
     set_outputs(module, [*given, *packer.named(checks)])
@@ -177,11 +181,11 @@ class _Packer:
         if home is not None:
             self.homes[place] = home
 
-    def write_effects(self, effects: tuple[Effect, ...]) -> None:
-        """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
-        for effect in effects:
-            if not self._write(effect):
-                self.notes.append(f"the artefact does not carry out: {effect}")
+    def write_effects(self, effects: tuple[Effect, ...]) -> list[Effect]:
+        """Write what the call leaves in buffers, and in numbers that became buffers; note and give what cannot be."""
+        left = [effect for effect in effects if not self._write(effect)]
+        self.notes += [f"the artefact does not carry out: {effect}" for effect in left]
+        return left
 
     def _write(self, effect: Effect) -> bool:
         written = written_place(effect)
