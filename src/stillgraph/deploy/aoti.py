@@ -18,6 +18,7 @@ from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
 from stillgraph.deploy.inductor import Model, compiled, is_inlined, read_package, write_package
+from stillgraph.deploy.left_behind import check_left_to_others
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
@@ -58,6 +59,7 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     """
     named = {"": entries} if isinstance(entries, Entry) else entries
     made = {name: _exported(entry) for name, entry in named.items()}
+    check_left_to_others(named, {name: each.exported.left for name, each in made.items()})
     shared = _shared_state(made)
     models = {name: name if len(made) > 1 else _ALONE for name in made}
     files = {}

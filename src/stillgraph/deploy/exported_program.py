@@ -22,6 +22,7 @@ from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
 from stillgraph.passes.growing import hide_growth, show_growth
+from stillgraph.program.effects import Effect
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
@@ -40,6 +41,7 @@ class Exported:
         homes: for each tensor that the program brings along, by its name there, what tells the place in the user's
             objects from any other, as long as these live.
         checks: what the program's last output tells of, a dict of truth values by their names; () if it asserts.
+        left: the effects of the call that it does not carry out.
     """
 
     program: torch.export.ExportedProgram
@@ -49,6 +51,7 @@ class Exported:
     notes: tuple[str, ...]
     homes: dict[str, Any]
     checks: tuple[Check, ...] = ()
+    left: tuple[Effect, ...] = ()
 
 
 def to_exported_program(
@@ -75,7 +78,9 @@ def to_exported_program(
     exported = functional(packed.module, exported)
     write_where_all_hold(exported, len(checks))
     show_growth(exported.graph_module)
-    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks)
+    return Exported(
+        exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, checks, packed.left
+    )
 
 
 def exported_entry(entry: Entry) -> Exported:

@@ -5,11 +5,12 @@ It is a note, unless the file would be wrong about it: where the next call reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.deploy.signature import is_argument, objects_of, place_key, written_place
+from stillgraph.deploy.entries import Entry
+from stillgraph.deploy.signature import home_of, is_argument, objects_of, place_key, written_place
 from stillgraph.program.effects import DeleteAttribute, Effect, SetItem
 from stillgraph.program.guards import (
     Attribute,
@@ -29,6 +30,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template
 from stillgraph.program.program import Program
 
+_HINT = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
 _READING = (
     BytesGuard,
     ConstantGuard,
@@ -62,8 +64,37 @@ def check_left_behind(program: Program, effects: Iterable[Effect]) -> None:
                 raise refuse("SG402", message, location=program.location, hint=hint)
         elif any(_within(source, place) for source in _read(program, effect, place)):
             message = f"a call changes {place}, which the program was captured for, and a file cannot keep that"
-            hint = "Keep it in a buffer of one dtype and size or in a number, or take it as an argument and return it."
-            raise refuse("SG402", message, location=program.location, hint=hint)
+            raise refuse("SG402", message, location=program.location, hint=_HINT)
+
+
+def check_left_to_others(entries: Mapping[str, Entry], left: Mapping[str, Sequence[Effect]]) -> None:
+    """Refuse entries of which one reads what another writes and the file does not keep.
+
+    Args:
+        entries: by name.
+        left: by entry the effects that the file does not carry out.
+
+    Raises:
+        ExportError: there is such an effect.
+    """
+    for name, effects in left.items():
+        for effect in effects:
+            place = _place(effect)
+            home = home_of(place, entries[name].args, entries[name].kwargs)
+            for other, entry in entries.items():
+                if home is None or other == name:
+                    continue
+                if any(home in _homes(source, entry) for source in _read(entry.program, effect, place)):
+                    message = f"{name!r} changes {place}, which {other!r} was captured for, and a file cannot keep that"
+                    raise refuse("SG402", message, location=entry.program.location, hint=_HINT)
+
+
+def _homes(source: Source, entry: Entry) -> Iterator[Any]:
+    """The places in the user's objects that a source is, and lies in."""
+    current: Any = source
+    while current is not None:
+        yield home_of(current, entry.args, entry.kwargs)
+        current = getattr(current, "base", None)
 
 
 def _place(effect: Effect) -> Source:

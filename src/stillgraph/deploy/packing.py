@@ -47,6 +47,7 @@ class Packed:
     homes: dict[str, Any]
     places: dict[str, Any]  # by the name of an attribute or of a taken tensor: `place_key` of what it stands for
     checks: tuple[Check, ...] = ()
+    left: tuple[Effect, ...] = ()  # what the module does not carry out
 
 
 def pack(
@@ -74,7 +75,8 @@ def pack(
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()
-    check_left_behind(program, packer.write_effects(program.effects))
+    left = packer.write_effects(program.effects)
+    check_left_behind(program, left)
     leaves = leaves_of(program.result)
     given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
     set_outputs(module, [*given, *packer.named(checks)])
@@ -92,6 +94,7 @@ def pack(
         packer.homes,
         packer.named_places(),
         checks,
+        tuple(left),
     )
 
 

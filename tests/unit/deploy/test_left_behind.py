@@ -154,3 +154,45 @@ def test_what_is_written_and_not_read(tmp_path: Path) -> None:
         torch.testing.assert_close(loaded(x, [X]), x + 1)
     starts = ("the artefact does not carry out: args[0].last", "the artefact does not carry out: args[2][:]")
     assert all(any(note.startswith(start) for note in loaded.notes) for start in starts)
+
+
+# ---- several entries
+class Shared(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = X.clone()
+        self.seen: list[Tensor] = [X.clone()]
+        self.told: Any = None
+
+    def put(self, x: Tensor) -> Tensor:
+        self.memory = torch.cat([x, x])
+        self.told = x.sum()
+        return x * 2
+
+    def mean(self) -> Tensor:
+        return self.memory.mean()
+
+    def other(self, x: Tensor) -> Tensor:
+        return x + len(self.seen)
+
+
+def test_what_another_entry_would_find_changed(tmp_path: Path) -> None:
+    shared = Shared()
+    with pytest.raises(sg.ExportError, match=r"'put' changes args\[0\].memory, which 'mean' was captured for"):
+        sg.save({"put": shared.put, "mean": shared.mean}, tmp_path / "shared.pt2", args={"put": (X,)})
+
+
+def test_what_no_entry_reads(tmp_path: Path) -> None:
+    shared = Shared()
+    args = {"put": (X,), "other": (X,)}
+    sg.save({"put": shared.put, "other": shared.other}, tmp_path / "shared.pt2", args=args)
+    loaded = sg.load(tmp_path / "shared.pt2")
+    torch.testing.assert_close(loaded.put(X), X * 2)
+    torch.testing.assert_close(loaded.other(X), X + 1)
+    assert len(loaded.put.notes) == 2
+
+
+def test_objects_of_other_modules_are_other_places(tmp_path: Path) -> None:
+    one, other = Shared(), Shared()
+    sg.save({"put": one.put, "mean": other.mean}, tmp_path / "apart.pt2", args={"put": (X,)})
+    assert sg.load(tmp_path / "apart.pt2").mean() == 1
