@@ -1,6 +1,7 @@
 """What a call leaves in the user's objects and a file cannot keep.
 
-It is a note, unless the file would be wrong about it: where the next call reads it, and where the result shows it.
+It is a note, unless the file would be wrong about it: where the next call finds another attribute than the program was
+captured for, and where the result shows it. A list or dict of an object is in the file as it was when saved.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.signature import home_of, is_argument, objects_of, place_key, written_place
-from stillgraph.program.effects import DeleteAttribute, Effect, SetItem
+from stillgraph.program.effects import DeleteAttribute, Effect, ExtendContents, SetContents, SetItem
 from stillgraph.program.guards import (
     Attribute,
     BytesGuard,
@@ -62,6 +63,8 @@ def check_left_behind(program: Program, effects: Iterable[Effect]) -> None:
                 message = f"the program writes to {place} and returns it, and a file gives back arguments as they were"
                 hint = "Return a new list, dict or object with what is to be given, or save as .py."
                 raise refuse("SG402", message, location=program.location, hint=hint)
+        elif _is_fixed(effect):
+            continue
         elif any(_within(source, place) for source in _read(program, effect, place)):
             message = f"a call changes {place}, which the program was captured for, and a file cannot keep that"
             raise refuse("SG402", message, location=program.location, hint=_HINT)
@@ -82,11 +85,16 @@ def check_left_to_others(entries: Mapping[str, Entry], left: Mapping[str, Sequen
             place = _place(effect)
             home = home_of(place, entries[name].args, entries[name].kwargs)
             for other, entry in entries.items():
-                if home is None or other == name:
+                if home is None or other == name or _is_fixed(effect):
                     continue
                 if any(home in _homes(source, entry) for source in _read(entry.program, effect, place)):
                     message = f"{name!r} changes {place}, which {other!r} was captured for, and a file cannot keep that"
                     raise refuse("SG402", message, location=entry.program.location, hint=_HINT)
+
+
+def _is_fixed(effect: Effect) -> bool:
+    """Whether an effect is on what a container holds: the guards on that stand where a program only appends, too."""
+    return isinstance(effect, (SetContents, ExtendContents, SetItem))
 
 
 def _homes(source: Source, entry: Entry) -> Iterator[Any]:
