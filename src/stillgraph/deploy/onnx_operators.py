@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 from onnxscript import FLOAT, opset18
 
 op: Any = opset18  # its stubs know no values under translation
-_BOOL, _FLOAT = int(ir.DataType.BOOL), int(ir.DataType.FLOAT)
+_BOOL, _FLOAT, _DOUBLE = int(ir.DataType.BOOL), int(ir.DataType.FLOAT), int(ir.DataType.DOUBLE)
 _INT32, _INT64 = int(ir.DataType.INT32), int(ir.DataType.INT64)
 
 
@@ -175,7 +176,29 @@ def batch_norm(
     return made, mean, scale, means, variances
 
 
+def _number(value: Any, dtype: int) -> Any:
+    """A number of a dtype; torch's translation makes a float one of single precision first."""
+    if isinstance(value, float) and dtype == _DOUBLE:
+        return op.Constant(value=ir.tensor(np.array(value, np.float64)))
+    return op.Cast(value, to=dtype)
+
+
+def scalar_tensor(s: Any, dtype: int = _FLOAT, layout: str = "", device: str = "", pin_memory: bool = False) -> Any:
+    """``torch.scalar_tensor``."""
+    return _number(s, _FLOAT if dtype == -1 else dtype)
+
+
+def full(
+    size: Any, fill_value: Any, dtype: int = -1, layout: str = "", device: str = "", pin_memory: bool = False
+) -> Any:
+    """``torch.full``."""
+    value = fill_value if dtype == -1 else _number(fill_value, dtype)
+    return op.Expand(value, op.Cast(size, to=_INT64))
+
+
 TABLE: dict[Any, Any] = {
+    torch.ops.aten.scalar_tensor.default: scalar_tensor,
+    torch.ops.aten.full.default: full,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,

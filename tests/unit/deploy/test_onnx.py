@@ -219,3 +219,17 @@ def test_state_that_is_the_result(tmp_path: Path) -> None:
     loaded, original = sg.load(tmp_path / "counting.onnx"), Counting()
     for value in (1.0, 2.0, 0.5):
         torch.testing.assert_close(loaded(torch.full((3,), value)), original(torch.full((3,), value)))
+
+
+def stepped(x: Tensor) -> tuple[float, bool, Tensor]:
+    time = 0.0
+    while time < x:
+        time += 0.1
+    return time, time > 0.7, torch.full((2,), 0.1, dtype=torch.float64) + x.double() * 0.3
+
+
+def test_constants_of_double_precision(tmp_path: Path) -> None:
+    sg.save(stepped, tmp_path / "stepped.onnx", args=(torch.tensor(0.25),))
+    loaded = sg.load(tmp_path / "stepped.onnx")
+    for value in (0.25, 0.65, 0.95, 3.05):
+        torch.testing.assert_close(loaded(torch.tensor(value)), stepped(torch.tensor(value)), rtol=1e-14, atol=0)
