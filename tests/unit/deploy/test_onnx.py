@@ -233,3 +233,14 @@ def test_constants_of_double_precision(tmp_path: Path) -> None:
     loaded = sg.load(tmp_path / "stepped.onnx")
     for value in (0.25, 0.65, 0.95, 3.05):
         torch.testing.assert_close(loaded(torch.tensor(value)), stepped(torch.tensor(value)), rtol=1e-14, atol=0)
+
+
+def nearly(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    z = x if x.sum() > 0 else -x
+    return z / (y + 1e-9), z * 1.000005, z.double() - 1e-9
+
+
+def test_constants_near_zero_and_one(tmp_path: Path) -> None:
+    sg.save(nearly, tmp_path / "nearly.onnx", args=(X, X))
+    y = torch.tensor([0.0, 1e-9, 1.0])
+    torch.testing.assert_close(sg.load(tmp_path / "nearly.onnx")(X, y), nearly(X, y), rtol=1e-7, atol=0)
