@@ -17,7 +17,8 @@ from stillgraph.deploy.checks import results_of
 from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
-from stillgraph.deploy.inductor import Model, compiled, is_inlined, read_package, write_package
+from stillgraph.deploy.inductor import Model, compiled, is_inlined, order_of, read_package, write_package
+from stillgraph.deploy.left_behind import check_left_to_others
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
@@ -65,11 +66,12 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     """
     named = {"": entries} if isinstance(entries, Entry) else entries
     made = {name: _exported(entry) for name, entry in named.items()}
+    check_left_to_others(named, {name: each.exported.left for name, each in made.items()})
     shared = _shared_state(made)
     models = {name: name if len(made) > 1 else _ALONE for name in made}
     files = {}
     for name, each in made.items():
-        described = {"entry": name, "model": models[name], **describe(each.entry, each.exported)}
+        described = {"entry": name, "model": models[name], **_memory(each), **describe(each.entry, each.exported)}
         text = json.dumps({"version": _VERSION, "entry": described, "order": list(named), "shared": shared})
         files[models[name]] = _compiled(each, text)
     write_package(path, files, [_value(made[name].program, place) for (name, place), *_ in shared])
@@ -77,8 +79,21 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
     for name, each in made.items():
         with located(each.entry.program):
             model = loaded[models[name]]
+            _expect(model, _memory(each))
             _check_known(model, name, shared)
             _check(each, model)
+
+
+def _memory(each: _Compiling) -> dict[str, Any]:
+    """How the tensors of a call lie in memory, which the code relies on, and the positions of those that it writes."""
+    examples, _ = each.program.example_inputs
+    signature = each.program.graph_signature
+    written = [signature.user_inputs.index(name) for name in signature.user_inputs_to_mutate.values()]
+    return {"orders": [order_of(example) for example in examples], "written": written}
+
+
+def _expect(model: Model, described: dict[str, Any]) -> None:
+    model.expect(described.get("orders"), described.get("written", ()))
 
 
 def _exported(entry: Entry) -> _Compiling:
@@ -213,6 +228,7 @@ def _loaded(
     described = {text["entry"].get("entry", ""): text["entry"] for text in texts}
     named = {name: models[entry.get("model", _ALONE)] for name, entry in described.items()}
     for name, model in named.items():
+        _expect(model, described[name])
         places = zip(texts[0].get("shared", ()), state)
         mine = {place: tensor for same, tensor in places for entry, place in same if entry == name}
         if mine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Sequence
 from typing import Any
@@ -36,9 +37,23 @@ def require_all(checks: Sequence[Check], flags: Sequence[torch.Tensor]) -> None:
 
 
 def original(text: str, otherwise: Exception) -> Exception:
-    """The exception of Python's own that a text names: ``"ValueError: negative"``; ``otherwise`` if it names none."""
+    """The exception of Python's own that a text names: ``"ValueError: negative"``.
+
+    ``otherwise`` if it names none, or one that is not made of a message alone.
+    """
     name, separator, message = text.partition(": ")
     kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(message) if separator else kind()
-    return otherwise
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return otherwise
+    try:
+        return kind(_key(message) if issubclass(kind, KeyError) else message) if separator else kind()
+    except TypeError:
+        return otherwise
+
+
+def _key(message: str) -> Any:
+    """The key that the text of a `KeyError` shows; the text where it shows none that can be read."""
+    try:
+        return ast.literal_eval(message)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return message

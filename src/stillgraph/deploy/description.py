@@ -49,7 +49,7 @@ def describe(entry: Entry, exported: Made) -> dict[str, Json]:
         "constants": _constants(program),
         "conditions": encode_preconditions(program),
         "kinds": [kind.__name__ if kind is not None else None for kind in exported.kinds],
-        "result": encode_result(program.result),
+        "result": encode_result(program.result, entry.receiver),
         "checks": [[check.name, check.error] for check in exported.checks],
         "notes": list(_notes(entry, exported)),
     }

@@ -22,6 +22,7 @@ from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
 from stillgraph.passes.hiding import hide, show
+from stillgraph.program.effects import Effect
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
 
@@ -42,6 +43,7 @@ class Exported:
         kept: by its name there, `signature.place_key` of each tensor of the call or of the program's that holds after a
             call what the original leaves in its place.
         checks: what the program's last output tells of, a dict of truth values by their names; () if it asserts.
+        left: the effects of the call that it does not carry out.
     """
 
     program: torch.export.ExportedProgram
@@ -52,6 +54,7 @@ class Exported:
     homes: dict[str, Any]
     kept: dict[str, Any]
     checks: tuple[Check, ...] = ()
+    left: tuple[Effect, ...] = ()
 
 
 def to_exported_program(
@@ -79,7 +82,17 @@ def to_exported_program(
     write_where_all_hold(exported, len(checks))
     show(exported.graph_module)
     kept = {name: packed.places[name] for name in sorted(packed.kept)}
-    return Exported(exported, packed.module, packed.signature, packed.kinds, packed.notes, packed.homes, kept, checks)
+    return Exported(
+        exported,
+        packed.module,
+        packed.signature,
+        packed.kinds,
+        packed.notes,
+        packed.homes,
+        kept,
+        checks,
+        packed.left,
+    )
 
 
 def exported_entry(entry: Entry) -> Exported:

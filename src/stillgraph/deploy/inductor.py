@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,8 @@ class Model:
 
     def __init__(self, runner: Any) -> None:
         self.runner = runner
+        self._orders: Sequence[Sequence[int]] | None = None
+        self._written: frozenset[int] = frozenset()
 
     def text(self) -> str | None:
         """What was written to go with it; None if another program wrote the package."""
@@ -100,8 +102,39 @@ class Model:
         self.runner.load_constants(dict(tensors), check_full_update=False, user_managed=True)
         self._kept = dict(tensors)
 
+    def expect(self, orders: Sequence[Sequence[int]] | None, written: Iterable[int]) -> None:
+        """Say what it was compiled for.
+
+        Args:
+            orders: by `order_of`, of each tensor that it takes; None for row by row.
+            written: the positions of the tensors that it writes to.
+        """
+        self._orders, self._written = orders, frozenset(written)
+
     def __call__(self, *tensors: torch.Tensor) -> Any:
-        return self.runner(*tensors)
+        """Run it; tensors that lie otherwise in memory than it was compiled for are copied: it reads past them."""
+        orders = [range(tensor.dim()) for tensor in tensors] if self._orders is None else self._orders
+        given = [laid_out(tensor, order) for tensor, order in zip(tensors, orders, strict=True)]
+        made = self.runner(*given)
+        for place in self._written:
+            if given[place] is not tensors[place]:
+                tensors[place].copy_(given[place])
+        return made
+
+
+def order_of(tensor: torch.Tensor) -> list[int]:
+    """The dimensions of a dense tensor, the one whose neighbours lie farthest apart in memory first."""
+    strides = tensor.stride()
+    return sorted(range(tensor.dim()), key=lambda dim: -strides[dim])
+
+
+def laid_out(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
+    """A tensor, or a copy of it, that is dense with its dimensions in an order as `order_of` gives it."""
+    tensor = tensor.resolve_conj().resolve_neg()
+    turned = tensor.permute(tuple(order))
+    if turned.is_contiguous():
+        return tensor
+    return turned.contiguous().permute([list(order).index(dim) for dim in range(tensor.dim())])
 
 
 def read_package(path: Path) -> tuple[dict[str, Model], list[torch.Tensor]]:

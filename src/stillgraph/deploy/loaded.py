@@ -139,7 +139,8 @@ class LoadedProgram:
 
     def _check(self, constant: _Constant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         value = self._read(constant.source, args, kwargs)
-        if type(value) is not type(constant.value) or (value != constant.value and value == value):
+        # repr: -0.0 is not 0.0, and NaN is NaN
+        if type(value) is not type(constant.value) or repr(value) != repr(constant.value):
             named = self._named(constant.source)
             raise ValueError(f"{self.name} was saved for {named} = {constant.value!r}, not {value!r}")
 

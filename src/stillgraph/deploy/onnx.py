@@ -123,6 +123,8 @@ def _check_numbers(packed: Packed) -> None:
 
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
+    from onnxscript import optimizer
+
     from stillgraph.deploy import onnx_control_flow as flow
     from stillgraph.deploy import onnx_operators, onnx_recurrent
     from stillgraph.deploy.onnx_exact import make_exact
@@ -140,9 +142,13 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     module = made.packed.module
     try:
         with quiet(), torch.no_grad(), regions_apart():
-            given = torch.onnx.export(exported, dynamo=True, verbose=False, custom_translation_table=table, **options)
+            # not with torch's optimizer: it takes 1e-9 for 0, and 1.000005 for 1
+            options |= {"custom_translation_table": table, "optimize": False}
+            given = torch.onnx.export(exported, dynamo=True, verbose=False, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"
             model = given.model
+            optimizer.fold_constants(model)
+            optimizer.remove_unused_nodes(model)
             flow.forget_shapes(model)
             naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
             make_exact(model)

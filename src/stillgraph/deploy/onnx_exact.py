@@ -1,7 +1,8 @@
 """Where onnxruntime computes something else than PyTorch: NaN, large integers, and means of nothing.
 
 Seen in onnxruntime 1.31 on the CPU: reductions to the largest lose a NaN, and sort it anywhere; ``Max``, ``Min`` and
-``Clip`` of int64 compare 32 bits; sums of int64 are added up in double precision; the mean of no elements is 0.
+``Clip`` of int64 compare 32 bits; sums of int64 are added up in double precision; the mean of no elements is 0;
+``Clip`` with one bound makes infinity a finite number.
 """
 
 from __future__ import annotations
@@ -155,10 +156,14 @@ def _most(write: _Writer, op_type: str, values: Sequence[ir.Value]) -> ir.Value:
 
 
 def _clipped(write: _Writer) -> Sequence[ir.Value] | None:
-    if write.dtype != _INT64:
-        return None
+    """``Clip``: of int64 by comparing; with one bound, infinity on the other side stays."""
     result, low, high = (*write.node.inputs, None, None)[:3]
     assert result is not None
+    if write.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) and (low is None) != (high is None):
+        op_type, bound = ("Min", high) if low is None else ("Max", low)
+        return [write.op(op_type, result, bound, dtype=write.dtype)]
+    if write.dtype != _INT64:
+        return None
     if low is not None:
         result = _most(write, "Max", [result, low])
     return [_most(write, "Min", [result] if high is None else [result, high])]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 from onnxscript import FLOAT, opset18
 
 op: Any = opset18  # its stubs know no values under translation
-_BOOL, _INT64 = int(ir.DataType.BOOL), int(ir.DataType.INT64)
+_BOOL, _FLOAT, _DOUBLE = int(ir.DataType.BOOL), int(ir.DataType.FLOAT), int(ir.DataType.DOUBLE)
+_INT32, _INT64 = int(ir.DataType.INT32), int(ir.DataType.INT64)
 
 
 def log_sigmoid(x: FLOAT) -> Any:
@@ -19,12 +21,33 @@ def log_sigmoid(x: FLOAT) -> Any:
 
 
 def median(x: FLOAT) -> Any:
-    """The lower median of all elements."""
+    """The lower median of all elements; NaN where there is one."""
     flat = op.Reshape(x, op.Constant(value_ints=[-1]))
     count = op.Shape(flat)
     middle = op.Div(op.Sub(count, op.Constant(value_ints=[1])), op.Constant(value_ints=[2]))
     ordered, _ = op.TopK(flat, op.Add(middle, op.Constant(value_ints=[1])), largest=0, sorted=1)
-    return op.Squeeze(op.Gather(ordered, middle))
+    found = op.Squeeze(op.Gather(ordered, middle))
+    if not x.dtype.is_floating_point():
+        return found
+    missing = op.ReduceMax(op.Cast(op.IsNaN(flat), to=_INT32), keepdims=0)
+    return op.Where(op.Cast(missing, to=_BOOL), op.CastLike(op.Constant(value_float=float("nan")), x), found)
+
+
+def divided(left: Any, right: Any, rounding_mode: str | None = None) -> Any:
+    """``torch.div`` with a rounding mode; torch's translation divides whole numbers in single precision."""
+    if rounding_mode is None and left.dtype.is_integer():
+        return op.Div(op.Cast(left, to=_FLOAT), op.Cast(right, to=_FLOAT))
+    quotient = op.Div(left, right)  # of whole numbers towards zero
+    zero, one = (op.CastLike(op.Constant(value_int=value), left) for value in (0, 1))
+    if not left.dtype.is_integer():
+        down = quotient if rounding_mode is None else op.Floor(quotient)
+        return op.Where(op.Less(quotient, zero), op.Ceil(quotient), down) if rounding_mode == "trunc" else down
+    if rounding_mode == "trunc" or not left.dtype.is_signed():
+        return quotient
+    rest = op.Sub(left, op.Mul(quotient, right))
+    apart = op.Xor(op.Less(left, zero), op.Less(right, zero))
+    below = op.And(apart, op.Not(op.Equal(rest, zero)))
+    return op.Where(below, op.Sub(quotient, one), quotient)
 
 
 def matmul(left: FLOAT, right: FLOAT) -> Any:
@@ -153,11 +176,34 @@ def batch_norm(
     return made, mean, scale, means, variances
 
 
+def _number(value: Any, dtype: int) -> Any:
+    """A number of a dtype; torch's translation makes a float one of single precision first."""
+    if isinstance(value, float) and dtype == _DOUBLE:
+        return op.Constant(value=ir.tensor(np.array(value, np.float64)))
+    return op.Cast(value, to=dtype)
+
+
+def scalar_tensor(s: Any, dtype: int = _FLOAT, layout: str = "", device: str = "", pin_memory: bool = False) -> Any:
+    """``torch.scalar_tensor``."""
+    return _number(s, _FLOAT if dtype == -1 else dtype)
+
+
+def full(
+    size: Any, fill_value: Any, dtype: int = -1, layout: str = "", device: str = "", pin_memory: bool = False
+) -> Any:
+    """``torch.full``."""
+    value = fill_value if dtype == -1 else _number(fill_value, dtype)
+    return op.Expand(value, op.Cast(size, to=_INT64))
+
+
 TABLE: dict[Any, Any] = {
+    torch.ops.aten.scalar_tensor.default: scalar_tensor,
+    torch.ops.aten.full.default: full,
     torch.ops.aten.log_sigmoid.default: log_sigmoid,
     torch.ops.aten.matmul.default: matmul,
     torch.ops.aten.mv.default: matmul,
     torch.ops.aten.median.default: median,
+    **dict.fromkeys((torch.ops.aten.div.Tensor_mode, torch.ops.aten.div.Scalar_mode), divided),
     torch.ops.aten.sort.stable: stable_sort,
     **dict.fromkeys((torch.ops.aten.any.default, torch.ops.aten.any.dim, torch.ops.aten.any.dims), any_of),
     **dict.fromkeys((torch.ops.aten.amax.default, torch.ops.aten.max.default), largest),

@@ -65,7 +65,8 @@ def state_as_arguments(packed: Packed) -> tuple[Packed, tuple[Written, ...]]:
             name = free_name(str(node.target), taken)
             initial = _tensor(module, str(node.target))
             place = packed.places[str(node.target)]
-            node = _as_placeholder(module, node)
+            attribute, node = node, _as_placeholder(module, node)
+            values = [node if value is attribute else value for value in values]
             state.append(Written(name, f"{name}_out", place, initial.detach().clone()))
             before.append(node)
             values.append(_on_copy(node, values))

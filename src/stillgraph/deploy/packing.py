@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
 
+from stillgraph.deploy.left_behind import check_left_behind
 from stillgraph.deploy.signature import (
     Brought,
     Signature,
@@ -47,6 +49,7 @@ class Packed:
     places: dict[str, Any]  # by the name of an attribute or of a taken tensor: `place_key` of what it stands for
     kept: frozenset[str]  # the names of places which hold after a call what the program leaves there
     checks: tuple[Check, ...] = ()
+    left: tuple[Effect, ...] = ()  # what the module does not carry out
 
 
 def pack(
@@ -63,6 +66,9 @@ def pack(
         lowered: the same with tensors alone.
         args, kwargs: the example call.
         checks: what the last outputs of ``lowered`` tell of. The module gives them last, as a dict by their names.
+
+    Raises:
+        ExportError: the program's next call reads what its calls leave behind, and the module cannot keep it.
     """
     signature = signature_of(program)
     module = copied_module(lowered.graph)
@@ -71,7 +77,8 @@ def pack(
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()
-    packer.write_effects(program.effects)
+    left = packer.write_effects(program.effects)
+    check_left_behind(program, left)
     leaves = leaves_of(program.result)
     given = [packer.leaf(leaf) for leaf in leaves] or [packer.leaf(Constant(0))]
     set_outputs(module, [*given, *packer.named(checks)])
@@ -88,8 +95,9 @@ def pack(
         tuple(packer.notes),
         packer.homes,
         packer.named_places(),
-        packer.kept_names(program),
+        packer.kept_names(program, left),
         checks,
+        tuple(left),
     )
 
 
@@ -128,7 +136,6 @@ class _Packer:
     homes: dict[str, Any] = field(default_factory=dict)  # name of an attribute -> its place in the user's objects
     _places: dict[Any, fx.Node] = field(default_factory=dict)  # where a tensor is kept -> its node
     _inputs: dict[Source, fx.Node] = field(default_factory=dict)
-    _left: set[Any] = field(default_factory=set)  # places that the call writes, and the artefact does not
 
     def bring_tensors(self, program: Program) -> None:
         """Make attributes of the inputs that no caller passes."""
@@ -180,12 +187,11 @@ class _Packer:
         if home is not None:
             self.homes[place] = home
 
-    def write_effects(self, effects: tuple[Effect, ...]) -> None:
-        """Write what the call leaves in buffers, and in numbers that became buffers; note what cannot be."""
-        for effect in effects:
-            if not self._write(effect):
-                self._left.add(place_key(place) if (place := written_place(effect)) is not None else None)
-                self.notes.append(f"the artefact does not carry out: {effect}")
+    def write_effects(self, effects: tuple[Effect, ...]) -> list[Effect]:
+        """Write what the call leaves in buffers, and in numbers that became buffers; note and give what cannot be."""
+        left = [effect for effect in effects if not self._write(effect)]
+        self.notes += [f"the artefact does not carry out: {effect}" for effect in left]
+        return left
 
     def _write(self, effect: Effect) -> bool:
         written = written_place(effect)
@@ -259,11 +265,10 @@ class _Packer:
         kept = {str(node.target): key for key, node in self._places.items()}
         return kept | {taken.name: place_key(taken.source) for taken in self.signature.taken}
 
-    def kept_names(self, program: Program) -> frozenset[str]:
-        """Which of these places hold after a call what the program leaves there."""
-        known = {place_key(given.source) for given in program.inputs}
-        known |= {place_key(place) for effect in program.effects if (place := written_place(effect)) is not None}
-        return frozenset(name for name, key in self.named_places().items() if key in known - self._left)
+    def kept_names(self, program: Program, left: Sequence[Effect]) -> frozenset[str]:
+        """Which of these places hold after a call what the program leaves there; ``left`` is not carried out."""
+        known = {place_key(given.source) for given in program.inputs} | _places_of(program.effects)
+        return frozenset(name for name, key in self.named_places().items() if key in known - _places_of(left))
 
     def leaf(self, leaf: Output | Constant) -> Any:
         """A leaf of the result as an output of the module."""
@@ -283,6 +288,11 @@ class _Packer:
             node = graph.call_function(torch.full, ((), value), {"dtype": dtype})
         node.meta["val"] = Fakes(self.module).tensor((), dtype)
         return node
+
+
+def _places_of(effects: Sequence[Effect]) -> set[Any]:
+    """The places to which effects give new values."""
+    return {place_key(place) for effect in effects if (place := written_place(effect)) is not None}
 
 
 def _first_operation(module: fx.GraphModule) -> fx.Node:

@@ -24,8 +24,11 @@ from stillgraph.program.guards import (
     KeysGuard,
     LengthGuard,
     Source,
+    TypeGuard,
 )
 from stillgraph.program.program import Program
+
+_CONTAINERS = (list, tuple, dict)
 
 Json = Any
 Read = Callable[[Source], Any]
@@ -56,6 +59,8 @@ def _is_named(value: Any) -> bool:
 def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any]]:
     for guard in program.guards:
         match guard:
+            case TypeGuard(source=source, type=kind) if kind in _CONTAINERS:
+                yield "type", (source,), kind.__name__
             case LengthGuard(source=source, length=length):
                 yield "length", (source,), length
             case KeysGuard(source=source, keys=keys):
@@ -100,6 +105,11 @@ class Precondition:
         return _FAULTS[self._kind](names, values, self._expected)
 
 
+def _type(names: list[str], values: list[Any], expected: str) -> str | None:
+    found = type(values[0]).__name__
+    return None if found == expected else f"{names[0]} being a {expected}, not a {found}"
+
+
 def _length(names: list[str], values: list[Any], expected: int) -> str | None:
     found = len(values[0]) if hasattr(values[0], "__len__") else None
     other = f"a {type(values[0]).__name__}" if found is None else str(found)
@@ -139,6 +149,7 @@ def _same(names: list[str], values: list[Any], expected: bool) -> str | None:
 
 
 _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
+    "type": _type,
     "length": _length,
     "keys": _keys,
     "shown": _as_shown,

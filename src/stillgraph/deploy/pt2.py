@@ -16,6 +16,7 @@ from stillgraph.deploy.checks import results_of
 from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
+from stillgraph.deploy.left_behind import check_left_to_others
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import line_of, located, operation_in
 from stillgraph.deploy.one_structure import one_structure
@@ -51,6 +52,7 @@ def write_pt2(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         with located(entry.program):
             exported[name] = exported_entry(entry)
             described.append({"entry": name, "model": models[name], **describe(entry, exported[name])})
+    check_left_to_others(named, {name: made.left for name, made in exported.items()})
     structure = {
         "version": _VERSION,
         "entries": described,

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -69,46 +69,66 @@ def leaves_of(template: Template) -> list[Output | Constant]:
     return []
 
 
-def encode_result(template: Template) -> Json:
+def encode_result(template: Template, receiver: int = 0) -> Json:
     """A result's structure; its outputs are numbered as `leaves_of` lists them.
+
+    Args:
+        template: the result.
+        receiver: how many of the first arguments no caller passes.
 
     A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
 
     Raises:
         ExportError: the result holds an object that is neither tensor nor plain data.
     """
-    return _encode(template, itertools.count())
+    return _encode(template, itertools.count(), receiver)
 
 
-def _encode(template: Template, numbers: Iterator[int]) -> Json:
+def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
     match template:
         case Output():
             return {"output": next(numbers)}
         case Repeated(columns=columns, element=element):
             given = [next(numbers) for _ in columns]
-            return {"repeated": given, "element": _encode(element, itertools.count())}
+            return {"repeated": given, "element": _encode(element, itertools.count(), receiver)}
         case Constant(value=value) if is_atom(value):
             if type(value) in (bool, int, float):
                 next(numbers)
             return {"constant": value}
         case Container(type=kind, context=context, children=children):
-            parts = [_encode(child, numbers) for child in children]
+            parts = [_encode(child, numbers, receiver) for child in children]
             keys = _keys(kind, context)
             return {"container": _class_name(kind), "keys": keys, "children": parts}
         case Instance(type=kind, attributes=attributes):
-            parts = [_encode(value, numbers) for _, value in attributes]
+            parts = [_encode(value, numbers, receiver) for _, value in attributes]
             return {"instance": _class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
         case Shared(index=index):
             return {"shared": index}
-        case Same(source=source) if encode_source(source) is not None:
+        case Same(source=source) if encode_source(source) is not None and _is_passed(source, receiver):
             return {"same": encode_source(source)}
-    return {"opaque": str(template)}
+    message = f"the result holds {_shown(template)}, which a file cannot hold"
+    raise refuse("SG402", message, hint="Return tensors, numbers, texts and containers of these, or save as .py.")
+
+
+def _is_passed(source: Source, receiver: int) -> bool:
+    while isinstance(source, (Item, Attribute)):
+        source = source.base
+    return isinstance(source, Argument) and (isinstance(source.key, str) or source.key >= receiver)
+
+
+def _shown(template: Template) -> str:
+    """What a result holds, as a message names it."""
+    if isinstance(template, Constant):
+        return f"{template.value!r} ({type(template.value).__name__})"[:200]
+    return str(template)
 
 
 def _keys(kind: type, context: Any) -> list[Json] | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return list(kind._fields)
-    if issubclass(kind, dict) or kind is OrderedDict:
+    if kind is deque:
+        return [context]  # the most elements it holds
+    if issubclass(kind, dict):
         keys = list(context)
         if not all(is_atom(key) for key in keys):
             message = f"the result is a dict with keys that a file cannot hold: {', '.join(map(repr, keys))}"
@@ -165,6 +185,7 @@ _PLAIN: dict[str, Callable[[list[Any]], Any]] = {
     "builtins:list": list,
     "builtins:set": set,
     "builtins:frozenset": frozenset,
+    "torch:Size": torch.Size,
 }
 
 
@@ -174,14 +195,23 @@ def _container(data: Json, children: list[Any]) -> Any:
         return _PLAIN[name](children)
     kind = _loaded_class(name)
     if keys is None:
-        return children
+        return kind(children) if _is_of_torch(kind) else children
+    if kind is deque:
+        return deque(children, *keys)
     if kind is not None and hasattr(kind, "_fields"):
         return kind(*children)
     if kind in (OrderedDict, Counter):
         return kind(dict(zip(keys, children)))
+    if kind is defaultdict:
+        return defaultdict(None, zip(keys, children))
     if kind is not None and kind in pytree.SUPPORTED_NODES and kind is not dict:
         return _unflatten(kind, keys, children)
     return dict(zip(keys, children))
+
+
+def _is_of_torch(kind: Any) -> bool:
+    """Whether a class is that of what an operation of torch gives, with a name for each part."""
+    return kind is not None and kind.__module__ == "torch.return_types" and issubclass(kind, tuple)
 
 
 def _unflatten(kind: Any, keys: list[Any], children: list[Any]) -> Any:

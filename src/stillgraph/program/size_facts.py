@@ -124,6 +124,13 @@ def _is_known(environment: ShapeEnv, condition: Any) -> bool:
     return environment._maybe_evaluate_static(condition) is not None
 
 
+def fixed_by(guards: list[Any]) -> dict[Any, Any]:
+    """The sizes for which guards, be they of one path, ask for one number: by symbol that number."""
+    equal = [guard.expr for guard in guards if isinstance(guard.expr, sympy.Eq)]
+    sides = [side for each in equal for side in (each.args, each.args[::-1])]
+    return {symbol: number for symbol, number in sides if symbol.is_Symbol and number.is_number}
+
+
 @dataclass(frozen=True)
 class _Known:
     """What an environment knew at some time."""

@@ -17,6 +17,7 @@ from stillgraph.program.guards import (
     ModeGuard,
     SizeGuard,
 )
+from stillgraph.program.size_facts import fixed_by
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.recorder import Recorder
 
@@ -45,7 +46,7 @@ def size_guards(recorder: Recorder, inputs: Inputs) -> list[Guard]:
         CaptureError: a dimension declared symbolic had to be one number.
     """
     env = recorder.symbolic.shape_env
-    for symbol, value in env.replacements.items():
+    for symbol, value in (env.replacements | fixed_by(env.guards)).items():
         if value.is_number and str(symbol) in inputs.symbols:
             source, dim = inputs.symbols[str(symbol)]
             name = inputs.finder.names.get(source.key, str(source)) if isinstance(source, Argument) else str(source)

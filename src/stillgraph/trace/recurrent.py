@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.program.schemas import RECURRENT
 from stillgraph.trace.packed import batch_of, is_batch_sizes, zeros_from
+from stillgraph.trace.symbolic import kernels_in_python
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -59,6 +60,13 @@ def _of_batch(last: list[torch.Tensor], batch: Any) -> Iterator[torch.Tensor]:
     return (zeros_from(h, (h.shape[0], batch, h.shape[2])) for h in last)
 
 
-HANDLERS: dict[Any, Callable[..., Any]] = dict.fromkeys(
-    (getattr(torch, name) for name in RECURRENT), _recurrent
-)
+def _cell(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """One step of a layer: torch's kernels take the example's batch for every other, its code in Python does not."""
+    with kernels_in_python():
+        return recorder.record(func, args, kwargs)
+
+
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    **{getattr(torch, name): _recurrent for name in RECURRENT},
+    **{getattr(torch, name): _cell for name in ("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")},
+}

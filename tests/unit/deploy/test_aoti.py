@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
-from stillgraph.deploy import aoti
+from stillgraph.deploy import aoti, inductor
 from tests.unit.deploy.alone import alone
 
 X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -44,7 +44,8 @@ def test_a_package_is_called_like_the_original(tmp_path: Path) -> None:
         sg.save(module, path, args=(X,), input_spec=[sg.InputSpec([None, 3])])
         loaded = sg.load(path, native=True)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    for x in (X, -X, torch.ones(5, 3) * 9, X[:1]):
+    strided = (X.T.contiguous().T, torch.arange(24.0).reshape(4, 6)[:, ::2], torch.ones(1, 3).expand(4, 3))
+    for x in (X, -X, torch.ones(5, 3) * 9, X[:1], *strided):
         with torch.no_grad():
             want = module(x)
         got = loaded(x)
@@ -197,3 +198,46 @@ def test_compiled_code_is_not_loaded_unless_it_is_said_so(tmp_path: Path) -> Non
         sg.load(path)
     with pytest.raises(sg.LoadError, match="it is damaged"):
         sg.load(path, native=True)
+
+
+# ---- memory
+ROWS = torch.arange(6.0).reshape(2, 3)
+COLUMNS = torch.arange(6.0).reshape(3, 2).T
+
+
+@pytest.mark.parametrize(
+    ("tensor", "order", "copied"),
+    [
+        (ROWS, [0, 1], False),
+        (COLUMNS, [0, 1], True),
+        (COLUMNS, [1, 0], False),
+        (ROWS, [1, 0], True),
+        (torch.arange(12.0).reshape(2, 6)[:, ::2], [0, 1], True),
+        (torch.ones(1, 3).expand(2, 3), [0, 1], True),
+        (torch.ones(4)[1:], [0], False),
+        (torch.tensor(1.0), [], False),
+        (torch.ones(0, 3), [0, 1], False),
+        (torch.tensor([1 + 2j]).conj().imag, [0], True),
+        (torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1), [1, 0, 2], True),
+    ],
+)
+def test_tensors_lie_as_the_code_expects(tensor: Tensor, order: list[int], copied: bool) -> None:
+    laid = inductor.laid_out(tensor, order)
+    assert torch.equal(laid, tensor)
+    assert (laid.data_ptr() != tensor.data_ptr()) is copied
+    assert inductor.order_of(laid) == order
+    assert laid.permute(order).is_contiguous()
+
+
+def test_what_the_code_writes_is_written_to_the_caller_s() -> None:
+    def run(*tensors: Tensor) -> list[Tensor]:
+        assert all(tensor.is_contiguous() for tensor in tensors)
+        tensors[0].mul_(2)
+        return [tensors[0].sum()]
+
+    model = inductor.Model(run)
+    model.expect([[0, 1], [0, 1]], [0])
+    written, read = COLUMNS.clone(), torch.ones(1, 3).expand(2, 3)
+    assert not written.is_contiguous()
+    model(written, read)
+    assert torch.equal(written, COLUMNS * 2)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.deploy.checks import original
 from stillgraph.deploy.onnx import run_onnx
 from tests.unit.deploy.alone import alone
 
@@ -290,3 +291,33 @@ def test_state_in_an_onnx_file_stays_where_a_check_fails(tmp_path: Path) -> None
         assert given["check_1"] == held
         assert given["total_out"].tolist() == ([1, 1] if held else [0, 0])
         assert given["calls_out"] == held
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("negative: -1"),
+        KeyError("k: v"),
+        KeyError(3, "b"),
+        KeyError(),
+        IndexError(),
+        ZeroDivisionError("division by zero"),
+        OSError(2, "gone"),
+    ],
+    ids=repr,
+)
+def test_an_exception_has_the_original_s_text(error: Exception) -> None:
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    made = original(text, RuntimeError(text))
+    assert type(made) is type(error)
+    assert str(made) == str(error)
+
+
+@pytest.mark.parametrize("text", ["UnicodeDecodeError: 'utf-8' codec", "OwnError: not Python's", "SystemExit: 1"])
+def test_an_exception_that_a_text_does_not_make(text: str) -> None:
+    otherwise = RuntimeError(text)
+    assert original(text, otherwise) is otherwise
+
+
+def test_a_key_that_cannot_be_read() -> None:
+    assert str(original("KeyError: Point(1)", RuntimeError())) == "'Point(1)'"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,93 @@ def test_bfloat16_is_computed_in_float32(tmp_path: Path) -> None:
     path, x = tmp_path / "mixed.onnx", torch.randn(4, 4)
     save(mixed, path, (x,))
     torch.testing.assert_close(run_onnx(path, [x])[0], mixed(x), rtol=2e-2, atol=2e-2)
+
+
+INFINITE = torch.tensor([math.inf, -math.inf, 1.0, -0.5])
+
+
+def bounded(x: Tensor) -> tuple[Tensor, ...]:
+    y = x if x[0] > 0 else -x
+    return y.clamp(max=1.0), y.clamp(min=0.0), y.clamp_max(0.5), y.clamp_min(-1), y.clamp(-1, 1)
+
+
+def middle(x: Tensor) -> Tensor:
+    return x.median() if x[2] > 0 else x.median() * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (bounded, [INFINITE, -INFINITE, torch.tensor([math.nan, 1.0, -math.inf, 2.0])]),
+        (middle, [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, math.nan, 3.0]), INFINITE[:3]]),
+        (middle, [torch.tensor([1, 2, 3]), torch.tensor([5, 5, -4])]),
+    ],
+)
+def test_values_that_are_not_finite(function: Any, calls: list[Tensor], tmp_path: Path) -> None:
+    sg.save(function, tmp_path / "program.onnx", args=(torch.ones_like(calls[0]),))
+    loaded = sg.load(tmp_path / "program.onnx")
+    for x in calls:
+        torch.testing.assert_close(loaded(x), function(x), rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32])
+def test_quotients_that_are_rounded(dtype: torch.dtype, tmp_path: Path) -> None:
+    def shared(x: Tensor, y: Tensor) -> list[Tensor]:
+        if x.sum() > 0:
+            return [torch.div(x, y, rounding_mode="floor"), torch.div(x, 3, rounding_mode="trunc")]
+        return [torch.div(x, y, rounding_mode="trunc"), torch.div(x, 3, rounding_mode="floor")]
+
+    sg.save(shared, tmp_path / "shared.onnx", args=(torch.ones(3, dtype=dtype), torch.ones(3, dtype=dtype)))
+    loaded = sg.load(tmp_path / "shared.onnx")
+    large = {torch.int64: 2**53 + 1, torch.int32: 2**24 + 1, torch.uint8: 255, torch.float32: 12.5}[dtype]
+    rows = [[7, large, 5], [0, 0, 0]] if dtype == torch.uint8 else [[7, large, -5], [-7, -large, 6]]
+    for row in rows:
+        x, y = torch.tensor(row, dtype=dtype), torch.tensor([2, 1, 3], dtype=dtype)
+        for divisor in (y,) if dtype == torch.uint8 else (y, -y):
+            torch.testing.assert_close(loaded(x, divisor), shared(x, divisor), rtol=0, atol=0)
+
+
+class Counting(nn.Module):
+    """State that is written in place and is the result as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        self.seen += x
+        return self.seen
+
+
+def test_state_that_is_the_result(tmp_path: Path) -> None:
+    sg.save(Counting(), tmp_path / "counting.onnx", args=(torch.ones(3),))
+    loaded, original = sg.load(tmp_path / "counting.onnx"), Counting()
+    for value in (1.0, 2.0, 0.5):
+        torch.testing.assert_close(loaded(torch.full((3,), value)), original(torch.full((3,), value)))
+
+
+def stepped(x: Tensor) -> tuple[float, bool, Tensor]:
+    time = 0.0
+    while time < x:
+        time += 0.1
+    return time, time > 0.7, torch.full((2,), 0.1, dtype=torch.float64) + x.double() * 0.3
+
+
+def test_constants_of_double_precision(tmp_path: Path) -> None:
+    sg.save(stepped, tmp_path / "stepped.onnx", args=(torch.tensor(0.25),))
+    loaded = sg.load(tmp_path / "stepped.onnx")
+    for value in (0.25, 0.65, 0.95, 3.05):
+        torch.testing.assert_close(loaded(torch.tensor(value)), stepped(torch.tensor(value)), rtol=1e-14, atol=0)
+
+
+def nearly(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    z = x if x.sum() > 0 else -x
+    return z / (y + 1e-9), z * 1.000005, z.double() - 1e-9
+
+
+def test_constants_near_zero_and_one(tmp_path: Path) -> None:
+    sg.save(nearly, tmp_path / "nearly.onnx", args=(X, X))
+    y = torch.tensor([0.0, 1e-9, 1.0])
+    torch.testing.assert_close(sg.load(tmp_path / "nearly.onnx")(X, y), nearly(X, y), rtol=1e-7, atol=0)

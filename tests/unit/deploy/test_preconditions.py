@@ -55,6 +55,14 @@ def scaled(x: Tensor, by: Any) -> Tensor:
     return x + torch.from_numpy(by)
 
 
+def times(x: Tensor, by: float) -> Tensor:
+    return x / by if x.sum() > 0 else x * by
+
+
+def both(pair: Any) -> Any:
+    return pair + pair
+
+
 def written(x: Tensor, y: Tensor) -> Tensor:
     x.add_(1)
     return x + y
@@ -89,6 +97,11 @@ CASES: list[tuple[Any, Any, Any, str]] = [
     (cast, always(X, torch.float64), always(X, torch.int32), "dtype = torch.float64, not torch.int32"),
     (part, always(X, slice(0, 2)), always(X, slice(0, 1)), "where = slice(0, 2, None), not slice(0, 1, None)"),
     (side, always(X, Side.LEFT), always(X, Side.RIGHT), "side = <Side.LEFT: 1>, not <Side.RIGHT: 2>"),
+    (times, always(X, 2.0), always(X, float("nan")), "by = 2.0, not nan"),
+    (times, always(X, float("nan")), always(X, 2.0), "by = nan, not 2.0"),
+    (times, always(X, 0.0), always(X, -0.0), "by = 0.0, not -0.0"),
+    (both, always((X, X)), always([X, X]), "pair being a tuple, not a list"),
+    (in_order, always({"a": X}), always([X]), "d being a dict, not a list"),
     (scaled, always(X, ARRAY), always(X, ARRAY * 2), "other numbers in by"),
     (written, fresh(0, 1), fresh(0, 0), "x and y being two objects"),
     (written, fresh(0, 0), fresh(0, 1), "x and y being one object"),
@@ -99,7 +112,7 @@ CASES: list[tuple[Any, Any, Any, str]] = [
 def test_a_call_is_like_the_example(function: Any, given: Any, other: Any, text: str, tmp_path: Path) -> None:
     sg.save(function, tmp_path / "saved.pt2", args=given())
     loaded = sg.load(tmp_path / "saved.pt2")
-    torch.testing.assert_close(loaded(*given()), function(*given()))
+    torch.testing.assert_close(loaded(*given()), function(*given()), equal_nan=True)
     with pytest.raises(ValueError) as raised:
         loaded(*other())
     assert str(raised.value) == f"{function.__name__} was saved for {text}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, OrderedDict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,11 +115,18 @@ def results(x: Tensor, kind: str = "dict") -> Any:
         "number": 7,
         "twice": [y, y],
         "nan": (math.inf, y.sum().item()),
+        "size": (y.shape, x.size()),
+        "largest": y.max(0),
+        "deque": deque([y, 1], maxlen=2),
+        "default": defaultdict(None, {"a": y, 3: x + 1}),
     }
     return made[kind]
 
 
-@pytest.mark.parametrize("kind", ["dict", "pair", "point", "ordered", "counter", "none", "number", "twice", "nan"])
+KINDS = ["dict", "pair", "point", "ordered", "counter", "none", "number", "twice", "nan"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "size", "largest", "deque", "default"])
 def test_the_structure_of_results(kind: str, tmp_path: Path) -> None:
     save(results, tmp_path / "results.pt2", (X, kind))
     loaded = load(tmp_path / "results.pt2")

@@ -40,6 +40,15 @@ def named(x: Tensor) -> str:
     return "positive" if x.sum() > 0 else "negative"
 
 
+def of_dtype(x: Tensor) -> dict[str, Any]:
+    return {"x": x, "dtype": x.dtype}
+
+
+class Chained(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        return self, x
+
+
 CASES: list[tuple[str, Any, tuple[Any, ...], str, str, str]] = [
     ("pt2", drawn, (X, torch.Generator()), "random generator that is not torch's own", "torch.rand(3", "Draw with"),
     ("onnx", drawn, (X, torch.Generator()), "random generator that is not torch's own", "torch.rand(3", "Draw with"),
@@ -47,6 +56,9 @@ CASES: list[tuple[str, Any, tuple[Any, ...], str, str, str]] = [
     ("onnx", spectrum, (X,), "returns a complex tensor, and ONNX has no complex", "torch.fft.fft(x)", "view_as_real"),
     ("onnx", magnitude, (X + 1j,), "takes the complex tensor x", "def magnitude", "save as .pt2"),
     ("pt2", differentiated, (X,), "the program differentiates", ".backward()", "save as .py"),
+    ("pt2", of_dtype, (X,), "holds torch.float32 (dtype), which a file cannot hold", "def of_dtype", "save as .py"),
+    ("onnx", of_dtype, (X,), "holds torch.float32 (dtype), which a file cannot hold", "def of_dtype", "save as .py"),
+    ("pt2", Chained(), (X,), "holds args[0], which a file cannot hold", "def forward", "save as .py"),
     ("pt2", named, (X,), "'positive' and 'negative'", "def named", "make the text of it outside"),
 ]
 
