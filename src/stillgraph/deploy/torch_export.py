@@ -154,7 +154,7 @@ def _depth(module: torch.nn.Module) -> int:
 
 _OTHER_SIZES = (
     "Declare the dimension as the example has it, or with a range in which all sizes take this way through the code;"
-    " or save as .py: an LSTM of open length goes there alone."
+    " or save as .py."
 )
 
 

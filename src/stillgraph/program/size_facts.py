@@ -59,6 +59,32 @@ def of_any_size(environment: ShapeEnv) -> Iterator[None]:
             environment.guard_or_defer_runtime_assert(each.expr, each.msg)
 
 
+@dataclass(frozen=True)
+class Equalities:
+    """What an operation has torch take for equal, of sizes that only the run knows."""
+
+    environment: ShapeEnv
+    known: _Known
+
+    @classmethod
+    def before(cls, environment: ShapeEnv) -> Equalities:
+        """To be called before the operation."""
+        return cls(environment, _Known.of(environment))
+
+    def symbols(self) -> frozenset[Any]:
+        """The sizes that are said to be equal to others since."""
+        news = _asserts(self.environment)
+        if len(news) == len(_asserts(self.environment, self.known)):
+            return frozenset()
+        old = _asserts(self.environment, self.known)
+        equal = [each.expr for each in news if each not in old and isinstance(each.expr, sympy.Eq)]
+        return frozenset(symbol for each in equal for symbol in each.free_symbols if symbol in self.known.symbols)
+
+    def forget(self) -> None:
+        """Take nothing for equal that was not before."""
+        self.known.restore(self.environment)
+
+
 def _asserts(environment: ShapeEnv, known: _Known | None = None) -> list[Any]:
     """What is asserted of sizes that only the run knows, now or at an earlier time."""
     table = environment.deferred_runtime_asserts if known is None else known.by_symbol["deferred_runtime_asserts"]
@@ -74,24 +100,43 @@ def _learn(environment: ShapeEnv, condition: Any) -> None:
 
 def _of_any_size(condition: Any) -> Any:
     """What is left of a condition for sizes that are 0 as well: of ``s > 0`` nothing, of ``s > 1`` that it is not 1."""
+    condition = condition.replace(_is_at_least_one, lambda largest: next(a for a in largest.args if a != 1))
     match condition:
         case sympy.And():
             return sympy.And(*map(_of_any_size, condition.args))
-        case sympy.Ne(lhs=number, rhs=0) | sympy.Ne(lhs=0, rhs=number):
-            least = 1
+        case sympy.Ne(lhs=number, rhs=bound) | sympy.Ne(lhs=bound, rhs=number) if bound.is_Integer:
+            return _unlike(condition, number, bound)
         case sympy.Gt(lhs=number, rhs=bound) | sympy.Lt(lhs=bound, rhs=number) if bound.is_Integer:
-            least = bound + 1
+            return _at_least(condition, number, bound + 1)
         case sympy.Ge(lhs=number, rhs=bound) | sympy.Le(lhs=bound, rhs=number) if bound.is_Integer:
-            least = bound
-        case _:
-            return condition
+            return _at_least(condition, number, bound)
+    return condition
+
+
+def _is_at_least_one(expression: Any) -> bool:
+    """Whether an expression is ``max(1, size)``, with which torch works out strides."""
+    return type(expression).__name__ == "Max" and len(expression.args) == 2 and 1 in expression.args
+
+
+def _unlike(condition: Any, number: Any, bound: Any) -> Any:
     factor, sizes = number.as_coeff_Mul()
-    if not factor.is_positive or not all(size.is_Symbol for size in sympy.Mul.make_args(sizes)):
+    if bound == 0 and _is_product(sizes):
+        return sympy.true
+    return sympy.true if factor.is_Integer and bound % factor else condition
+
+
+def _at_least(condition: Any, number: Any, bound: Any) -> Any:
+    factor, sizes = number.as_coeff_Mul()
+    if not factor.is_positive or not _is_product(sizes):
         return condition
-    least = -(-least // factor)
+    least = -(-bound // factor)
     if least == 2:
         return sympy.Ne(sizes, 1)
     return sympy.true if least < 2 else condition
+
+
+def _is_product(sizes: Any) -> bool:
+    return all(size.is_Symbol for size in sympy.Mul.make_args(sizes))
 
 
 def assume(environment: ShapeEnv, condition: Any, holds: bool) -> None:

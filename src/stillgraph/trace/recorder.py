@@ -7,6 +7,7 @@ call is recorded as the user wrote it and not as what torch makes of it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import layouts, special, spelling
+from stillgraph.trace import broadcasting, layouts, special, spelling
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
@@ -44,6 +45,7 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
     Symbolic,
+    count_elements,
     default_device,
     is_fake,
     known_false,
@@ -246,7 +248,9 @@ class Recorder(PlainAnswers):
                 return self.run_function(func, fake_args, fake_kwargs)
             with torch._C.DisableTorchFunction(), self.symbolic.fake_mode, self.symbolic.of_any_size():
                 fake_args, fake_kwargs = with_known_floats(func, (fake_args, fake_kwargs), self.for_calls)
-                return layouts.run(self, func, special.fake_arguments(self, func, fake_args), fake_kwargs)
+                given = special.fake_arguments(self, func, fake_args)
+                call = functools.partial(layouts.run, self, func, given, fake_kwargs)
+                return broadcasting.run(self.symbolic, func, given, fake_kwargs, call)
         except DATA_DEPENDENT as error:
             raise needs_a_value(func, error) from error
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
@@ -343,6 +347,7 @@ class Recorder(PlainAnswers):
             return self.reals[id(result)]
         if not self.region.holds(result):
             self.region.define(result, node)
+            count_elements(result)
         return result
 
     def number(self, symbolic: Any, node: fx.Node) -> Any:

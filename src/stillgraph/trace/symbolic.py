@@ -44,6 +44,7 @@ __all__ = [
     "FakeTensor",
     "GuardOnDataDependentSymNode",
     "Symbolic",
+    "count_elements",
     "default_device",
     "graph_module",
     "is_fake",
@@ -162,6 +163,17 @@ def is_loaded(load: Any) -> bool:
     return bool(load.cache_info().currsize)
 
 
+def count_elements(tensor: torch.Tensor) -> None:
+    """Let torch work out how many elements a tensor has.
+
+    It does so when it is first asked, by what it knows of sizes then, and keeps the answer: in an arm that may be less
+    than true elsewhere.
+    """
+    with torch._C.DisableTorchFunction():
+        if not all(isinstance(size, int) for size in tensor.shape):
+            tensor.numel()
+
+
 class _Environment(ShapeEnv):
     """torch's environment for symbols, which tells when torch is about to load what it needs for them.
 
@@ -243,7 +255,9 @@ class Symbolic:
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
         context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
         with of_any_size(self.shape_env):
-            return self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+            fake = self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+        count_elements(fake)
+        return fake
 
     def learned_inside(self) -> AbstractContextManager[None]:
         """Forget in the end what is learned of sizes meanwhile: it holds on one path."""
@@ -293,6 +307,7 @@ class Symbolic:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
             tensor = torch.empty(shape, dtype=dtype, device=device)
+            count_elements(tensor)
             if not requires_grad:
                 return tensor
             hidden: Any = tensor.requires_grad_()

@@ -283,7 +283,7 @@ def asks(x: Tensor) -> Tensor:
     return (x * 2 if x.shape[0] != 1 else x * 3) + torch.ones(16)
 
 
-@pytest.mark.parametrize("function", [added, reduced, halved, chosen])
+@pytest.mark.parametrize("function", [added, reduced, halved, chosen, asks])
 def test_open_sizes_take_one(function: Any, tmp_path: Path) -> None:
     got = written(function, tmp_path, torch.randn(3, 16), input_spec=[sg.InputSpec([None, 16])])
     for size in (1, 2, 5):
@@ -291,7 +291,12 @@ def test_open_sizes_take_one(function: Any, tmp_path: Path) -> None:
         torch.testing.assert_close(got(x), function(x))
 
 
-def test_a_size_that_the_code_asks_for_is_checked(tmp_path: Path) -> None:
-    got = written(asks, tmp_path, torch.randn(3, 16), input_spec=[sg.InputSpec([None, 16])])
-    with pytest.raises(ValueError, match=r"made for x.shape\[0\] != 1"):
-        got(torch.randn(1, 16))
+def of_one_size(x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+
+
+def test_a_size_that_torch_relies_on_is_checked(tmp_path: Path) -> None:
+    given = torch.randn(3, 16), torch.randn(3, 16)
+    got = written(of_one_size, tmp_path, *given, input_spec=[sg.InputSpec([None, 16])] * 2)
+    with pytest.raises(ValueError, match=r"made for x.shape\[0\] == y.shape\[0\]"):
+        got(torch.randn(3, 16), torch.randn(1, 16))

@@ -50,7 +50,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failing_verification(monkeypatch: pytest.MonkeyPatch) -> None:
-    def differs(*rest: Any) -> None:
+    def differs(*rest: Any, **options: Any) -> None:
         raise refuse("SG403", "output 0 differs")
 
     monkeypatch.setattr(pt2, "check_artefact", differs)
@@ -113,7 +113,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     script = f"""
         import os, signal, torch, stillgraph as sg
         from stillgraph.deploy import pt2
-        pt2.check_artefact = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)
+        pt2.check_artefact = lambda *rest, **options: os.kill(os.getpid(), signal.SIGKILL)
         sg.save(torch.nn.Linear(2, 2), {str(path)!r}, args=(torch.ones(2),))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, check=False)
