@@ -82,7 +82,7 @@ def first_two(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("suffix", ["pt2", "onnx"])
 def test_an_open_length_that_torch_bounds(suffix: str, tmp_path: Path) -> None:
     spec = [sg.InputSpec([sg.Dim("frames"), 3])]
-    with pytest.raises(sg.ExportError, match="Not all values of frames = .* satisfy the generated guard") as raised:
+    with pytest.raises(sg.ExportError, match=r"Not all values of frames = .* satisfy the generated guard") as raised:
         sg.save(first_two, tmp_path / f"no.{suffix}", args=(torch.ones(4, 3),), input_spec=spec)
     assert "save as .py" in str(raised.value)
     assert "TORCH_LOGS" not in str(raised.value)
