@@ -141,10 +141,15 @@ def code(target: str, verbose: bool) -> None:
               help="Where to save; the suffix says the format: .pt2, .onnx or .py.")
 @click.option("--max-iterations", type=click.IntRange(min=1), metavar="N",
               help="Write each loop out as N iterations, for what runs no while; .pt2 and .onnx.")
+@click.option("--prints", type=click.Choice(["drop", "refuse"]),
+              help="What becomes of print and logging; .pt2 and .onnx.")
+@click.option("--assertions", type=click.Choice(["keep", "drop", "return"]),
+              help="What becomes of assert: return makes results of them; .pt2 and .onnx.")
+@click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The version of ONNX's operators; .onnx.")
 @_train_option
 @_verbose_option
 def export(
-    target: str, inputs: tuple[str, ...], output: Path, max_iterations: int | None, train: bool, verbose: bool
+    target: str, inputs: tuple[str, ...], output: Path, train: bool, verbose: bool, **wishes: Any
 ) -> None:
     """Save TARGET as one program that runs without its Python.
 
@@ -158,8 +163,8 @@ def export(
         raise WrongUsage(f"{output.name!r} must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     if not output.absolute().parent.is_dir():
         raise WrongUsage(f"there is no folder {str(output.parent)!r}")
-    if output.suffix == ".py" and max_iterations is not None:
-        raise WrongUsage("--max-iterations is for .pt2 and .onnx; Python source has the loops of the original")
+    wanted = {name: wish for name, wish in wishes.items() if wish is not None}
+    _require_possible(wanted, output.suffix)
     function, example = load(target, training=train), _example(inputs)
     _require_fitting(function, example)
     with _failures(verbose, f"exporting {target}"), torch.set_grad_enabled(train):
@@ -169,12 +174,22 @@ def export(
             args=example.args,
             kwargs=example.kwargs,
             input_spec=example.input_spec,
-            max_iterations=max_iterations,
+            **wanted,
         )
     _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
 
 
 _FORMATS = (".pt2", ".onnx", ".py")
+
+
+def _require_possible(wanted: dict[str, Any], suffix: str) -> None:
+    """Refuse options that a format does not have."""
+    if suffix == ".py" and "max_iterations" in wanted:
+        raise WrongUsage("--max-iterations is for .pt2 and .onnx; Python source has the loops of the original")
+    if suffix == ".py" and wanted:
+        raise WrongUsage(f"--{next(iter(wanted))} is not for .py, which prints and asserts as the original does")
+    if suffix != ".onnx" and "opset" in wanted:
+        raise WrongUsage("--opset is for .onnx")
 
 
 @main.command(epilog=_INPUTS_HELP, short_help="Show what becomes of TARGET, written for TorchScript.")

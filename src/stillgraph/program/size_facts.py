@@ -224,3 +224,4 @@ def _tell_that_it_changed(environment: ShapeEnv) -> None:
     environment._version_counter += 1
     environment._prev_cache_key = environment._get_key()
     environment.fake_tensor_cache.clear()
+    ShapeEnv._maybe_guard_rel.cache_clear()  # what has been learned once would not be learned again

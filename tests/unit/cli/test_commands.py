@@ -274,6 +274,32 @@ def test_export_with_bounds(saves: list[dict[str, Any]]) -> None:
     assert len(saves) == 1
 
 
+def test_export_with_wishes(saves: list[dict[str, Any]]) -> None:
+    given = ["export", "some_models:halve", "-i", "float32[3]", "-i", "limit==2.0"]
+    wishes = ["--prints", "refuse", "--assertions", "return", "--opset", "20"]
+    assert invoke(*given, *wishes, "-o", "out.onnx").exit_code == 0
+    (asked,) = saves
+    assert (asked["prints"], asked["assertions"], asked["opset"]) == ("refuse", "return", 20)
+
+
+@pytest.mark.parametrize(
+    ("wish", "output", "says"),
+    [
+        (["--opset", "20"], "out.pt2", "--opset is for .onnx"),
+        (["--opset", "20"], "out.py", "--opset is not for .py"),
+        (["--assertions", "drop"], "out.py", "--assertions is not for .py, which prints and asserts as the original"),
+        (["--prints", "drop"], "out.py", "--prints is not for .py"),
+    ],
+)
+def test_a_wish_that_a_format_cannot_fulfil(
+    saves: list[dict[str, Any]], wish: list[str], output: str, says: str
+) -> None:
+    refused = invoke("export", "some_models:halve", "-i", "float32[3]", "-i", "limit==2.0", *wish, "-o", output)
+    assert refused.exit_code == 2
+    assert says in refused.stderr
+    assert not saves
+
+
 @pytest.mark.parametrize(
     ("output", "says"), [("out.zip", "must end in .pt2, .onnx or .py"), ("no_folder/out.pt2", "there is no folder")]
 )
