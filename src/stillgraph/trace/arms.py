@@ -389,6 +389,7 @@ def text_node(recorder: Recorder, value: Any) -> Any:
     return value.materialise(recorder) if isinstance(value, StagedText) else value
 
 
+_OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # what torch says, of the run's as well
 _PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, UnboundLocalError)  # of values the capture knows
 
 
@@ -404,6 +405,8 @@ def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:
 def raised_by_user(error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` or ``assert`` of the user's, or is one that eager would raise too."""
     trace = _innermost(error)
+    if isinstance(error, TypeError) and str(error) in _OF_NO_DIMENSION:
+        return True
     if isinstance(error, _PYTHONS_OWN):
         return trace is None or not trace.tb_frame.f_code.co_filename.startswith(_HERE) or _is_raise(trace)
     if trace is None:

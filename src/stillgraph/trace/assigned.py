@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
+from stillgraph.core.files import is_ours
 from stillgraph.core.location import Location
 from stillgraph.trace.frames import function_here, here
 from stillgraph.trace.journal import AttributePlace
@@ -37,7 +38,9 @@ def assigned_by(*blocks: Any) -> Line:
 def _code_of(block: Any) -> CodeType | None:
     while isinstance(block, functools.partial):
         block = block.args[0] if block.args else None
-    return block.__code__ if isinstance(block, FunctionType) else None
+    if not isinstance(block, FunctionType) or is_ours(block.__code__.co_filename):
+        return None
+    return block.__code__
 
 
 def assigned_before() -> Line:

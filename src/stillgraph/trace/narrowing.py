@@ -218,6 +218,15 @@ class Narrowing(Recorder):
         return exit.value
 
 
+    def on_each_path(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """What one gives where a staged condition holds, and the other where not."""
+        if isinstance(condition, bool):
+            return then() if condition else otherwise()
+        exit = branch(self, condition, lambda: Return(then()), lambda: Return(otherwise()), (), ())
+        assert exit is not None
+        return exit.value
+
+
 def _is_within(region: Region, outer: Region) -> bool:
     each: Region | None = region
     while each is not None:

@@ -67,6 +67,10 @@ class PlainAnswers(TorchFunctionMode):
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
 
+    def on_each_path(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """What one gives where a staged condition holds, and the other where not; here the capture knows it."""
+        return then() if condition else otherwise()
+
     # ---- told
     @contextlib.contextmanager
     def assuming(self, predicate: Any, taken: bool) -> Iterator[None]:

@@ -24,7 +24,7 @@ from stillgraph.trace.gradients import read_gradient, write_gradient, write_requ
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.spelling import as_node
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.symbolic import is_fake, is_unknown
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -279,6 +279,24 @@ def _size(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return shape if dim is None else shape[dim]
 
 
+def _squeeze(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``squeeze``: a size that only the run knows may be 1, and then the result has a dimension less."""
+    tensor = args[0] if args else kwargs["input"]
+    fake = recorder.to_fake(tensor)
+    given = args[1] if len(args) > 1 else kwargs.get("dim")
+    dims = range(fake.dim()) if given is None else [given] if isinstance(given, int) else []
+    unsure = [dim for dim in dims if -fake.dim() <= dim < fake.dim() and is_unknown(fake.shape[dim])]
+    if len(unsure) != 1:
+        return recorder.record(func, args, kwargs)
+    is_one = recorder.number_operation(operator.eq, (read_shape(recorder, tensor, fake)[unsure[0]], 1))
+
+    def without() -> Any:
+        rest = recorder.record(_T.select, (tensor, unsure[0], 0), {})
+        return recorder.record(_T.squeeze, (rest,), {}) if given is None else rest
+
+    return recorder.on_each_path(is_one, without, lambda: recorder.record(func, args, kwargs))
+
+
 def _item(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0]
     fake = recorder.to_fake(tensor)
@@ -471,6 +489,8 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.map_: _cannot,
     _T.map2_: _cannot,
     _T.size: _size,
+    _T.squeeze: _squeeze,
+    torch.squeeze: _squeeze,
     _T.item: _item,
     _T.tolist: _tolist,
     _T.__bool__: _demand("bool"),

@@ -50,6 +50,7 @@ __all__ = [
     "is_fake",
     "is_hidden",
     "is_loaded",
+    "is_unknown",
     "known_false",
     "known_true",
     "load_shapes",
@@ -122,6 +123,11 @@ def known_false(condition: torch.SymBool | bool) -> bool:
     """Whether a symbolic condition fails whatever the sizes are."""
     with torch._C.DisableTorchFunction():
         return bool(statically_known_true(torch.sym_not(condition)))
+
+
+def is_unknown(size: Any) -> bool:
+    """Whether only the run knows a size, and no argument tells it."""
+    return isinstance(size, torch.SymInt) and bool(free_unbacked_symbols(size))
 
 
 def under_transform() -> bool:

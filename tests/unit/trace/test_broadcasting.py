@@ -1,0 +1,55 @@
+"""Operations on tensors of unknown sizes, of which one may be stretched to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.unit.trace.agreement import agree
+
+WEIGHTS = torch.arange(4.0)
+INPUTS = [
+    *(torch.tensor([1.0, 2, 3, 4]), torch.tensor([1.0, 0, 0, 0]), torch.tensor([0.6, 0, 8, 0])),
+    *(torch.zeros(4), torch.tensor([1.0, 1, 0, 0])),
+]
+
+
+def with_a_known_size(s: Tensor) -> Any:
+    s = s[s > 0.5]
+    y = s + WEIGHTS
+    return y.sum() * s.shape[0], s.numel() == 4, y.shape
+
+
+def of_two_unknown_sizes(s: Tensor) -> Any:
+    s, t = s[s > 0.5], s[s > 0.7]
+    y = s * t
+    return y, len(s) == len(t), len(y), len(s), len(t)
+
+
+def of_equal_sizes(s: Tensor) -> Any:
+    t, doubled = s[s > 0.5], s[s > 0.5] * 2
+    y = t * doubled + t
+    return y, torch.stack([y, t]).sum(0), len(y) == len(t), torch.where(y > 3, t, doubled)
+
+
+def into_a_known_size(s: Tensor) -> Any:
+    total = WEIGHTS.clone()
+    total += s[s > 0.5]
+    return total, len(s[s > 0.5]) == 4
+
+
+def in_one_arm(s: Tensor) -> Any:
+    s = s[s > 0.5]
+    y = (s * WEIGHTS).sum() if len(s) == 4 else s.sum()
+    return y, s.numel() == 4, s.shape[0] == 4
+
+
+@pytest.mark.parametrize(
+    "function", [with_a_known_size, of_two_unknown_sizes, of_equal_sizes, into_a_known_size, in_one_arm]
+)
+def test_nothing_is_said_of_the_sizes(function: Callable[[Tensor], Any]) -> None:
+    agree(function, *INPUTS)
