@@ -123,8 +123,6 @@ def _check_numbers(packed: Packed) -> None:
 
 
 def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -> None:
-    from onnxscript import optimizer
-
     from stillgraph.deploy import onnx_control_flow as flow
     from stillgraph.deploy import onnx_operators, onnx_recurrent
     from stillgraph.deploy.onnx_exact import make_exact
@@ -142,13 +140,11 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
     module = made.packed.module
     try:
         with quiet(), torch.no_grad(), regions_apart():
-            # not with torch's optimizer: it takes 1e-9 for 0, and 1.000005 for 1
             options |= {"custom_translation_table": table, "optimize": False}
             given = torch.onnx.export(exported, dynamo=True, verbose=False, **options)
             assert given is not None, "torch.onnx.export gives a program unless it writes a file"
             model = given.model
-            optimizer.fold_constants(model)
-            optimizer.remove_unused_nodes(model)
+            _simplify(model)
             flow.forget_shapes(model)
             naming.name_sizes(model, made.inputs(), made.dims, made.equal_sizes())
             make_exact(model)
@@ -164,6 +160,20 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
         message = f"ONNX has no form for {operation_in(error) or 'the program'} (torch.onnx: {summary(_cause(error))})"
         raise refuse("SG402", message, location=location, hint=hint) from error
     _check(path, model.opset_imports[""], made.opset)
+
+
+def _simplify(model: Any) -> None:
+    """What torch's optimizer does, but for its rules: they take 1e-9 for 0, and 1.000005 for 1."""
+    from onnx_ir.passes import common
+    from onnxscript import optimizer
+
+    common.InlinePass()(model)
+    optimizer.fold_constants(model)
+    optimizer.remove_unused_nodes(model)
+    optimizer.remove_unused_functions(model)
+    common.LiftSubgraphInitializersToMainGraphPass()(model)  # what was folded in a branch or loop
+    common.OutputFixPass()(model)
+    common.NameFixPass()(model)
 
 
 def _check(path: Path, opset: int, wanted: int | None) -> None:
