@@ -67,6 +67,12 @@ def _layers(
     bidirectional: bool,
     batch_first: bool,
 ) -> Any:
+    """All the layers, with the arguments of ``torch.lstm`` and the others.
+
+    Raises:
+        NotImplementedError: ONNX or onnxruntime has none such. `torch.onnx` wraps it, and the save is refused with its
+            text.
+    """
     directions, each = 1 + bidirectional, 4 if has_biases else 2
     if len(params) != num_layers * directions * each:
         raise NotImplementedError("a projection of the hidden state")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import fx
@@ -22,16 +22,29 @@ from torch.fx import traceback
 from stillgraph.program.size_facts import learned_inside
 
 _OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+_ONE_AT_A_TIME = threading.RLock()  # what is exchanged is the process's
 
 
 @contextlib.contextmanager
 def regions_apart() -> Iterator[None]:
-    """Let torch forget behind a region what it has learned there of sizes, while it traces."""
-    with contextlib.ExitStack() as stack:
+    """Let torch forget behind a region what it has learned there of sizes, while it traces.
+
+    One thread at a time is inside.
+    """
+    with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
         for operator in _OPERATORS:
-            call = type(operator).__call__
-            stack.enter_context(mock.patch.object(type(operator), "__call__", _with_regions_apart(call)))
+            stack.enter_context(_called_apart(type(operator)))
         yield
+
+
+@contextlib.contextmanager
+def _called_apart(kind: Any) -> Iterator[None]:
+    call = kind.__call__
+    kind.__call__ = _with_regions_apart(call)
+    try:
+        yield
+    finally:
+        kind.__call__ = call
 
 
 def _with_regions_apart(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from stillgraph.program.program import Program
 GROWTH = "a loop carries a tensor whose shape changes"
 OPEN_SEQUENCE = "a recurrent layer takes sequences whose length or number is open"
 
+
 def hide(program: Program) -> Program:
     """Let a lowered program look to torch's shape inference as if sizes were what it takes them to be."""
     return hide_growth(hide_recurrent(program))

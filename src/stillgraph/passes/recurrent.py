@@ -6,7 +6,7 @@ for every sequence's. An operator of our own tells the shapes instead; torch's i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,66 +18,37 @@ from stillgraph.program.program import Program
 from stillgraph.program.schemas import RECURRENT
 
 
-@torch.library.custom_op("stillgraph::lstm", mutates_args=())
-def lstm(
-    input: Tensor,
-    hx: list[Tensor],
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """``torch.lstm`` of padded sequences."""
-    given = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    output, hidden, cell = torch.ops.aten.lstm.input(input, hx, params, *given)
-    return output, hidden, cell
+def _operator(name: str) -> Any:
+    """An operator of our own that does what ATen's of the same name does, and has its schema."""
+    theirs = getattr(torch.ops.aten, name).input
+    schema = str(theirs._schema).removeprefix(f"aten::{name}.input")
+    ours = torch.library.custom_op(
+        f"stillgraph::{name}", lambda *given: tuple(theirs(*given)), mutates_args=(), schema=schema
+    )
+    ours.register_fake(_shaped)
+    return getattr(torch.ops.stillgraph, name).default
 
 
-@lstm.register_fake
-def _(input: Tensor, hx: list[Tensor], params: list[Tensor], *given: Any) -> tuple[Tensor, ...]:
-    return _output(input, hx[0], *given), torch.empty_like(hx[0]), torch.empty_like(hx[1])
+def _shaped(input: Tensor, hidden: Any, params: Sequence[Tensor], *given: Any) -> tuple[Tensor, ...]:
+    """What has the shapes and the strides of a layer's output and last states.
 
-
-def _output(input: Tensor, hidden: Tensor, *given: Any) -> Tensor:
-    """What has the shape and the strides of a layer's output."""
+    Args:
+        input: of shape (steps, batch, features), or (batch, steps, features) where the batch comes first.
+        hidden: the first state, or for ``lstm`` a sequence of the two.
+        params: the weights.
+        given: whether there are biases, the number of layers, the dropout, whether it is on, whether the layers go both
+            ways, whether the batch comes first.
+    """
+    states = [hidden] if isinstance(hidden, Tensor) else hidden
     directions, batch_first = 1 + given[4], given[5]
     steps, batch = (input.shape[1], input.shape[0]) if batch_first else input.shape[:2]
-    output = input.new_empty((steps, batch, directions * hidden.shape[2]))
-    return output.transpose(0, 1) if batch_first else output
+    output = input.new_empty((steps, batch, directions * states[0].shape[2]))
+    return (output.transpose(0, 1) if batch_first else output, *map(torch.empty_like, states))
 
 
-def _of_one_state(name: str) -> Any:
-    """An operator for a layer with one hidden state."""
-
-    @torch.library.custom_op(f"stillgraph::{name}", mutates_args=())
-    def layer(
-        input: Tensor,
-        hx: Tensor,
-        params: list[Tensor],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> tuple[Tensor, Tensor]:
-        given = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        output, hidden = getattr(torch.ops.aten, name).input(input, hx, params, *given)
-        return output, hidden
-
-    layer.register_fake(lambda x, hx, params, *given: (_output(x, hx, *given), torch.empty_like(hx)))
-    return layer
-
-
-gru, rnn_tanh, rnn_relu = (_of_one_state(name) for name in ("gru", "rnn_tanh", "rnn_relu"))
-
-_OURS: dict[Any, Any] = {getattr(torch, name): getattr(torch.ops.stillgraph, name).default for name in RECURRENT}
-_TORCHS: dict[Any, Any] = {
-    getattr(torch.ops.stillgraph, name).default: getattr(torch.ops.aten, name).input for name in RECURRENT
-}
+_OPERATORS = {name: _operator(name) for name in sorted(RECURRENT)}
+_OURS: dict[Any, Any] = {getattr(torch, name): ours for name, ours in _OPERATORS.items()}
+_TORCHS: dict[Any, Any] = {ours: getattr(torch.ops.aten, name).input for name, ours in _OPERATORS.items()}
 
 
 def hide_recurrent(program: Program) -> Program:

@@ -18,7 +18,6 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 _BY_SYMBOL = ("var_to_range", "var_to_range_sloc", "replacements", "replacements_slocs", "deferred_runtime_asserts")
 _WHOLE = ("axioms", "divisible")
-_CACHES = ("fake_tensor_cache",)
 
 
 @contextlib.contextmanager
@@ -50,7 +49,7 @@ def of_any_size(environment: ShapeEnv) -> Iterator[None]:
     yield
     news = [guard._replace(expr=_of_any_size(guard.expr)) for guard in environment.guards[asked:]]
     if news != environment.guards[asked:]:
-        asserts = [each for each in _asserts(environment) if each not in _asserts(environment, known)]
+        asserts = _new_asserts(environment, known)
         environment.guards[asked:] = [guard for guard in news if guard.expr is not sympy.true]
         known.restore(environment)
         for guard in environment.guards[asked:]:
@@ -73,11 +72,8 @@ class Equalities:
 
     def symbols(self) -> frozenset[Any]:
         """The sizes that are said to be equal to others since."""
-        news = _asserts(self.environment)
-        if len(news) == len(_asserts(self.environment, self.known)):
-            return frozenset()
-        old = _asserts(self.environment, self.known)
-        equal = [each.expr for each in news if each not in old and isinstance(each.expr, sympy.Eq)]
+        news = _new_asserts(self.environment, self.known)
+        equal = [each.expr for each in news if isinstance(each.expr, sympy.Eq)]
         return frozenset(symbol for each in equal for symbol in each.free_symbols if symbol in self.known.symbols)
 
     def forget(self) -> None:
@@ -85,10 +81,11 @@ class Equalities:
         self.known.restore(self.environment)
 
 
-def _asserts(environment: ShapeEnv, known: _Known | None = None) -> list[Any]:
-    """What is asserted of sizes that only the run knows, now or at an earlier time."""
-    table = environment.deferred_runtime_asserts if known is None else known.by_symbol["deferred_runtime_asserts"]
-    return [each for asserts in table.values() for each in asserts]
+def _new_asserts(environment: ShapeEnv, known: _Known) -> list[Any]:
+    """What has come to be asserted of sizes that only the run knows."""
+    before = known.by_symbol["deferred_runtime_asserts"]
+    asserts = environment.deferred_runtime_asserts
+    return [each for symbol, now in asserts.items() for each in now if each not in before.get(symbol, ())]
 
 
 def _learn(environment: ShapeEnv, condition: Any) -> None:

@@ -32,19 +32,34 @@ def run(symbolic: Symbolic, func: Callable[..., Any], args: Any, kwargs: Any, ca
     learning = Equalities.before(symbolic.shape_env)
     result = call()
     equal = learning.symbols()
-    if not equal or not isinstance(result, torch.Tensor) or any(result is tensor for tensor in tensors):
+    if not equal:
         return result
     unsure = {key: [dim for dim, used in dims.items() if used & equal] for key, dims in open_dims.items()}
     if not any(_takes_ones(symbolic, func, args, kwargs, tensor, unsure[id(tensor)]) for tensor in tensors):
         return result
-    dims = _symbols_of(result)
-    shape = [symbolic.fresh_size() if dims.get(dim, equal - equal) & equal else size for dim, size in _sizes(result)]
+    shapes = {id(made): list(_sizes(made)) for made in tree_leaves(result) if isinstance(made, torch.Tensor)}
     learning.forget()
-    return zeros_from(result, tuple(shape))
+
+    def stretched(made: Any) -> Any:
+        if not isinstance(made, torch.Tensor) or (_is_in_place(func) and made is tensors[0]):
+            return made  # it has the size it had
+        sizes = (symbolic.fresh_size() if _uses(size, equal) else size for _, size in shapes[id(made)])
+        return zeros_from(made, tuple(sizes))
+
+    return tree_map(stretched, result)
+
+
+def _is_in_place(func: Callable[..., Any]) -> bool:
+    name = getattr(func, "__name__", "")
+    return name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
+
+
+def _uses(size: Any, symbols: frozenset[Any]) -> bool:
+    return not isinstance(size, int) and not symbols.isdisjoint(size.node.expr.free_symbols)
 
 
 def _symbols_of(tensor: torch.Tensor) -> dict[int, frozenset[Any]]:
-    """By dimension the symbols in its size, of those that are known to the run alone."""
+    """By dimension the symbols in its size, where there are any."""
     sizes = ((dim, size) for dim, size in _sizes(tensor) if not isinstance(size, int))
     return {dim: frozenset(size.node.expr.free_symbols) for dim, size in sizes}
 

@@ -217,7 +217,6 @@ class Narrowing(Recorder):
             self.implies(exit.value, True, there)
         return exit.value
 
-
     def on_each_path(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
         """What one gives where a staged condition holds, and the other where not."""
         if isinstance(condition, bool):

@@ -209,7 +209,6 @@ class _Environment(ShapeEnv):
         self.load()
         return super().create_unbacked_symbool(*args, **kwargs)
 
-
     def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
         positive = kwargs.pop("positive", True)
         kwargs["positive"] = None

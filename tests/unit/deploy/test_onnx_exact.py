@@ -59,14 +59,11 @@ def test_exact(text: str, given: tuple[Tensor, ...], want: Tensor) -> None:
 
 
 def test_it_is_needed() -> None:
-    """The day onnxruntime does as PyTorch does, its form can go."""
-    (clipped,) = run(CLIP, LARGE, torch.tensor(-5), torch.tensor(5), exact=False)
-    (total,) = run(SUM, torch.tensor([2**53 + 1, 1]), exact=False)
-    (largest,) = run(LARGEST, MISSING, torch.tensor([1]), exact=False)
+    """The day onnxruntime gives PyTorch's mean of nothing, that form can go.
+
+    The others are not asked: for those onnxruntime has code of its own for each kind of processor.
+    """
     (mean,) = run(MEAN, torch.zeros(0, 3), torch.tensor([0]), exact=False)
-    assert not torch.equal(clipped, LARGE.clamp(-5, 5))
-    assert int(total) != 2**53 + 2
-    assert not bool(largest.isnan().any())
     assert mean.tolist() == [0, 0, 0]
 
 

@@ -37,9 +37,21 @@ def of_equal_sizes(s: Tensor) -> Any:
 
 
 def into_a_known_size(s: Tensor) -> Any:
-    total = WEIGHTS.clone()
-    total += s[s > 0.5]
-    return total, len(s[s > 0.5]) == 4
+    total, kept = WEIGHTS.clone(), s[s > 0.5]
+    total += kept
+    return total, len(kept) == 4, kept.numel(), total.shape
+
+
+def into_an_unknown_size(s: Tensor) -> Any:
+    kept, some = s[s > 0.5] * 1, s[s > 0.9]
+    kept *= some
+    return kept, len(kept) == len(some), len(kept), len(some)
+
+
+def of_several_results(s: Tensor) -> Any:
+    kept = s[s > 0.5]
+    left, right = torch.broadcast_tensors(kept, WEIGHTS)
+    return left, right, len(kept) == 4, left.shape, torch.cartesian_prod(kept, WEIGHTS).shape
 
 
 def in_one_arm(s: Tensor) -> Any:
@@ -49,7 +61,11 @@ def in_one_arm(s: Tensor) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [with_a_known_size, of_two_unknown_sizes, of_equal_sizes, into_a_known_size, in_one_arm]
+    "function",
+    [
+        *(with_a_known_size, of_two_unknown_sizes, of_equal_sizes, into_a_known_size, into_an_unknown_size),
+        *(of_several_results, in_one_arm),
+    ],
 )
 def test_nothing_is_said_of_the_sizes(function: Callable[[Tensor], Any]) -> None:
     agree(function, *INPUTS)
