@@ -19,6 +19,7 @@ from torch import fx
 from torch._guards import detect_fake_mode
 from torch.fx import traceback
 
+from stillgraph.deploy.joined_arms import joined_by_sizes
 from stillgraph.program.size_facts import learned_inside
 
 _OPERATORS = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
@@ -27,11 +28,12 @@ _ONE_AT_A_TIME = threading.RLock()  # what is exchanged is the process's
 
 @contextlib.contextmanager
 def regions_apart() -> Iterator[None]:
-    """Let torch forget behind a region what it has learned there of sizes, while it traces.
+    """Let torch forget behind a region what it has learned there of sizes, and join results of all sizes, while it traces.
 
     One thread at a time is inside.
     """
     with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
+        stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))
         yield

@@ -63,8 +63,7 @@ def export(
         violated = _violated(error)
         message, hint = f"torch.export: {violated or summary(error)}", _OTHER_SIZES if violated else None
         raise refuse("SG402", message, location=line_of(module, error), hint=hint) from error
-    _spell_sums(exported.graph_module)
-    _spell_slices(exported.graph_module)
+    _spell(exported)
     _give_plain_dicts(exported)
     return exported
 
@@ -77,6 +76,12 @@ def _give_plain_dicts(program: ExportedProgram) -> None:
         given = tree_unflatten([0] * spec.num_leaves, spec)
         plain = tuple(dict(value) if isinstance(value, dict) else value for value in given)
         whole.signature.out_spec = tree_structure(plain)
+
+
+def _spell(program: ExportedProgram) -> None:
+    """Put what can be written, and compiled, in the place of what torch's tracing makes."""
+    _spell_sums(program.graph_module)
+    _spell_slices(program.graph_module)
 
 
 def _spell_sums(module: fx.GraphModule) -> None:
@@ -137,6 +142,7 @@ def functional(module: fx.GraphModule, program: ExportedProgram, deepest: int | 
     except Exception as error:
         raise refuse("SG402", f"torch.export: {summary(error)}", location=line_of(module, error)) from error
     functionalised._guards_code = []  # written anew
+    _spell(functionalised)
     keep_apart(functionalised)
     return functionalised
 
