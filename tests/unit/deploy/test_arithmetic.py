@@ -49,11 +49,8 @@ ON_FLOATS: dict[str, tuple[Function, list[tuple[float, float]]]] = {
     "truediv": (operator.truediv, [(1.0, 0.0), (NAN, 0.0), (1.0, -0.0), (1.0, NAN), (3.0, 2.0)]),
     "floordiv": (operator.floordiv, [(1.0, 0.0), (7.5, 2.0), (-7.5, 2.0)]),
     "mod": (operator.mod, [(1.0, 0.0), (7.5, 2.0), (-7.5, 2.0)]),
-    "pow": (
-        operator.pow,
-        [(0.0, -1.0), (0.0, -INF), (0.0, 2.0), (1e200, 2.0), (INF, 2.0), (2.0, INF), (-8.0, 3.0), (-INF, 0.5)]
-        + [(NAN, 0.5), (1.0, NAN), (0.5, -2000.0), (0.5, 2000.0), (2.0, 0.5), (-1.0, INF), (0.0, NAN)],
-    ),
+    "pow": (operator.pow, [(0.0, -1.0), (1e200, 2.0), (0.5, -2000.0), (0.5, 2000.0), (2.0, 0.5), (-8.0, 3.0)]),
+    "pow_of_special": (operator.pow, [(0.0, -INF), (INF, 2.0), (2.0, INF), (-INF, 0.5), (NAN, 0.5), (1.0, NAN)]),
     "math_pow": (math.pow, [(0.0, -1.0), (-8.0, 0.5), (1e200, 2.0), (0.0, -INF), (-8.0, 3.0), (-INF, 0.5), (2.0, 0.5)]),
     "squared": (lambda a, b: a**2, [(1e200, 0.0), (-3.0, 0.0), (INF, 0.0), (NAN, 0.0)]),
     "root": (lambda a, b: a**0.5, [(4.0, 0.0), (0.0, 0.0), (INF, 0.0)]),
@@ -80,9 +77,7 @@ ON_FLOATS: dict[str, tuple[Function, list[tuple[float, float]]]] = {
     "expm1": (lambda a, b: math.expm1(a), [(1000.0, 0.0), (0.5, 0.0)]),
     "sinh": (lambda a, b: math.sinh(a), [(-1000.0, 0.0), (0.5, 0.0)]),
     "cosh": (lambda a, b: math.cosh(a), [(-1000.0, 0.0), (0.5, 0.0)]),
-    "lgamma": (lambda a, b: math.lgamma(a), [(0.0, 0.0), (-3.0, 0.0), (1e308, 0.0), (-INF, 0.0), (-0.5, 0.0), (4.0, 0.0)]),
     "fmod": (math.fmod, [(1.0, 0.0), (INF, 2.0), (INF, NAN), (NAN, 0.0), (7.5, 2.0), (-7.5, 2.0)]),
-    "hypot": (math.hypot, [(3.0, 4.0), (INF, 0.0)]),
     "atan2": (math.atan2, [(0.0, 0.0), (1.0, 2.0)]),
 }
 
@@ -129,7 +124,12 @@ TABLES: dict[type, tuple[Function, dict[str, Any], torch.dtype]] = {
     int: (on_ints, ON_INTS, torch.int64),
     float: (on_floats, ON_FLOATS, torch.float64),
 }
-CASES = [(kind, name, pair) for kind, (_, table, _) in TABLES.items() for name, (_, pairs) in table.items() for pair in pairs]
+CASES = [
+    (kind, name, pair)
+    for kind, (_, table, _) in TABLES.items()
+    for name, (_, pairs) in table.items()
+    for pair in pairs
+]
 
 
 def _arguments(kind: type, name: str, pair: tuple[Any, Any]) -> tuple[Tensor, ...]:
@@ -158,7 +158,8 @@ def _loaded(path: Path) -> Any:
     if path.suffix != ".py":
         return sg.load(path, native=True) if path.name.endswith(".aoti.pt2") else sg.load(path)
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return getattr(module, path.stem + "s")
@@ -167,7 +168,8 @@ def _loaded(path: Path) -> Any:
 def _check(got: Any, want: Any, case: Any, says_which: bool) -> None:
     if not isinstance(want, tuple):
         assert not isinstance(got, tuple), f"{case}: {got} instead of {want}"
-        assert math.isclose(got, want, rel_tol=1e-12) or (math.isnan(got) and math.isnan(want)), f"{case}: {got}, {want}"
+        same = math.isclose(got, want, rel_tol=1e-12) or (math.isnan(got) and math.isnan(want))
+        assert same, f"{case}: {got} instead of {want}"
     elif says_which:
         assert got == want, case
     else:
@@ -179,7 +181,7 @@ def pt2(tmp_path_factory: pytest.TempPathFactory) -> dict[type, Any]:
     return {kind: _loaded(path) for kind, path in _save(tmp_path_factory.mktemp("pt2"), ".pt2").items()}
 
 
-@pytest.mark.parametrize(("kind", "name"), dict.fromkeys(case[:2] for case in CASES), ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize(("kind", "name"), dict.fromkeys(case[:2] for case in CASES), ids=str)
 def test_a_file_raises_what_python_raises(pt2: dict[type, Any], kind: type, name: str) -> None:
     function, table, _ = TABLES[kind]
     for pair in table[name][1]:
@@ -193,6 +195,17 @@ def test_what_a_file_has_no_number_for(
 ) -> None:
     with pytest.raises(error, match=text):
         pt2[kind](*_arguments(kind, name, pair))
+
+
+def test_the_poles_of_lgamma(tmp_path: Path) -> None:
+    def lgamma(x: Tensor) -> float:
+        return math.lgamma(x.item())
+
+    sg.save(lgamma, tmp_path / "lgamma.pt2", args=(torch.tensor(2.0, dtype=torch.float64),))
+    loaded = sg.load(tmp_path / "lgamma.pt2")
+    for value in (0.0, -3.0, 1e308, -INF, -0.5, 4.0, NAN):
+        x = torch.tensor(value, dtype=torch.float64)
+        _check(_call(loaded, (x,)), _call(lgamma, (x,)), value, says_which=True)
 
 
 @pytest.mark.slow
