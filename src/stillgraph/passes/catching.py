@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.arithmetic_rules import cannot_fail
 from stillgraph.passes.memory import flow_of
 from stillgraph.passes.regions import (
     COND,
@@ -60,7 +61,8 @@ _ON_TENSORS = frozenset(
         *("abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "bmm", "bool", "cat", "ceil"),
         *("clamp", "clamp_max", "clamp_min", "clone", "cos", "cumsum", "detach", "diag", "diagonal", "dim", "div"),
         *("dot", "double"),
-        *("einsum", "erf", "exp", "expm1", "flatten", "float", "floor", "full", "full_like", "gelu", "half", "invert"),
+        *("einsum", "erf", "exp", "expm1", "flatten", "float", "floor", "full", "full_like", "gelu", "half", "int"),
+        "invert",
         *("isfinite", "isinf", "isnan", "item", "layer_norm", "linear", "log", "log10", "log1p", "log2"),
         *("log_softmax", "logical_and", "logical_not", "logical_or", "long", "masked_fill", "matmul", "max", "maximum"),
         *("mean", "min", "minimum", "mm", "mul", "neg", "norm", "numel", "ones", "ones_like", "permute", "pow", "prod"),
@@ -255,7 +257,7 @@ def _gives_a_value(node: fx.Node) -> bool:
         return node.target in _LISTS
     name = name_of(node)
     if all(is_number(value) for value in values):
-        return name in _ON_NUMBERS or name in _COMPARISONS
+        return name in _ON_NUMBERS or name in _COMPARISONS or cannot_fail(node)
     tensors = [value for value in (*values, value_of(node)) if isinstance(value, torch.Tensor)]
     known = all(type(size) is int for value in tensors for size in value.shape)
     return known and "rounding_mode" not in node.kwargs and (name in _ON_TENSORS or name in _COMPARISONS)

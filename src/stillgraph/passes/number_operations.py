@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.passes.values import dtype_of, wider
-from stillgraph.program.operations import is_integer
+from stillgraph.program.operations import divisor, is_integer
 
 Emit = Callable[..., Any]  # emit(target, *args, kind=..., **kwargs) -> node
 Operand = tuple[type, Any]  # the kind of a number, and its 0-d tensor or the constant itself
@@ -63,6 +63,11 @@ def _comparison(function: Any) -> Lowering:
 
 def _divide(emit: Emit, kind: type, operands: list[Operand]) -> Any:
     return emit(torch.div, *(_tensor(emit, operand, float) for operand in operands), kind=float)
+
+
+def _divisor(emit: Emit, kind: type, operands: list[Operand]) -> Any:
+    value = _tensor(emit, operands[0], int)
+    return emit(torch.add, value, emit("to", emit(torch.eq, value, 0, kind=bool), torch.int64, kind=int), kind=int)
 
 
 def _bitwise(function: Any) -> Lowering:
@@ -141,6 +146,7 @@ LOWERINGS: dict[Any, Lowering] = {
     pow: _arithmetic(torch.pow),
     math.pow: _on_float(torch.pow),
     operator.truediv: _divide,
+    divisor: _divisor,
     operator.lshift: _bitwise(torch.bitwise_left_shift),
     operator.rshift: _bitwise(torch.bitwise_right_shift),
     operator.and_: _bitwise(torch.bitwise_and),

@@ -231,6 +231,8 @@ class _Region:
             raise refuse("SG402", f"{name} on numbers that only the run knows", location=location)
 
         def symbol() -> Any:
+            if function is operations.divisor:
+                return args[0].symbol
             given = tuple(a.symbol if isinstance(a, Number) else a for a in args)
             return self.emit(_SYMBOLIC.get(function, function), *given, value=node.meta["val"])
 
@@ -409,6 +411,7 @@ _ON_SIZES = frozenset(
         operator.floordiv,
         operator.mod,
         operator.neg,
+        operations.divisor,
         max,
         min,
     }

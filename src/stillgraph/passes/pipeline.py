@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stillgraph.passes.aliases import separate_aliases
+from stillgraph.passes.arithmetic import check_arithmetic
 from stillgraph.passes.augmenting import replace_augmenting
 from stillgraph.passes.bounding import bound_loops
 from stillgraph.passes.catching import hand_out_failures
@@ -15,6 +16,7 @@ from stillgraph.passes.joined_writes import write_to_both
 from stillgraph.passes.kernels import choose_kernels
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.lists import lists_to_tensors
+from stillgraph.passes.loop_tests import check_before_tests
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
 from stillgraph.passes.numbers import lower_numbers
@@ -30,6 +32,7 @@ Pass = Callable[[Program], Program]
 
 WHOLE_GRAPH: tuple[Pass, ...] = (
     refuse_python_alone,
+    check_arithmetic,
     hand_out_failures,
     drop_gradients,
     drop_printing,
@@ -38,6 +41,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     lists_to_tensors,
     order_to_tensors,
     split_optionals,
+    check_before_tests,
     lower_raising,
     drop_dead_code,
     hoist_constants,

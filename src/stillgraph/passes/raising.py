@@ -14,6 +14,7 @@ from torch import fx
 from stillgraph.core.location import Location
 from stillgraph.passes.catching import CAUGHT, attempt, has_marks
 from stillgraph.passes.catching import failed as caught
+from stillgraph.passes.number_errors import LIMITS
 from stillgraph.passes.regions import (
     Branch,
     Loop,
@@ -25,8 +26,8 @@ from stillgraph.passes.regions import (
     outputs,
     set_outputs,
 )
-from stillgraph.passes.values import Fakes, value_of
-from stillgraph.program.graphs import regions
+from stillgraph.passes.values import Fakes, kind_of, value_of
+from stillgraph.program.graphs import arguments, regions
 from stillgraph.program.operations import assert_, raise_, raise_made, require
 from stillgraph.program.program import Program
 
@@ -130,7 +131,8 @@ class _Raising:
         """Make the mark behind the body of a ``try`` a truth value; what failed with something else."""
         kinds = node.meta[CAUGHT]
         numbers = range(before + 1, len(self.kinds) + 1)
-        mine = [number for number in numbers if issubclass(self.kinds[number - 1], kinds)]
+        own = [number for number in numbers if self.texts[number - 1] not in LIMITS]
+        mine = [number for number in own if issubclass(self.kinds[number - 1], kinds)]
         self.handled.update(mine)
         flag: Any = False
         with node.graph.inserting_before(node):
@@ -155,9 +157,18 @@ class _Raising:
         if node.target not in (assert_, require):
             return number
         with node.graph.inserting_before(node):
-            truth = call(node, bool, (node.args[0],), self.fakes.number(bool))
-            wrong = call(node, operator.not_, (truth,), self.fakes.number(bool))
+            wrong = self._opposite(node)
             return call(node, operator.mul, (wrong, number), self.fakes.number(int))
+
+    def _opposite(self, node: fx.Node) -> fx.Node:
+        """Whether what an assertion needs is not so."""
+        condition = node.args[0]
+        if isinstance(condition, fx.Node) and condition.target is operator.not_:
+            opposite = arguments(condition)[0]
+            if kind_of(value_of(opposite)) is bool and isinstance(opposite, fx.Node):
+                return opposite
+        truth = call(node, bool, (condition,), self.fakes.number(bool))
+        return call(node, operator.not_, (truth,), self.fakes.number(bool))
 
     def _control(self, control: Any, failed: list[Failed]) -> fx.Node | None:
         if isinstance(control, Branch):

@@ -56,9 +56,9 @@ def lower_whole(program: Program) -> Whole | None:
     """Lower a program to one graph, where that is possible and of use.
 
     Returns:
-        None where the native lowering is the right one: the program has no branch or loop, it prints or raises, it may
-        return ``None``, it keeps lists of any length, asks for sizes that only the run knows, carries tensors that
-        grow, or takes sequences of open length through recurrent layers.
+        None where the native lowering is the right one: the program has no branch or loop, it prints, it raises (as
+        ``1 / k`` may), it may return ``None``, it keeps lists of any length, asks for sizes that only the run knows,
+        carries tensors that grow, or takes sequences of open length through recurrent layers.
     """
     if not any(True for _ in controls(program.graph)) or prints(program) or raises(program) or keeps_lists(program):
         return None

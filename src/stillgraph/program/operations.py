@@ -258,6 +258,14 @@ def require(condition: Any, text: str) -> None:
         raise getattr(builtins, name)(message)
 
 
+def divisor(number: Any) -> Any:
+    """What a whole number is divided by, which is required not to be 0: 1 where it is.
+
+    A requirement inside a branch or loop is looked at behind that, and torch's division would fail before.
+    """
+    return number or 1
+
+
 def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> Any:
     """Where a number meets the tensor of another path: it stays a number, as in eager PyTorch.
 
