@@ -1,8 +1,8 @@
 """What torch makes of the results of two arms whose sizes differ.
 
-It tells the strides of what a branch gives from those of the arms: which stride is the product of which sizes. That fails
-for a size which only the run knows, anywhere but in front: it may be 0, so the stride beside it is ``Max(1, u0)`` and no
-product. A contiguous result needs none of that. Its sizes are joined one by one, and they tell its strides.
+It tells the strides of what a branch gives from those of the arms: which stride is the product of which sizes. That
+fails for a size which only the run knows, anywhere but in front: it may be 0, so the stride beside it is ``Max(1, u0)``
+and no product. A contiguous result needs none of that. Its sizes are joined one by one, and they tell its strides.
 
 The adapter to how torch joins the outputs of `torch.cond`.
 """

@@ -28,7 +28,7 @@ _ONE_AT_A_TIME = threading.RLock()  # what is exchanged is the process's
 
 @contextlib.contextmanager
 def regions_apart() -> Iterator[None]:
-    """Let torch forget behind a region what it has learned there of sizes, while it traces, and join results of all sizes.
+    """Let torch, while it traces, forget behind a region what it learned there of sizes, and join results of all sizes.
 
     One thread at a time is inside.
     """
