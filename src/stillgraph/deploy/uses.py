@@ -9,8 +9,12 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from types import CodeType
 from typing import Any
+
+import torch
 
 from stillgraph.program.guards import Argument, Attribute, Cell, FunctionGuard, Global, Slot, Source
 from stillgraph.program.program import Program
@@ -44,6 +48,26 @@ def is_written_first(program: Program, place: Source) -> bool:
     owner = target.value if isinstance(target, ast.Attribute) else None
     of_receiver = isinstance(owner, ast.Name) and owner.id == receiver
     return of_receiver and not others and not any(True for _ in _mentions(first.value, place.name))
+
+
+_LAYOUT = ("stride", "is_contiguous", "storage_offset", "as_strided", "as_strided_")
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def asks_layout(program: Program) -> bool:
+    """Whether the user's code asks how a tensor lies in memory, so that an answer may be in the program."""
+    own = [g for g in program.guards if isinstance(g, FunctionGuard) and not g.code.co_filename.startswith(_TORCH)]
+    own_alone = replace(program, guards=tuple(own))
+    for name in _LAYOUT:
+        if any(_names(guard.code, name) for guard in own):
+            functions = _functions(own_alone, name)
+            if functions is None or any(_is_called(way) for tree in functions for way in _mentions(tree, name)):
+                return True
+    return False
+
+
+def _is_called(way: list[ast.AST]) -> bool:
+    return len(way) > 1 and isinstance(way[1], ast.Call) and way[1].func is way[0]
 
 
 def _name_of(place: Source) -> str | None:

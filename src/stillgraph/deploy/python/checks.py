@@ -68,12 +68,12 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         if source is not None and is_given(source, receiver) and _is_plain(source):
             lines += _check(guard, places.text(source), spelling)
     lines += _state_checks(program, places, spelling)
+    lines += _dim_checks(program, places, spelling)
     for guard in program.guards:
         if not isinstance(guard, SizeGuard) or is_needless(guard, program):
             continue
         if all(is_given(source, receiver) for _, source, _ in guard.sizes):
             lines += _size_check(guard, places.text)
-    lines += _dim_checks(program, places, spelling)
     lines += [line for guard in program.guards for line in _identity_checks(guard, places, spelling)]
     lines += _grad_mode_check(program, places, spelling)
     return list(dict.fromkeys(lines))
