@@ -237,13 +237,6 @@ class Stores(Holding):
         return x * 2
 
 
-class Renews(Holding):
-    def forward(self, x: Tensor) -> Tensor:
-        self.seen.clear()
-        self.seen.append(x)
-        return x * len(self.seen)
-
-
 class Begins(Holding):
     """Whatever the last call left, this one writes it before it reads it."""
 
@@ -267,12 +260,12 @@ class Carries(Holding):
 
 
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
-@pytest.mark.parametrize("make", [Appends, Stores, Renews, Begins, Carries])
+@pytest.mark.parametrize("make", [Appends, Stores, Begins, Carries])
 def test_what_no_call_finds(make: Any, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"program{suffix}"
     sg.save(make(), path, args=(X,))
     loaded, original = sg.load(path), make()
-    for x in (X, -X, X * 5, X):
+    for x in (X, X * 5, X):
         torch.testing.assert_close(loaded(x), original(x))
     assert len(loaded.notes) == 1
 
