@@ -166,7 +166,8 @@ def export(
         name: of the program.
 
     Raises:
-        CaptureError: the call cannot become one program.
+        CaptureError: the call cannot become one program, or an example of size 0 or 1 is to leave a dimension open.
+        ValueError: ``input_spec`` is longer than the arguments.
     """
     arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     return _export(target, arguments, kwargs or {}, input_spec, name, Options())
@@ -189,7 +190,7 @@ def _export(
         if not (target._forward_hooks or target._forward_pre_hooks):
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
-    return capture_call(target, args, kwargs, spec, options, name, changing)
+    return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
 
 
 @presenting
@@ -233,8 +234,9 @@ def save(
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
-        ValueError: the format is unknown or holds no several entries, an entry's name cannot be one, the path is
-            that of the user's own source, or there is no loop at a line of ``max_iterations``.
+        ValueError: the format is unknown, does not go with the path's suffix, or holds no several entries; an entry's
+            name cannot be one; the path is that of the user's own source; ``input_spec`` is longer than the arguments;
+            or there is no loop at a line of ``max_iterations``.
         TypeError: the arguments of several entries are no dicts.
         OSError: the file cannot be written.
     """

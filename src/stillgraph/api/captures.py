@@ -86,13 +86,18 @@ def capture_call(
     name: str | None = None,
     changing: AbstractSet[Source] = frozenset(),
     watch: Watch | None = None,
+    is_kept: bool = False,
 ) -> Program:
-    """Capture a call of any callable."""
+    """Capture a call of any callable.
+
+    ``is_kept``: the program is for other calls than this one, so what ``spec`` leaves open has to be open in it.
+    """
     function, args = function_of(target, args)
+    _check_length(spec, function, args)
     try:
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
             dims: dict[Source, tuple[Dim | None, ...]] = {}
-            symbolic = _symbolic_dims(_declared(spec, function, args), function, dims)
+            symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
             program = capture(function, args, kwargs, FRONT_END, symbolic, options, name, call, changing, watch)
             program = replace(program, dims=dims) if dims else program
             captured.append(program)
@@ -134,7 +139,10 @@ def _declared(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> Calla
 
 
 def _symbolic_dims(
-    declared: Callable[[Source], InputSpec | None], function: Any, dims: dict[Source, tuple[Dim | None, ...]]
+    declared: Callable[[Source], InputSpec | None],
+    function: Any,
+    dims: dict[Source, tuple[Dim | None, ...]],
+    is_kept: bool,
 ) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
     """Which dimensions of an argument `input_spec` leaves open; those with a range or name are noted in ``dims``."""
     names = _parameters(original_of(function) or function)
@@ -144,23 +152,51 @@ def _symbolic_dims(
         if spec is None:
             return (False,) * tensor.dim()
         _check_fits(spec, source, tensor, names)
+        _check_range(spec, source, tensor, names, is_kept)
         if any(spec.dims):
-            _check_range(spec, source, tensor, names)
             dims[source] = spec.dims
         return tuple(d is None for d in spec.shape)
 
     return symbolic
 
 
-def _check_range(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
+def check_open(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Specs | None) -> None:
+    """Refuse a call whose program would not leave open what its `InputSpec`s do.
+
+    Raises:
+        CaptureError: a size is 0 or 1 there, or an argument is not what its `InputSpec` says.
+    """
+    function, args = function_of(target, args)
+    declared = _declared(spec, function, args)
+    symbolic = _symbolic_dims(declared, function, {}, is_kept=True)
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    for key, value in given:
+        if isinstance(value, torch.Tensor):
+            symbolic(Argument(key), value)
+
+
+def _check_length(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> None:
+    """Raise `ValueError` for more specs than there are arguments."""
+    function = original_of(function) or function
+    receivers = 1 if args and has_receiver(function) else 0
+    count = max(len(args), len(_parameters(function, named=True))) - receivers
+    if spec is not None and len(spec) > count:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ValueError(f"input_spec has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
+
+
+def _check_range(
+    declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str], is_kept: bool
+) -> None:
     """Refuse an example outside of its range, or one by which a dimension cannot be left open."""
     name = names[source.key] if isinstance(source, Argument) and isinstance(source.key, int) else source
     for index, (dim, size) in enumerate(zip(declared.dims, tensor.shape, strict=True)):
         if dim is not None and not dim.holds(size):
             raise refuse("SG501", f"dimension {index} of '{name}' is {size}, but input_spec declares {dim}")
-        if dim is not None and size < 2:
+        if size < 2 and declared.shape[index] is None and (dim is not None or is_kept):
             hint = "Give an example in which it is 2 or more; the program serves every size then."
-            raise refuse("SG501", f"dimension {index} of '{name}', {dim}, cannot be left open by {size}", hint=hint)
+            shown = f"dimension {index} of '{name}'" + ("" if dim is None else f", {dim},")
+            raise refuse("SG501", f"{shown} cannot be left open by an example of size {size}", hint=hint)
 
 
 def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names: list[str]) -> None:
@@ -177,11 +213,14 @@ def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names
     raise refuse("SG501", f"'{name}' is {given}, but input_spec declares {declared}", hint=hint)
 
 
-def _parameters(function: Any) -> list[str]:
+def _parameters(function: Any, named: bool = False) -> list[str]:
+    """The names of parameters; with ``named`` without those that take any number of arguments."""
     try:
-        return list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return []
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) if named else ()
+    return [name for name, parameter in parameters.items() if parameter.kind not in several]
 
 
 def has_receiver(function: Any) -> bool:

@@ -27,8 +27,8 @@ def migrate(target: Any, calls: Mapping[str, Call]) -> Migration:
     Args:
         target: a function or module, or what torch.jit made of one.
         calls: by entry point (``"forward"`` for a module's call, and for a function), arguments, keyword arguments and
-            the dimensions to leave open of an example call. An entry point that has none is not captured, and a call
-            for what is no entry point is not made.
+            the dimensions to leave open of an example call. An entry point that has none is not captured unless it
+            takes no arguments, and a call for what is no entry point is not made.
 
     Returns:
         What becomes of it. An entry point that cannot be captured, or fails, is told of there.
@@ -49,6 +49,8 @@ def entry_points(target: Any) -> list[str]:
 
 
 def _entry(target: Any, name: str, label: str, call: Call | None) -> Entry:
+    if call is None and _takes_nothing(target, name):
+        call = (), {}, None
     if call is None:
         return Entry(label, name)
     args, kwargs, spec = call
@@ -61,6 +63,17 @@ def _entry(target: Any, name: str, label: str, call: Call | None) -> Entry:
     except Exception as error:  # the user's own, too: they are part of the report
         return Entry(label, name, refused=refusal_of(error))
     return Entry(label, name, regions=len(program.regions))
+
+
+def _takes_nothing(target: Any, name: str) -> bool:
+    """Whether an entry point of the user's Python is called without arguments."""
+    if isinstance(target, torch.jit.ScriptModule):
+        return False
+    function = getattr(target, name) if isinstance(target, torch.nn.Module) else _python_behind(target)
+    try:
+        return not inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _python_behind(value: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from stillgraph.api.captures import Specs, capture_call, function_of, has_receiver, rewritten
+from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
@@ -78,6 +78,17 @@ class Static(StaticFunction[Any, Any]):
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
+
+    @presenting
+    def get_program(self, /, *args: Any, **kwargs: Any) -> Program:
+        """The program for a call, captured if need be, without running it.
+
+        Raises:
+            CaptureError: the call cannot become one program, or has a size of 0 or 1 where ``input_spec`` leaves a
+                dimension open: its program would serve this size alone.
+        """
+        check_open(self.original, args, kwargs, self._spec)
+        return super().get_program(*args, **kwargs)
 
     @presenting
     def explain(self, /, *args: Any, **kwargs: Any) -> Explanation:

@@ -29,7 +29,7 @@ from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
 from stillgraph.passes.hiding import GROWTH, OPEN_SEQUENCE, obstacle_to_inference
 
-_VERSION = 2
+_VERSION = 3
 _HINTS = {
     GROWTH: (
         "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or "

@@ -144,7 +144,8 @@ def check_destination(
     """The format that a file will have: to be asked before any work is done for it.
 
     Raises:
-        ValueError, ImportError: the format or style is not known, or what it needs is not installed.
+        ValueError: the format or style is not known, or the format is another than that of the path's suffix.
+        ImportError: what the format needs is not installed.
         OSError: the file cannot be written.
     """
     target = Path(path)
@@ -195,12 +196,24 @@ def _writer(target: Path, format: str | None) -> str:
     if name not in ("pt2", "aoti", "onnx", "python"):
         shown = f"the format {format!r}" if format is not None else f"the suffix of {target.name!r}"
         raise ValueError(f"{shown} is not one of .pt2, .aoti.pt2, .onnx, .py")
+    of_suffix = _formats_of(target.name)
+    if of_suffix and name not in of_suffix:
+        message = f"the format {format!r} does not go with the suffix of {target.name!r}, which is for {of_suffix[0]}"
+        raise ValueError(message)
     missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
     if missing:
         raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
     if name == "aoti":
         check_compiler()
     return name
+
+
+_SUFFIXES = {".aoti.pt2": ("aoti",), ".pt2": ("pt2", "aoti"), ".onnx": ("onnx",), ".py": ("python",)}
+"""What files of a suffix may be, first what they are by default; the longest suffix counts."""
+
+
+def _formats_of(name: str) -> tuple[str, ...]:
+    return next((formats for suffix, formats in _SUFFIXES.items() if name.lower().endswith(suffix)), ())
 
 
 def _check_place(target: Path) -> None:

@@ -1,7 +1,7 @@
 """What a call leaves in the user's objects and a file cannot keep.
 
-It is a note, unless the file would be wrong about it: where the next call finds another attribute than the program was
-captured for, and where the result shows it. A list or dict of an object is in the file as it was when saved.
+It is a note, unless the file would be wrong about it: where the next call finds another attribute, or another list or
+dict, than the program was captured for, and where the result shows it. What a program only writes to is a note.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.signature import home_of, is_argument, objects_of, place_key, written_place
+from stillgraph.deploy.uses import is_only_written, is_written_first
+from stillgraph.passes.regions import placeholders
 from stillgraph.program.effects import DeleteAttribute, Effect, ExtendContents, SetContents, SetItem
 from stillgraph.program.guards import (
     Attribute,
@@ -63,7 +65,7 @@ def check_left_behind(program: Program, effects: Iterable[Effect]) -> None:
                 message = f"the program writes to {place} and returns it, and a file gives back arguments as they were"
                 hint = "Return a new list, dict or object with what is to be given, or save as .py."
                 raise refuse("SG402", message, location=program.location, hint=hint)
-        elif _is_fixed(effect):
+        elif _is_unread(program, effect, place):
             continue
         elif any(_within(source, place) for source in _read(program, effect, place)):
             message = f"a call changes {place}, which the program was captured for, and a file cannot keep that"
@@ -85,15 +87,20 @@ def check_left_to_others(entries: Mapping[str, Entry], left: Mapping[str, Sequen
             place = _place(effect)
             home = home_of(place, entries[name].args, entries[name].kwargs)
             for other, entry in entries.items():
-                if home is None or other == name or _is_fixed(effect):
+                if home is None or other == name or (_is_of_contents(effect) and is_only_written(entry.program, place)):
                     continue
                 if any(home in _homes(source, entry) for source in _read(entry.program, effect, place)):
                     message = f"{name!r} changes {place}, which {other!r} was captured for, and a file cannot keep that"
                     raise refuse("SG402", message, location=entry.program.location, hint=_HINT)
 
 
-def _is_fixed(effect: Effect) -> bool:
-    """Whether an effect is on what a container holds: the guards on that stand where a program only appends, too."""
+def _is_unread(program: Program, effect: Effect, place: Source) -> bool:
+    """Whether the source says that nothing is read of what an effect changes, though guards stand there."""
+    return is_only_written(program, place) if _is_of_contents(effect) else is_written_first(program, place)
+
+
+def _is_of_contents(effect: Effect) -> bool:
+    """Whether an effect is on what a container holds: guards on that stand where it is only written, too."""
     return isinstance(effect, (SetContents, ExtendContents, SetItem))
 
 
@@ -120,7 +127,8 @@ def _place(effect: Effect) -> Source:
 
 def _read(program: Program, effect: Effect, place: Source) -> Iterator[Source]:
     """What the program found at its places, as far as the effect does not leave just that."""
-    yield from (given.source for given in program.inputs)
+    nodes = zip(program.inputs, placeholders(program.graph), strict=True)
+    yield from (given.source for given, node in nodes if node.users)
     value = getattr(effect, "value", None)
     for guard in program.guards:
         if isinstance(guard, _READING) and not _stays(guard, value, place):

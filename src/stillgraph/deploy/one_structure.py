@@ -11,11 +11,27 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.growing import expression
-from stillgraph.passes.regions import copied, outputs, set_outputs
-from stillgraph.passes.values import Fakes, value_of
+from stillgraph.passes.kinds import Kinds, kinds_given
+from stillgraph.passes.regions import call, copied, outputs, set_outputs
+from stillgraph.passes.values import Fakes, is_optional, value_of
+from stillgraph.program.effects import Effect
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
-from stillgraph.program.outputs import Choice, Constant, Container, Instance, Maybe, Output, Same, Template
+from stillgraph.program.operations import kind_code
+from stillgraph.program.outputs import (
+    Choice,
+    Constant,
+    Container,
+    Instance,
+    Maybe,
+    OfKind,
+    OrNone,
+    Output,
+    Same,
+    Template,
+)
 from stillgraph.program.program import Program
 from stillgraph.program.types import show_shape
 
@@ -23,20 +39,18 @@ from stillgraph.program.types import show_shape
 def one_structure(program: Program) -> Program:
     """The program with a result of one structure.
 
-    Where one path returns ``None`` and another a value, the artefact gives the value, and fails on the path with
-    ``None``. Where both return the same structure of tensors, of which one is an argument, the tensors are chosen.
+    Where one path returns ``None`` and another a value, the result is the value, and an output that tells whether it
+    is ``None``. Of a number whose type depends on the path an output tells the type. Where both paths return the same
+    structure of tensors, of which one is an argument, the tensors are chosen.
 
     Raises:
         ExportError: two paths return different structures, dtypes or numbers of dimensions.
     """
-    kinds = {type(template) for template in _templates(program.result)}
-    if Maybe in kinds:
+    if any(isinstance(template, Maybe) for template in _templates(program.result)):
         raise _refused_keys(program)
-    if Choice not in kinds:
-        return program
-    fresh = copied(program)
-    settle = _Settle(fresh)
-    return replace(fresh, result=settle.template(fresh.result))
+    settle = _Settle(copied(program), kinds_given(hand_out_failures(program).graph))
+    settled = settle.program(program.result, program.effects)
+    return program if settled is None else settled
 
 
 def _templates(template: Template) -> Iterator[Template]:
@@ -53,12 +67,32 @@ def _children(template: Template) -> tuple[Template, ...]:
 
 
 class _Settle:
-    def __init__(self, program: Program) -> None:
+    """Writes a result anew; ``kinds`` are those that each output of the program may be of."""
+
+    def __init__(self, program: Program, kinds: list[Kinds]) -> None:
         self._program = program
+        self._kinds = kinds
         self._fakes = Fakes(program.graph)
+        self._settled: dict[int, Template] = {}  # what stands for each output
+        self._has_changed = False
+
+    def program(self, result: Template, effects: tuple[Effect, ...]) -> Program | None:
+        """The program with another result, and other effects; None where it need not have others."""
+        result, effects = self.template(result), tuple(map(self._effect, effects))
+        return replace(self._program, result=result, effects=effects) if self._has_changed else None
+
+    def _effect(self, effect: Effect) -> Effect:
+        value: Any = getattr(effect, "value", None)
+        if not isinstance(value, Output):
+            return effect
+        changed: Effect = replace(effect, value=self._leaf(value))  # type: ignore[arg-type]  # it has a value
+        return changed
 
     def template(self, template: Template) -> Template:
+        if isinstance(template, Output):
+            return self._leaf(template)
         if isinstance(template, Choice):
+            self._has_changed = True
             return self._choice(template)
         if isinstance(template, Container):
             return replace(template, children=tuple(self.template(child) for child in template.children))
@@ -72,9 +106,35 @@ class _Settle:
             if merged is None:
                 raise _refused(self._program, choice)
             return merged
-        takes_left = _is_none(choice.right)
-        self._require(outputs(self._program.graph)[choice.flag.index], takes_left)
-        return self.template(choice.left if takes_left else choice.right)
+        if _is_none(choice.left):
+            return OrNone(choice.flag, self.template(choice.right))
+        flag = outputs(self._program.graph)[choice.flag.index]
+        return OrNone(self._asked(operator.not_, (flag,), bool), self.template(choice.left))
+
+    def _leaf(self, output: Output) -> Template:
+        """An output, with others that tell whether it is ``None`` and of which kind, where they are needed."""
+        if output.index not in self._settled:
+            self._settled[output.index] = self._told(output)
+        return self._settled[output.index]
+
+    def _told(self, output: Output) -> Template:
+        value = outputs(self._program.graph)[output.index]
+        none, unbound = _absences(value)
+        if none and unbound:
+            raise _refused_unbound(self._program)
+        told: Template = output
+        if len(self._kinds[output.index]) > 1:
+            told = OfKind(output, self._asked(kind_code, (value,), int))
+        if none:
+            told = OrNone(self._asked(operator.is_, (value, None), bool), told)
+        self._has_changed = self._has_changed or told is not output
+        return told
+
+    def _asked(self, function: Any, args: tuple[Any, ...], kind: type) -> Output:
+        """An output for what a function of Python's says."""
+        end = self._program.graph.graph.output_node()
+        with end.graph.inserting_before(end):
+            return self._output(call(end, function, args, self._fakes.number(kind)))
 
     def _merged(self, flag: Output, left: Template, right: Template) -> Template | None:
         """One template for two of the same structure, each tensor chosen by the flag."""
@@ -118,6 +178,8 @@ class _Settle:
         values = outputs(self._program.graph)
         condition, first, second = (values[output.index] for output in (flag, left, right))
         given, other = value_of(first), value_of(second)
+        if any(map(is_optional, (given, other))):
+            return None
         if not isinstance(given, torch.Tensor) or not isinstance(other, torch.Tensor):
             return None
         if given.dtype != other.dtype or [*map(expression, given.shape)] != [*map(expression, other.shape)]:
@@ -132,23 +194,25 @@ class _Settle:
             node.meta["val"] = self._fakes.like(given)
         return self._output(node)
 
-    def _require(self, flag: Any, value: bool) -> None:
-        """Let the program fail unless a flag has a value."""
-        graph = self._program.graph.graph
-        with graph.inserting_before(graph.output_node()):
-            fine = flag
-            if not value:
-                fine = graph.call_function(operator.not_, (flag,))
-                fine.meta["val"] = self._fakes.number(bool)
-            text = "the result is None, which the artefact cannot return"
-            truth = graph.call_function(torch.scalar_tensor, (fine,), {"dtype": torch.bool})
-            truth.meta["val"] = self._fakes.scalar(bool)
-            check: fx.Node = graph.call_function(torch._assert_async, (truth, text))
-            check.meta["val"] = None
-
 
 def _is_none(template: Template) -> bool:
     return isinstance(template, Constant) and template.value is None
+
+
+def _absences(value: Any) -> tuple[bool, bool]:
+    """Whether an output may be ``None``, and whether it may be unbound."""
+    found = value_of(value)
+    if isinstance(value, fx.Node) and value.target is operator.getitem:
+        source, index = arguments(value)
+        given = value_of(source) if isinstance(source, fx.Node) else None
+        found = given[index] if isinstance(given, tuple) else found  # a number says it here alone
+    marks: tuple[bool, bool] = getattr(found, "stillgraph_optional", None) or (False, False)
+    return marks
+
+
+def _refused_unbound(program: Program) -> BaseException:
+    message = "the result is None on one path, and a variable without a value on another"
+    return refuse("SG401", message, location=program.location, hint="Give the variable a value before the branch.")
 
 
 def _refused(program: Program, choice: Choice) -> BaseException:

@@ -18,7 +18,16 @@ from stillgraph.passes.regions import Branch, Loop, controls, is_result, outputs
 from stillgraph.passes.values import value_of
 from stillgraph.program.guards import Source
 from stillgraph.program.input_spec import Dim
-from stillgraph.program.outputs import Constant, Container, Instance, Output, Repeated, Template
+from stillgraph.program.outputs import (
+    Constant,
+    Container,
+    Instance,
+    OfKind,
+    OrNone,
+    Output,
+    Repeated,
+    Template,
+)
 from stillgraph.program.program import Program
 
 Places = tuple[tuple[int, int] | None, ...]
@@ -124,6 +133,12 @@ def _paths(template: Template, path: tuple[str, ...]) -> Iterator[tuple[int, tup
         case Instance(attributes=attributes):
             for name, child in attributes:
                 yield from _paths(child, (*path, name))
+        case OrNone(flag=flag, child=child):
+            yield from _paths(child, path)
+            yield id(flag), (*path, "is_none")
+        case OfKind(value=value, kind=kind):
+            yield id(value), path
+            yield id(kind), (*path, "kind")
         case Repeated(columns=columns):
             for column in columns:
                 yield id(column), path

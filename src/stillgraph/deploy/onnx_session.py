@@ -20,7 +20,7 @@ CHECKS = "checks"
 """Keys of a file's metadata. The texts are JSON: which output is the next value of which input; the ranges of sizes;
 which output tells of which assertion."""
 
-VERSION = 1
+VERSION = 2
 _BFLOAT16 = 16
 
 

@@ -23,7 +23,6 @@ from stillgraph.deploy.signature import (
 from stillgraph.deploy.structure import leaves_of
 from stillgraph.passes.bounding import branching_loops
 from stillgraph.passes.checks import Check
-from stillgraph.passes.kinds import kinds_given
 from stillgraph.passes.lists import kind_in
 from stillgraph.passes.regions import copied_module, outputs, placeholders, set_outputs
 from stillgraph.passes.values import Fakes, dtype_of, kind_of, storage_of, value_of
@@ -84,7 +83,7 @@ def pack(
     set_outputs(module, [*given, *packer.named(checks)])
     unwrap_tests(module)
     module.graph.lint()
-    packer.notes += [*_notes_on_kinds(program, leaves), *branching_loops(lowered)]
+    packer.notes += branching_loops(lowered)
     examples = zip(values_of(signature, args, kwargs), signature.taken)
     return Packed(
         module,
@@ -103,18 +102,6 @@ def pack(
 
 def _kind(leaf: Output | Constant, kinds: tuple[type | None, ...]) -> type | None:
     return kinds[leaf.index] if isinstance(leaf, Output) else kind_of(leaf.value)
-
-
-def _notes_on_kinds(program: Program, leaves: list[Output | Constant]) -> list[str]:
-    """What to say of numbers that are of one type on one path and of another on another: a tensor has one dtype."""
-    kinds = kinds_given(program.graph)
-    notes = []
-    for place, leaf in enumerate(leaves):
-        found = kinds[leaf.index] if isinstance(leaf, Output) else frozenset()
-        if len(found) > 1:
-            *others, widest = (kind.__name__ for kind in (bool, int, float) if kind in found)
-            notes.append(f"output {place} is always a {widest}; the original gives {' or '.join(others)} on some path")
-    return notes
 
 
 def _example(tensor: torch.Tensor, dynamic: frozenset[int]) -> torch.Tensor:

@@ -11,19 +11,24 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
 
+import torch
+
 from stillgraph.core.diagnostics import load_error
 from stillgraph.deploy.signature import is_argument, objects_of
 from stillgraph.deploy.structure import decode_source, encode_source, is_atom
+from stillgraph.deploy.uses import asks_layout
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
     BytesGuard,
     ConstantGuard,
+    FactGuard,
     IdentityGuard,
     KeysGuard,
     LengthGuard,
     Source,
+    TensorGuard,
     TypeGuard,
 )
 from stillgraph.program.program import Program
@@ -57,8 +62,15 @@ def _is_named(value: Any) -> bool:
 
 
 def _conditions(program: Program) -> Iterator[tuple[str, tuple[Source, ...], Any]]:
+    asked = asks_layout(program)
     for guard in program.guards:
         match guard:
+            case TensorGuard(source=source, strides=strides) if asked and strides is not None:
+                yield "strides", (source,), list(strides)
+            case FactGuard(source=source, name="is_contiguous", value=True) if asked:
+                yield "strides", (source,), None
+            case FactGuard(source=source, name="storage_offset", value=offset):
+                yield "offset", (source,), offset
             case TypeGuard(source=source, type=kind) if kind in _CONTAINERS:
                 yield "type", (source,), kind.__name__
             case LengthGuard(source=source, length=length):
@@ -148,6 +160,22 @@ def _same(names: list[str], values: list[Any], expected: bool) -> str | None:
     return f"{names[0]} and {names[1]} {'being one object' if expected else 'being two objects'}"
 
 
+def _strides(names: list[str], values: list[Any], expected: list[int] | None) -> str | None:
+    """What is wrong with how a tensor lies in memory; None expects it to be contiguous."""
+    (value,) = values
+    if not isinstance(value, torch.Tensor):
+        return None  # that is told otherwise
+    if value.is_contiguous() if expected is None else list(value.stride()) == expected:
+        return None
+    wanted = "contiguous" if expected is None else f"of strides {tuple(expected)}"
+    return f"{names[0]} {wanted}, not of strides {tuple(value.stride())}: it asks how its tensors lie in memory"
+
+
+def _offset(names: list[str], values: list[Any], expected: int) -> str | None:
+    found = values[0].storage_offset() if isinstance(values[0], torch.Tensor) else expected
+    return None if found == expected else f"{names[0]} with a storage offset of {expected}, not {found}"
+
+
 _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "type": _type,
     "length": _length,
@@ -155,4 +183,6 @@ _FAULTS: dict[str, Callable[[list[str], list[Any], Any], str | None]] = {
     "shown": _as_shown,
     "bytes": _bytes,
     "same": _same,
+    "strides": _strides,
+    "offset": _offset,
 }

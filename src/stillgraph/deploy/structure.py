@@ -20,7 +20,18 @@ import torch.utils._pytree as pytree
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.lists import items_of
 from stillgraph.program.guards import Argument, Attribute, Item, Source
-from stillgraph.program.outputs import Constant, Container, Instance, Output, Repeated, Same, Shared, Template
+from stillgraph.program.outputs import (
+    Constant,
+    Container,
+    Instance,
+    OfKind,
+    OrNone,
+    Output,
+    Repeated,
+    Same,
+    Shared,
+    Template,
+)
 
 Json = Any
 _ATOMS = (bool, int, float, str, type(None))
@@ -66,7 +77,43 @@ def leaves_of(template: Template) -> list[Output | Constant]:
             return [leaf for _, child in attributes for leaf in leaves_of(child)]
         case Repeated(columns=columns):
             return list(columns)
+        case OrNone(flag=flag, child=child):
+            return [*leaves_of(child), flag]
+        case OfKind(value=value, kind=kind):
+            return [value, kind]
     return []
+
+
+def leaves_that_count(template: Template, read: Callable[[Output], Any]) -> list[bool]:
+    """For each of `leaves_of` whether it means anything: what is under ``None`` does not.
+
+    Args:
+        template: the result.
+        read: gives the value of an output.
+    """
+    match template:
+        case OrNone(flag=flag, child=child):
+            there = not read(flag)
+            return [*(each and there for each in leaves_that_count(child, read)), True]
+        case Container(children=children):
+            return [each for child in children for each in leaves_that_count(child, read)]
+        case Instance(attributes=attributes):
+            return [each for _, child in attributes for each in leaves_that_count(child, read)]
+    return [True] * len(leaves_of(template))
+
+
+def of_widest_kind(template: Template) -> set[Output]:
+    """The leaves that are numbers of the widest kind, whichever the path gives."""
+    match template:
+        case OfKind(value=value):
+            return {value}
+        case OrNone(child=child):
+            return of_widest_kind(child)
+        case Container(children=children):
+            return set().union(*map(of_widest_kind, children))
+        case Instance(attributes=attributes):
+            return set().union(*(of_widest_kind(child) for _, child in attributes))
+    return set()
 
 
 def encode_result(template: Template, receiver: int = 0) -> Json:
@@ -77,6 +124,8 @@ def encode_result(template: Template, receiver: int = 0) -> Json:
         receiver: how many of the first arguments no caller passes.
 
     A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
+    What may be ``None`` has an output behind it that tells whether it is, a number whose type depends on the path one
+    that tells the type (`operations.kind_code`).
 
     Raises:
         ExportError: the result holds an object that is neither tensor nor plain data.
@@ -88,6 +137,11 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
     match template:
         case Output():
             return {"output": next(numbers)}
+        case OrNone(child=child):
+            inner = _encode(child, numbers, receiver)
+            return {"none": next(numbers), "else": inner}
+        case OfKind():
+            return {"number": next(numbers), "kind": next(numbers)}
         case Repeated(columns=columns, element=element):
             given = [next(numbers) for _ in columns]
             return {"repeated": given, "element": _encode(element, itertools.count(), receiver)}
@@ -161,11 +215,32 @@ def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: 
         return read(decode_source(data["same"]))
     if "opaque" in data:
         return None
+    if "none" in data:
+        value = _build(data["else"], outputs, read, made)  # in any case: what is in it may be elsewhere as well
+        return None if outputs[data["none"]] else value
+    if "number" in data:
+        return _of_kind(outputs[data["number"]], outputs[data["kind"]])
     place = len(made)
     made.append(None)
     children = [each for child in data["children"] for each in _build_children(child, outputs, read, made)]
     made[place] = _container(data, children) if "container" in data else _instance(data, children)
     return made[place]
+
+
+_NUMBERS = (bool, int, float)
+_EXACT = 2**53
+
+
+def _of_kind(value: Any, code: int) -> Any:
+    """A number as its path has it.
+
+    Raises:
+        OverflowError: a whole number that floats do not tell from the next one.
+    """
+    kind = _NUMBERS[code]
+    if kind is int and isinstance(value, float) and abs(value) >= _EXACT:
+        raise OverflowError("a number that is an int on one path and a float on another is exact up to 2**53 in a file")
+    return kind(value)
 
 
 def _build_children(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: list[Any]) -> list[Any]:

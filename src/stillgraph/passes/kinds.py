@@ -6,8 +6,11 @@ import itertools
 import operator
 from typing import Any
 
+import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions import (
     Branch,
     Control,
@@ -64,9 +67,74 @@ def _kinds_of(module: fx.GraphModule, given: list[Kinds]) -> list[Kinds]:
         elif is_result(node):
             source, index = arguments(node)
             known[node] = of_controls[source][index]
-        elif node.target in _WIDENING and is_number(value_of(node)):
-            known[node] = frozenset(max(pair, key=_ORDER.index) for pair in itertools.product(*map(at, node.args)))
+        elif node.op in ("call_function", "call_method"):
+            known[node] = _result_kinds(node, [at(value) for value in numbers_given(node)])
     return [at(value) for value in outputs(module)]
+
+
+def _result_kinds(node: fx.Node, given: list[Kinds]) -> Kinds:
+    """The kinds of the result of an operation on numbers of these kinds."""
+    own, lowest = _own(node), lowest_kind(node)
+    if not own:
+        _check_dtype(node, given)
+        return own
+    if is_choice(node):
+        return frozenset().union(*given)
+    if all(len(kinds) < 2 for kinds in given) or lowest is FIXED:
+        return own
+    if lowest is None:
+        return own | {int}  # nobody knows: the pass that tells kinds refuses it
+    return frozenset(max((lowest, *each), key=_ORDER.index) for each in itertools.product(*given))
+
+
+def _check_dtype(node: fx.Node, given: list[Kinds]) -> None:
+    """Refuse a tensor that is made of a number alone, and is of its dtype.
+
+    Raises:
+        ExportError: the kind of the number depends on the path, and so would the dtype.
+    """
+    is_given = "dtype" in node.kwargs or node.target in _OF_ONE_DTYPE or not isinstance(value_of(node), torch.Tensor)
+    of_tensors = any(isinstance(value_of(each), torch.Tensor) for each in node.all_input_nodes)
+    if not is_given and not of_tensors and any(len(kinds) > 1 for kinds in given):
+        message = "a tensor is made of a number that is of another type on another path, and so is its dtype"
+        raise refuse("SG402", message, location=node.meta.get("location"), hint=HINT)
+
+
+_OF_ONE_DTYPE = frozenset({as_tensor, torch.scalar_tensor})
+HINT = "Write the number so that it has one type on every path: 1.0 in place of 1, or int(...)."
+
+FIXED = object()
+
+
+def lowest_kind(node: fx.Node) -> Any:
+    """How an operation on numbers makes its kind of theirs.
+
+    Returns:
+        The kind that it has at least, where it is the widest of its numbers'; `FIXED` where it is always its own; None
+        where that is not known here.
+    """
+    own, target = kind_of(value_of(node)), node.target
+    if target in _BITWISE:
+        return bool
+    if own is bool:
+        return FIXED
+    if target is operator.pow:
+        exponent = arguments(node)[1]
+        return FIXED if type(exponent) is float else int if type(exponent) is int and exponent >= 0 else None
+    if target in _WIDENING:
+        return int
+    return FIXED if own is int or target in _FLOATS or getattr(target, "__module__", "") == "math" else None
+
+
+def is_choice(node: fx.Node) -> bool:
+    """Whether a node picks one of several numbers, as the run says."""
+    return node.target is operator.getitem and isinstance(arguments(node)[0], (list, tuple))
+
+
+def numbers_given(node: fx.Node) -> list[Any]:
+    """The numbers that an operation takes, nodes and constants; of a choice those that it picks from."""
+    given = arguments(node)[0] if is_choice(node) else (arguments(node), node.kwargs)
+    return [value for value in tree_leaves(given) if is_number(value_of(value))]
 
 
 def _carried_kinds(loop: Loop, carried: list[Kinds], operands: list[Kinds]) -> list[Kinds]:
@@ -79,8 +147,16 @@ def _carried_kinds(loop: Loop, carried: list[Kinds], operands: list[Kinds]) -> l
 
 
 _ORDER = (bool, int, float)
-_WIDENING = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs, max, min})
-"""Arithmetic of which the kind is the wider of its operands'."""
+_WIDENING = frozenset(
+    {
+        *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
+        *(operator.neg, operator.pos, operator.abs, abs, round),
+    }
+)
+"""Arithmetic of which the kind is the wider of its operands', but no ``bool``."""
+
+_BITWISE = frozenset({operator.and_, operator.or_, operator.xor})
+_FLOATS = frozenset({operator.truediv, float})
 
 
 def _mixes(control: Control) -> bool:

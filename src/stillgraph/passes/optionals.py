@@ -22,8 +22,10 @@ from stillgraph.passes.regions import (
     set_outputs,
 )
 from stillgraph.passes.values import Fakes, is_optional, kind_of
+from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import as_tensor, assert_, bound, unbound
+from stillgraph.program.operations import as_tensor, assert_, bound, kind_code, unbound
+from stillgraph.program.outputs import Container, Instance, OrNone, Template, outputs_of
 from stillgraph.program.program import Program
 
 _MISSING = "the result is None or unbound, which an artefact cannot return"
@@ -39,16 +41,34 @@ def split_optionals(program: Program) -> Program:
             else: return None   →                  else: return zeros, True
         y is None                   y_missing
 
-    Where the program itself returns such a place the value is returned, and its presence asserted; so it is where
-    an operation takes the value that would raise if it were given ``None``.
+    Where the program itself returns such a place the value is returned, and its presence asserted, unless the result
+    says by an output when it is ``None`` (`outputs.OrNone`). It is asserted as well where an operation takes the value
+    that would raise if it were given ``None``.
     """
     fresh = copied(program)
     work = _Optionals(Fakes(fresh.graph))
     work.region(fresh.graph)
-    for value in outputs(fresh.graph):
-        if isinstance(value, fx.Node) and work.flags.get(value, False) is not False:
+    handed_out = may_be_missing(fresh.result) | {at for each in fresh.effects for at in may_be_missing(_value(each))}
+    for index, value in enumerate(outputs(fresh.graph)):
+        if index not in handed_out and isinstance(value, fx.Node) and work.flags.get(value, False) is not False:
             work.assert_present(fresh.graph.graph.output_node(), work.flags[value], _MISSING)
     return fresh
+
+
+def may_be_missing(template: Template | None) -> set[int]:
+    """The outputs that a result does not use where they are ``None``."""
+    match template:
+        case OrNone(child=child):
+            return {output.index for output in outputs_of(child)}
+        case Container(children=children):
+            return set().union(*map(may_be_missing, children))
+        case Instance(attributes=attributes):
+            return set().union(*(may_be_missing(child) for _, child in attributes))
+    return set()
+
+
+def _value(effect: Effect) -> Template | None:
+    return getattr(effect, "value", None)
 
 
 @dataclass
@@ -75,7 +95,7 @@ class _Optionals:
             elif node.target is bound:
                 node.replace_all_uses_with(node.all_input_nodes[0])
                 module.graph.erase_node(node)
-            elif node.op != "output" and node.target not in SITES:
+            elif node.op != "output" and node.target not in SITES and node.target is not kind_code:
                 for flag in {self.flags.get(given, False) for given in node.all_input_nodes} - asserted - {False}:
                     self.assert_present(node, flag, _USED)
                     asserted.add(flag)

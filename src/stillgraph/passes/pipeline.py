@@ -14,6 +14,7 @@ from stillgraph.passes.dead_code import drop_dead_code
 from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.joined_writes import write_to_both
 from stillgraph.passes.kernels import choose_kernels
+from stillgraph.passes.kind_codes import tell_kinds
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.loop_tests import check_before_tests
@@ -42,6 +43,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     order_to_tensors,
     split_optionals,
     check_before_tests,
+    tell_kinds,
     lower_raising,
     drop_dead_code,
     hoist_constants,

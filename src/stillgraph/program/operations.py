@@ -274,6 +274,11 @@ def as_tensor(number: Any, dtype: torch.dtype, device: torch.device) -> Any:
     return number
 
 
+def kind_code(number: Any) -> int | None:
+    """Of which kind a number is: 0 for ``bool``, 1 for ``int``, 2 for ``float``; None for ``None``."""
+    return None if number is None else (bool, int, float).index(type(number))
+
+
 def bound(value: Any) -> Any:
     """A value that leaves the program: not a variable that the path taken did not assign."""
     if isinstance(value, Unbound):

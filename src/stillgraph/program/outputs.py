@@ -145,4 +145,56 @@ class Maybe:
         return f"({self.child} if {self.flag})"
 
 
-Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe
+@dataclass(frozen=True, eq=False)
+class OrNone:
+    """``None`` where ``flag`` is true, else ``child``: only a file's result has it, where ``child`` is always there."""
+
+    flag: Output
+    child: Template
+
+    def __str__(self) -> str:
+        return f"(None if {self.flag} else {self.child})"
+
+
+@dataclass(frozen=True, eq=False)
+class OfKind:
+    """A number whose kind depends on the path: only a file's result has it, where ``value`` is of the widest kind.
+
+    ``kind``: an output that tells the kind, see `operations.kind_code`.
+    """
+
+    value: Output
+    kind: Output
+
+    def __str__(self) -> str:
+        return f"{self.value} as {self.kind} says"
+
+
+Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe | OrNone | OfKind
+
+
+def outputs_of(template: Template) -> Iterator[Output]:
+    """The outputs of the graph that a template has in it."""
+    match template:
+        case Output():
+            yield template
+        case Choice(flag=flag, left=left, right=right):
+            yield flag
+            yield from outputs_of(left)
+            yield from outputs_of(right)
+        case Maybe(flag=flag, child=child, rank=rank):
+            for each in (flag, child, rank):
+                yield from () if each is None else outputs_of(each)
+        case OrNone(flag=flag, child=child):
+            yield flag
+            yield from outputs_of(child)
+        case OfKind(value=value, kind=kind):
+            yield from (value, kind)
+        case Repeated(columns=columns):
+            yield from columns
+        case Container(children=children):
+            for child in children:
+                yield from outputs_of(child)
+        case Instance(attributes=attributes):
+            for _, child in attributes:
+                yield from outputs_of(child)

@@ -12,7 +12,17 @@ from torch import fx
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ConstantGuard, ModeGuard, SizeGuard, Slot, TensorGuard
 from stillgraph.program.operations import act, build_list, checkpointed, outside, print_, recurse, recursion, try_
-from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
+from stillgraph.program.outputs import (
+    Choice,
+    Container,
+    Instance,
+    Maybe,
+    OfKind,
+    OrNone,
+    Output,
+    Repeated,
+    Template,
+)
 from stillgraph.program.types import ListType, NumberType, TensorType
 
 if TYPE_CHECKING:
@@ -78,6 +88,10 @@ def _result(template: Template, values: list[Any]) -> str:
             return f"*{_result(element, [_element(values[column.index]) for column in columns])}"
         case Maybe(child=child):
             return f"{_result(child, values)} or nothing"
+        case OrNone(child=child):
+            return f"{_result(child, values)} or None"
+        case OfKind(value=value):
+            return _result(value, values)
         case Choice(left=left, right=right):
             return f"{_result(left, values)} or {_result(right, values)}"
     return str(template)

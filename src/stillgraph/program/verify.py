@@ -13,7 +13,7 @@ from stillgraph.core.diagnostics import InternalError
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import checkpointed, recursion, try_, unbound
-from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Output, Repeated, Template
+from stillgraph.program.outputs import Template, outputs_of
 from stillgraph.program.types import ListType, ObjectType
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def verify(program: Program) -> None:
         raise _fault("the program", f"has {len(program.inputs)} inputs, its graph {len(places)} placeholders")
     outputs = _region(program.graph, "the program")
     for template in _templates(program.result, program.effects):
-        for output in _outputs_of(template):
+        for output in outputs_of(template):
             if not 0 <= output.index < len(outputs):
                 raise _fault("the program", f"refers to output {output.index}, its graph has {len(outputs)}")
 
@@ -56,27 +56,6 @@ def _templates(result: Template, effects: tuple[Effect, ...]) -> Iterator[Templa
         value = getattr(effect, "value", None)
         if value is not None:
             yield value
-
-
-def _outputs_of(template: Template) -> Iterator[Output]:
-    match template:
-        case Output():
-            yield template
-        case Choice(flag=flag, left=left, right=right):
-            yield flag
-            yield from _outputs_of(left)
-            yield from _outputs_of(right)
-        case Maybe(flag=flag, child=child, rank=rank):
-            for each in (flag, child, rank):
-                yield from () if each is None else _outputs_of(each)
-        case Repeated(columns=columns):
-            yield from columns
-        case Container(children=children):
-            for child in children:
-                yield from _outputs_of(child)
-        case Instance(attributes=attributes):
-            for _, child in attributes:
-                yield from _outputs_of(child)
 
 
 def _region(module: fx.GraphModule, where: str) -> tuple[Any, ...]:

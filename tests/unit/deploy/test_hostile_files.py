@@ -94,7 +94,7 @@ def test_a_record_that_is_not_there(name: str, records: Records, tmp_path: Path)
 @pytest.mark.parametrize(
     ("version", "text"),
     [
-        (99, "a newer stillgraph saved it (format 99; this one reads up to 3)"),
+        (99, "a newer stillgraph saved it (format 99; this one reads up to 4)"),
         (1, "an older stillgraph saved it (format 1; this one reads 2 and later)"),
         ("3", "it does not say which version"),
     ],

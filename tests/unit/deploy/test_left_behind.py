@@ -98,6 +98,78 @@ def test_what_the_next_call_would_find_changed(make: Any, place: str, suffix: st
     assert list(tmp_path.iterdir()) == []
 
 
+class Holding(nn.Module):
+    """Its containers are read, or only written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Tensor] = [X.clone()]
+        self.table: dict[str, Any] = {"count": 1}
+        self.last: Any = None
+
+
+class Counts(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x)
+        return x * len(self.seen)
+
+
+class Adds(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        y = x + self.seen[-1]
+        self.seen.append(x * 2)
+        return y
+
+
+class Iterates(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        for each in self.seen:
+            x = x + each
+        self.seen.append(x)
+        return x
+
+
+class Looks(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.table.get("last")
+        self.table["last"] = x
+        return x if y is None else x + y
+
+
+class Tallies(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        self.table["count"] += 1
+        return x * self.table["count"]
+
+
+class Asks(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        seen = self.seen
+        if x.sum() > 0:
+            seen.append(x)
+        return x + 1 if len(seen) > 2 else x
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (Counts, "args[0].seen"),
+        (Adds, "args[0].seen"),
+        (Iterates, "args[0].seen"),
+        (Looks, "args[0].table"),
+        (Tallies, "args[0].table"),
+        (Asks, "args[0].seen"),
+    ],
+)
+def test_a_container_that_is_read_and_changed(make: Any, place: str, suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(sg.ExportError, match="was captured for, and a file cannot keep that") as raised:
+        sg.save(make(), tmp_path / f"program{suffix}", args=(X,))
+    assert f"a call changes {place}, " in str(raised.value)
+    assert raised.value.reason.code == "SG402"
+    assert list(tmp_path.iterdir()) == []
+
+
 def extended(xs: list[Tensor]) -> list[Tensor]:
     if xs[0].sum() > 0:
         xs.append(xs[0] * 2)
@@ -147,6 +219,57 @@ def test_what_is_written_and_not_read(tmp_path: Path) -> None:
         assert any(note.startswith(f"the artefact does not carry out: {place}") for note in loaded.notes)
 
 
+class Appends(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            self.seen.append(x)
+        while x.sum() < 10:
+            x = x + 1
+            self.seen.append(x)
+        self.seen += [x]
+        self.seen.insert(0, x)
+        return x * 2
+
+
+class Stores(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        self.table["last"] = x
+        return x * 2
+
+
+class Begins(Holding):
+    """Whatever the last call left, this one writes it before it reads it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = None
+        for row in x:
+            if row > 0:
+                self.last = row
+        return x if self.last is None else x + self.last
+
+
+class Carries(Holding):
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = None
+        while x.sum() < 10:
+            if self.last is not None:
+                x = x + self.last
+            x = x * 2
+            self.last = x
+        return x
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
+@pytest.mark.parametrize("make", [Appends, Stores, Begins, Carries])
+def test_what_no_call_finds(make: Any, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"program{suffix}"
+    sg.save(make(), path, args=(X,))
+    loaded, original = sg.load(path), make()
+    for x in (X, X * 5, X):
+        torch.testing.assert_close(loaded(x), original(x))
+    assert len(loaded.notes) == 1
+
+
 # ---- several entries
 class Shared(nn.Module):
     def __init__(self) -> None:
@@ -171,6 +294,26 @@ def test_what_another_entry_would_find_changed(tmp_path: Path) -> None:
     shared = Shared()
     with pytest.raises(sg.ExportError, match=r"'put' changes args\[0\].memory, which 'mean' was captured for"):
         sg.save({"put": shared.put, "mean": shared.mean}, tmp_path / "shared.pt2", args={"put": (X,)})
+
+
+class SharedList(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Tensor] = [X.clone()]
+
+    def put(self, x: Tensor) -> Tensor:
+        self.seen.append(x)
+        return x * 2
+
+    def size(self, x: Tensor) -> Tensor:
+        return x + len(self.seen)
+
+
+def test_a_list_that_another_entry_would_find_changed(tmp_path: Path) -> None:
+    shared = SharedList()
+    args = {"put": (X,), "size": (X,)}
+    with pytest.raises(sg.ExportError, match=r"'put' changes args\[0\].seen, which 'size' was captured for"):
+        sg.save({"put": shared.put, "size": shared.size}, tmp_path / "shared.pt2", args=args)
 
 
 def test_what_no_entry_reads(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_results_of_different_structure_are_refused(function: Any, phrase: str, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_path_that_returns_none_makes_the_artefact_fail(tmp_path: Path) -> None:
+def test_a_path_that_returns_none(tmp_path: Path) -> None:
     def positive(x: Tensor) -> Any:
         if x.sum() > 0:
             return x, x * 2
@@ -306,8 +306,7 @@ def test_a_path_that_returns_none_makes_the_artefact_fail(tmp_path: Path) -> Non
     save(positive, tmp_path / "positive.pt2", (X,))
     loaded = load(tmp_path / "positive.pt2")
     torch.testing.assert_close(loaded(X), (X, X * 2))
-    with pytest.raises(RuntimeError, match="None"):
-        loaded(-X)
+    assert loaded(-X) is None
 
 
 # ---- what a loaded file may do
@@ -316,7 +315,7 @@ def test_the_structure_is_plain_json(tmp_path: Path) -> None:
     extra = {"stillgraph.json": ""}
     torch.export.load(tmp_path / "point.pt2", extra_files=extra)
     structure = json.loads(extra["stillgraph.json"])
-    assert structure["version"] == 3
+    assert structure["version"] == 4
     (structure,) = structure["entries"]
     assert structure["result"]["instance"].endswith(":Point")
 

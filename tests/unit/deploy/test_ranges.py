@@ -94,7 +94,7 @@ def test_an_example_outside_of_the_range(size: int, text: str, tmp_path: Path) -
 
 def test_an_example_that_leaves_nothing_open(tmp_path: Path) -> None:
     spec = [sg.InputSpec([sg.Dim("rows"), 3])]
-    with pytest.raises(sg.CaptureError, match="cannot be left open by 1"):
+    with pytest.raises(sg.CaptureError, match="cannot be left open by an example of size 1"):
         sg.save(lambda x: x * 2, tmp_path / "no.pt2", args=(X[:1],), input_spec=spec)
 
 

@@ -122,3 +122,26 @@ def test_an_installed_package_is_told_of_where_it_is_what_is_asked_about(
     one, two = importlib.import_module("installed_one"), importlib.import_module("installed_two")
     assert [idiom.name for idiom in migrate(one.scaled, {}).idioms] == ["torch.jit.unused"]
     assert migrate(two.twice, {}).idioms == ()
+
+
+class Counting(nn.Module):
+    """With a method that takes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.seen
+
+    @torch.jit.export
+    def mean(self) -> Tensor:
+        return self.seen.mean() if self.seen.sum() > 0 else self.seen[0]
+
+
+def test_a_method_without_arguments_is_captured() -> None:
+    found = {entry.name: entry for entry in migrate(Counting(), {"forward": ((torch.ones(2),), {}, None)}).entries}
+    assert str(found["mean"]) == "one program, 3 regions"
+    migration = migrate(Counting(), {})
+    assert [(entry.name, entry.is_tried) for entry in migration.entries] == [("forward", False), ("mean", True)]
+    assert not migration.is_one_program

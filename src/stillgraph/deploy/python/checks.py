@@ -68,6 +68,7 @@ def checks_of(program: Program, places: Places, spelling: Spelling) -> list[str]
         if source is not None and is_given(source, receiver) and _is_plain(source):
             lines += _check(guard, places.text(source), spelling)
     lines += _state_checks(program, places, spelling)
+    lines += _dim_checks(program, places, spelling)
     for guard in program.guards:
         if not isinstance(guard, SizeGuard) or is_needless(guard, program):
             continue
@@ -95,6 +96,31 @@ def _check(guard: Guard, place: str, spelling: Spelling) -> list[str]:
         case TypeGuard(type=kind) if kind in _PLAIN:
             return [_same(f"type({place}).__name__", kind.__name__, spelling)]
     return []
+
+
+def _dim_checks(program: Program, places: Places, spelling: Spelling) -> list[str]:
+    """What the user said of sizes: their ranges, and that those of one name are equal."""
+    lines: list[str] = []
+    first: dict[str, str] = {}
+    for source, dims in program.dims.items():
+        if not is_given(source, places.call.receiver) or not _is_plain(source):
+            continue
+        for axis, dim in enumerate(dims):
+            if dim is None:
+                continue
+            size = f"{places.text(source)}.shape[{axis}]"
+            bounds = (f"{dim.min} <= " if dim.min is not None else "", f" <= {dim.max}" if dim.max is not None else "")
+            if any(bounds):
+                lines += [f"if not {size.join(bounds)}:", _raise(f"the program was made for {size} in {dim}", spelling)]
+            known = first.setdefault(dim.name, size)
+            if known != size:
+                said = f"the program was made for one size of {dim.name!r}: {known} and {size}"
+                lines += [f"if {known} != {size}:", _raise(said, spelling)]
+    return lines
+
+
+def _raise(message: str, spelling: Spelling) -> str:
+    return f"    raise ValueError({spelling.literal(message)})"
 
 
 # ---- state that the program was specialised on, and changes
