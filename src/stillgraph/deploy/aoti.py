@@ -27,7 +27,8 @@ from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
-from stillgraph.passes.hiding import GROWTH, OPEN_SEQUENCE, obstacle_to_inference
+from stillgraph.passes.attention import write_out_attention
+from stillgraph.passes.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference
 
 _VERSION = 2
 _HINTS = {
@@ -35,6 +36,7 @@ _HINTS = {
         "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or "
         ".onnx."
     ),
+    OPEN_ATTENTION: "Call eval() first: dropout is in the way.",
     OPEN_SEQUENCE: "Take the steps in a loop over a cell (torch.nn.LSTMCell), or save as .pt2 or .onnx.",
 }
 _ALONE = "model"
@@ -100,7 +102,7 @@ def _exported(entry: Entry) -> _Compiling:
     with located(entry.program):
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
-        exported = exported_entry(entry)
+        exported = exported_entry(entry, inferred_anew=True)
         program = functional(exported.module, exported.program, deepest=None)
         _check_state(program)
     return _Compiling(entry, exported, program)
@@ -123,10 +125,10 @@ def _check(each: _Compiling, model: Model) -> None:
 
 
 def _check_sizes(entry: Entry) -> None:
-    obstacle = obstacle_to_inference(pipeline.run(entry.program))
+    obstacle = obstacle_to_inference(write_out_attention(pipeline.run(entry.program)))
     if obstacle is not None:
-        message = f"{obstacle}, and AOTInductor infers every size before it compiles"
-        raise refuse("SG402", message, hint=_HINTS[obstacle])
+        message = f"{obstacle.reason}, and AOTInductor infers every size before it compiles"
+        raise refuse("SG402", message, location=obstacle.location, hint=_HINTS[obstacle.reason])
 
 
 def _check_state(program: ExportedProgram) -> None:

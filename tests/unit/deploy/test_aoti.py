@@ -107,6 +107,8 @@ def test_a_loop_that_grows_a_tensor(tmp_path: Path) -> None:
     text = str(raised.value)
     assert "a loop carries a tensor whose shape changes" in text
     assert "save as .pt2 or .onnx" in text
+    assert "while x.sum() < 100:" in text
+    assert "^^^" in text
     assert not list(tmp_path.iterdir())
 
 
