@@ -27,8 +27,7 @@ from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
-from stillgraph.passes.attention import write_out_attention
-from stillgraph.passes.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference
+from stillgraph.passes.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference, write_out
 
 _VERSION = 2
 _HINTS = {
@@ -125,7 +124,7 @@ def _check(each: _Compiling, model: Model) -> None:
 
 
 def _check_sizes(entry: Entry) -> None:
-    obstacle = obstacle_to_inference(write_out_attention(pipeline.run(entry.program)))
+    obstacle = obstacle_to_inference(write_out(pipeline.run(entry.program)))
     if obstacle is not None:
         message = f"{obstacle.reason}, and AOTInductor infers every size before it compiles"
         raise refuse("SG402", message, location=obstacle.location, hint=_HINTS[obstacle.reason])

@@ -20,9 +20,8 @@ from stillgraph.deploy.signature import Signature
 from stillgraph.deploy.torch_export import export, functional
 from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
-from stillgraph.passes.attention import write_out_attention
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
-from stillgraph.passes.hiding import hide, show
+from stillgraph.passes.hiding import hide, show, write_out
 from stillgraph.program.effects import Effect
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
@@ -79,7 +78,7 @@ def to_exported_program(
     """
     program = one_structure(program)
     lowered, checks = lower(program, returns_checks)
-    lowered = write_out_attention(lowered) if inferred_anew else lowered
+    lowered = write_out(lowered) if inferred_anew else lowered
     packed = pack(program, hide(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
     exported = functional(packed.module, exported)

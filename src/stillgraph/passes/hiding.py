@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.passes.attention import hide_attention, open_attention, show_attention
+from stillgraph.passes.attention import hide_attention, open_attention, show_attention, write_out_attention
 from stillgraph.passes.growing import growing_loop, hide_growth, show_growth
 from stillgraph.passes.recurrent import hide_recurrent, open_layer, show_recurrent
+from stillgraph.passes.slices import write_at_places
 from stillgraph.program.program import Program
 
 GROWTH = "a loop carries a tensor whose shape changes"
@@ -37,6 +38,11 @@ class Obstacle:
 def hide(program: Program) -> Program:
     """Let a lowered program look to torch's shape inference as if sizes were what it takes them to be."""
     return hide_growth(hide_recurrent(hide_attention(program)))
+
+
+def write_out(program: Program) -> Program:
+    """Put other operators in the place of those of a lowered program that Inductor has no form for."""
+    return write_at_places(write_out_attention(program))
 
 
 def show(module: fx.GraphModule) -> None:
