@@ -16,6 +16,7 @@ from stillgraph.passes.regions import all_regions, copied
 from stillgraph.passes.values import value_of
 from stillgraph.program.attention import (
     ATTENTION,
+    FOR_INDUCTOR,
     IN_PARTS,
     MULTI_HEAD,
     drops,
@@ -101,14 +102,17 @@ def hide_attention(program: Program) -> Program:
     return _replaced(program, _HIDDEN, _is_open)
 
 
-def write_out_attention(program: Program, *, closed: bool = False) -> Program:
-    """Write attention out in products and a softmax.
+def write_out_attention(program: Program) -> Program:
+    """Write all attention of a lowered program out in products and a softmax.
 
-    Args:
-        program: a lowered one.
-        closed: whether that over known lengths is written out as well.
+    Of a query that may look at nothing `torch.onnx` makes the mean of the values; it is to be zeros.
     """
-    return _replaced(program, IN_PARTS, (lambda node: True) if closed else _is_open)
+    return _replaced(program, IN_PARTS, lambda node: True)
+
+
+def write_out_open_attention(program: Program) -> Program:
+    """Write attention over unknown lengths out for Inductor."""
+    return _replaced(program, FOR_INDUCTOR, _is_open)
 
 
 def show_attention(module: fx.GraphModule) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import fx
 
 from stillgraph.core.location import Location
-from stillgraph.passes.attention import hide_attention, open_attention, show_attention, write_out_attention
+from stillgraph.passes.attention import hide_attention, open_attention, show_attention, write_out_open_attention
 from stillgraph.passes.growing import growing_loop, hide_growth, show_growth
 from stillgraph.passes.recurrent import hide_recurrent, open_layer, show_recurrent
 from stillgraph.passes.slices import write_at_places
@@ -42,7 +42,7 @@ def hide(program: Program) -> Program:
 
 def write_out(program: Program) -> Program:
     """Put other operators in the place of those of a lowered program that Inductor has no form for."""
-    return write_at_places(write_out_attention(program))
+    return write_at_places(write_out_open_attention(program))
 
 
 def show(module: fx.GraphModule) -> None:

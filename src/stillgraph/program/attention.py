@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 from torch.utils._python_dispatch import _disable_current_modes
 
 ATTENTION: Any = F.scaled_dot_product_attention
@@ -45,6 +46,7 @@ def in_parts(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
+    product: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` by other operators, which take every length and ask for none.
 
@@ -53,15 +55,20 @@ def in_parts(
     Args:
         query, key, value, attn_mask, is_causal, scale, enable_gqa: as there.
         dropout_p: not used: nothing is dropped. This is for inference, or tells a shape.
+        product: of matrices.
 
     Returns:
         What lies in memory as torch's kernel leaves it where no sequence is empty.
     """
     order = order_of(query, key, value, attn_mask, is_causal, scale=scale, enable_gqa=enable_gqa)
+    if query.dim() == key.dim() == value.dim() == 3:  # onnxruntime (1.31) crashes on empty products of three dimensions
+        options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "product": product}
+        four = (each.unsqueeze(0) for each in (query, key, value))
+        return laid_out(in_parts(*four, attn_mask, 0.0, is_causal, **options).squeeze(0), order)
     if enable_gqa:
         key, value = (_for_each_head(each, query.shape[-3]) for each in (key, value))
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
-    scores = (query * factor) @ (key * (factor if scale is None or scale >= 0 else -factor)).mT
+    scores = product(query * factor, (key * (factor if scale is None or scale >= 0 else -factor)).mT)
     if is_causal:
         places = (torch.arange(length, device=query.device) for length in scores.shape[-2:])
         attn_mask = next(places)[:, None] >= next(places)
@@ -69,7 +76,18 @@ def in_parts(
         is_flag = attn_mask.dtype == torch.bool
         scores = scores.masked_fill(~attn_mask, -torch.inf) if is_flag else scores + attn_mask.to(scores.dtype)
     sees_nothing = (scores != -torch.inf).sum(-1, keepdim=True) == 0
-    return laid_out(torch.softmax(scores, -1).masked_fill(sees_nothing, 0.0) @ value, order)
+    return laid_out(product(torch.softmax(scores, -1).masked_fill(sees_nothing, 0.0), value), order)
+
+
+def _added_product(left: Tensor, right: Tensor) -> Tensor:
+    """``left @ right``, for Inductor: where something is added it asks for no sizes (torch 2.13)."""
+    leading = left.shape[:-2]
+    same = len(leading) == right.dim() - 2 and all(map(statically_known_true, map(operator.eq, leading, right.shape)))
+    if not leading or not same:
+        return left @ right
+    left, right = left.flatten(0, -3), right.flatten(0, -3)
+    nothing = left.new_zeros(()).expand(left.shape[0], left.shape[1], right.shape[2])
+    return torch.baddbmm(nothing, left, right, beta=0).unflatten(0, leading)
 
 
 def _for_each_head(tensor: Tensor, heads: Any) -> Tensor:
@@ -134,12 +152,30 @@ _MULTI_HEAD_IN_PARTS = multi_head_with(in_parts)
 
 def multi_head_in_parts(*args: Any, **kwargs: Any) -> Any:
     """``multi_head_attention_forward`` with `in_parts`, and without dropout."""
-    given = inspect.signature(MULTI_HEAD).bind(*args, **kwargs).arguments
-    return _MULTI_HEAD_IN_PARTS(**{**given, "training": False})
+    return _MULTI_HEAD_IN_PARTS(**_of_inference(args, kwargs))
+
+
+def in_parts_for_inductor(*args: Any, **kwargs: Any) -> Tensor:
+    """`in_parts` that Inductor can compile for every length."""
+    return in_parts(*args, **kwargs, product=_added_product)
+
+
+_MULTI_HEAD_FOR_INDUCTOR = multi_head_with(in_parts_for_inductor)
+
+
+def multi_head_for_inductor(*args: Any, **kwargs: Any) -> Any:
+    """``multi_head_attention_forward`` with `in_parts_for_inductor`, and without dropout."""
+    return _MULTI_HEAD_FOR_INDUCTOR(**_of_inference(args, kwargs))
+
+
+def _of_inference(args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**inspect.signature(MULTI_HEAD).bind(*args, **kwargs).arguments, "training": False}
 
 
 IN_PARTS: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts, MULTI_HEAD: multi_head_in_parts}
 """By torch's function one that takes the same and gives the same but for dropout, and asks for no length."""
+
+FOR_INDUCTOR: dict[Any, Callable[..., Any]] = {ATTENTION: in_parts_for_inductor, MULTI_HEAD: multi_head_for_inductor}
 
 
 def drops(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
