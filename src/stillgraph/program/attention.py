@@ -63,8 +63,8 @@ def in_parts(
     order = order_of(query, key, value, attn_mask, is_causal, scale=scale, enable_gqa=enable_gqa)
     if query.dim() == key.dim() == value.dim() == 3:  # onnxruntime (1.31) crashes on empty products of three dimensions
         options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "product": product}
-        four = (each.unsqueeze(0) for each in (query, key, value))
-        return laid_out(in_parts(*four, attn_mask, 0.0, is_causal, **options).squeeze(0), order)
+        q, k, v = (each.unsqueeze(0) for each in (query, key, value))
+        return laid_out(in_parts(q, k, v, attn_mask, 0.0, is_causal, **options).squeeze(0), order)
     if enable_gqa:
         key, value = (_for_each_head(each, query.shape[-3]) for each in (key, value))
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
@@ -87,7 +87,8 @@ def _added_product(left: Tensor, right: Tensor) -> Tensor:
         return left @ right
     left, right = left.flatten(0, -3), right.flatten(0, -3)
     nothing = left.new_zeros(()).expand(left.shape[0], left.shape[1], right.shape[2])
-    return torch.baddbmm(nothing, left, right, beta=0).unflatten(0, leading)
+    made: Tensor = torch.baddbmm(nothing, left, right, beta=0).unflatten(0, leading)
+    return made
 
 
 def _for_each_head(tensor: Tensor, heads: Any) -> Tensor:

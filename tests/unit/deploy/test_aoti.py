@@ -136,7 +136,8 @@ def test_writes_to_a_slice_of_unknown_bounds(tmp_path: Path) -> None:
         return t[:, : int(x[0])] + u[: int(x[0])].T
 
     x = torch.tensor([3.0, 1.0, 2.0, 5.0])
-    sg.save(filled, path := tmp_path / "filled.aoti.pt2", args=(x, torch.tensor(2)), input_spec=[sg.InputSpec([None]), None])
+    path, spec = tmp_path / "filled.aoti.pt2", [sg.InputSpec([None]), None]
+    sg.save(filled, path, args=(x, torch.tensor(2)), input_spec=spec)
     loaded = sg.load(path, native=True)
     for given, n in ((x, 4), (x + 1, -1), (torch.arange(9.0), 7), (torch.arange(1.0, 4.0), 5)):
         torch.testing.assert_close(loaded(given, torch.tensor(n)), filled(given, torch.tensor(n)))

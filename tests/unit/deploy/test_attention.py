@@ -56,7 +56,9 @@ def _opened(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     functions = {name: value for name, value in vars(module).items() if isinstance(value, FunctionType)}
-    return module.load() if "load" in functions else next(f for name, f in functions.items() if not name.startswith("_"))
+    if "load" in functions:
+        return module.load()
+    return next(function for name, function in functions.items() if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
