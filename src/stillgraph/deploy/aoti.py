@@ -22,12 +22,13 @@ from stillgraph.deploy.left_behind import check_left_to_others
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import line_of, located
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.padding import pad_written
 from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
-from stillgraph.passes.hiding import GROWTH, OPEN_SEQUENCE, obstacle_to_inference
+from stillgraph.passes.hiding import GROWTH, OPEN_ATTENTION, OPEN_SEQUENCE, obstacle_to_inference, write_out
 
 _VERSION = 3
 _HINTS = {
@@ -35,6 +36,7 @@ _HINTS = {
         "Give max_iterations, write into a tensor of the largest size (index_copy, or t[i] = x), or save as .pt2 or "
         ".onnx."
     ),
+    OPEN_ATTENTION: "Call eval() first: dropout is in the way.",
     OPEN_SEQUENCE: "Take the steps in a loop over a cell (torch.nn.LSTMCell), or save as .pt2 or .onnx.",
 }
 _ALONE = "model"
@@ -60,7 +62,7 @@ def write_aoti(entries: Mapping[str, Entry] | Entry, path: Path) -> None:
         path: of the file.
 
     Raises:
-        ExportError: sizes are only known in the run, a program writes to a number, entries have state in common
+        ExportError: sizes are only known in the run, entries have state in common
             that torch cannot share, torch cannot compile a program, or the package differs from it.
         OSError: the file cannot be written.
     """
@@ -100,9 +102,9 @@ def _exported(entry: Entry) -> _Compiling:
     with located(entry.program):
         entry = replace(entry, program=one_structure(entry.program))
         _check_sizes(entry)
-        exported = exported_entry(entry)
+        exported = exported_entry(entry, inferred_anew=True)
         program = functional(exported.module, exported.program, deepest=None)
-        _check_state(program)
+        pad_written(program)
     return _Compiling(entry, exported, program)
 
 
@@ -123,18 +125,10 @@ def _check(each: _Compiling, model: Model) -> None:
 
 
 def _check_sizes(entry: Entry) -> None:
-    obstacle = obstacle_to_inference(pipeline.run(entry.program))
+    obstacle = obstacle_to_inference(write_out(pipeline.run(entry.program)))
     if obstacle is not None:
-        message = f"{obstacle}, and AOTInductor infers every size before it compiles"
-        raise refuse("SG402", message, hint=_HINTS[obstacle])
-
-
-def _check_state(program: ExportedProgram) -> None:
-    """Refuse state of one element: in torch 2.13 a package takes it for a constant, and every call begins anew."""
-    for name in _written(program):
-        if _value(program, name).numel() == 1:
-            message = f"the program writes to {name!r}, and AOTInductor keeps no state of a single number"
-            raise refuse("SG402", message, hint="Keep it in a tensor of two or more elements, or save as .pt2.")
+        message = f"{obstacle.reason}, and AOTInductor infers every size before it compiles"
+        raise refuse("SG402", message, location=obstacle.location, hint=_HINTS[obstacle.reason])
 
 
 def _written(program: ExportedProgram) -> list[str]:
@@ -159,7 +153,8 @@ def _shared_state(made: Mapping[str, _Compiling]) -> _Places:
         if not writers:
             continue
         for name, place in same:
-            if name not in writers and is_inlined(_value(made[name].program, place)):
+            value = _value(made[name].program, place)
+            if name not in writers and (is_inlined(value) or value.numel() == 1):
                 with located(made[name].entry.program):
                     raise _refused(name, place, writers[0])
         shared.append(same)

@@ -21,7 +21,7 @@ from stillgraph.deploy.torch_export import export, functional
 from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
-from stillgraph.passes.hiding import hide, show
+from stillgraph.passes.hiding import hide, show, write_out
 from stillgraph.program.effects import Effect
 from stillgraph.program.input_spec import Dim
 from stillgraph.program.program import Program
@@ -63,6 +63,7 @@ def to_exported_program(
     kwargs: dict[str, Any] | None = None,
     *,
     returns_checks: bool = False,
+    inferred_anew: bool = False,
 ) -> Exported:
     """Export a program.
 
@@ -70,12 +71,14 @@ def to_exported_program(
         program: what to export.
         args, kwargs: the example call, its receiver first where the program is a method's.
         returns_checks: whether assertions become results. What a call writes, it writes only where all of them hold.
+        inferred_anew: whether the shapes of the exported program will be inferred once more.
 
     Raises:
         ExportError: the program returns what one signature cannot express, or torch has no form for an operation.
     """
     program = one_structure(program)
     lowered, checks = lower(program, returns_checks)
+    lowered = write_out(lowered) if inferred_anew else lowered
     packed = pack(program, hide(lowered), args, kwargs or {}, checks)
     exported = export(packed.module, packed.examples, packed.dynamic, _dims(program, packed.signature))
     exported = functional(packed.module, exported)
@@ -95,13 +98,15 @@ def to_exported_program(
     )
 
 
-def exported_entry(entry: Entry) -> Exported:
+def exported_entry(entry: Entry, *, inferred_anew: bool = False) -> Exported:
     """The program of an entry, as `to_exported_program` makes it of the example call.
 
     Raises:
         ExportError: as there.
     """
-    return to_exported_program(entry.program, entry.args, entry.kwargs, returns_checks=entry.returns_checks)
+    return to_exported_program(
+        entry.program, entry.args, entry.kwargs, returns_checks=entry.returns_checks, inferred_anew=inferred_anew
+    )
 
 
 def lower(program: Program, returns_checks: bool) -> tuple[Program, tuple[Check, ...]]:

@@ -28,6 +28,7 @@ from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.signature import values_of
 from stillgraph.deploy.torch_export import export, quiet, summary
 from stillgraph.deploy.verification import check_artefact
+from stillgraph.passes.attention import write_out_attention
 from stillgraph.passes.gating import gate_outputs
 from stillgraph.passes.hiding import hide
 from stillgraph.passes.values import value_of
@@ -91,7 +92,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     entry = replace(entry, program=one_structure(entry.program))
     program = entry.program
     lowered, checks = lower(program, entry.returns_checks)
-    packed = pack(program, hide(lowered), entry.args, entry.kwargs, checks)
+    packed = pack(program, hide(write_out_attention(lowered)), entry.args, entry.kwargs, checks)
     packed, written = state_as_arguments(packed)
     _check_numbers(packed)
     gate_outputs(packed.module)

@@ -57,10 +57,10 @@ def hide_growth(program: Program) -> Program:
     return fresh
 
 
-def grows(program: Program) -> bool:
-    """Whether a loop carries a tensor whose shape changes."""
+def growing_loop(program: Program) -> fx.Node | None:
+    """The first loop that carries a tensor whose shape changes."""
     loops = (c for module in all_regions(program.graph) for c in controls(module) if isinstance(c, Loop))
-    return any(dims for loop in loops for dims in changing_dimensions(loop))
+    return next((loop.node for loop in loops if any(changing_dimensions(loop))), None)
 
 
 def show_growth(module: fx.GraphModule) -> None:

@@ -72,10 +72,10 @@ def show_recurrent(module: fx.GraphModule) -> None:
     _replace(module, _TORCHS, lambda node: True)
 
 
-def hears_open_sequences(program: Program) -> bool:
-    """Whether a recurrent layer takes sequences of open sizes."""
+def open_layer(program: Program) -> fx.Node | None:
+    """The first recurrent layer that takes sequences of open sizes."""
     nodes = (node for module in all_regions(program.graph) for node in module.graph.nodes)
-    return any(node.target in _OURS and _is_open(node) for node in nodes)
+    return next((node for node in nodes if node.target in _OURS and _is_open(node)), None)
 
 
 def _replace(module: fx.GraphModule, table: dict[Any, Any], wanted: Callable[[fx.Node], bool]) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from stillgraph.program.size_facts import Equalities
+from stillgraph.trace.on_fakes import run_on_fakes
 from stillgraph.trace.packed import zeros_from
 from stillgraph.trace.symbolic import Symbolic
 
@@ -82,7 +83,7 @@ def _takes_ones(
     args, kwargs = tree_map(lambda value: of_one if value is tensor else value, (args, kwargs))
     with symbolic.learned_inside():
         try:
-            func(*args, **kwargs)
+            run_on_fakes(func, args, kwargs)
         except Exception:  # of any kind: then it wants the sizes to be equal, as torch has taken it
             return False
     return True

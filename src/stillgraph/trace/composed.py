@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from stillgraph.program.attention import ATTENTION, is_open
+from stillgraph.trace.layouts import let_vary
+
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
@@ -43,6 +46,14 @@ def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[st
     return recorder.bind(result, recorder.emit("call_function", func, args, kwargs))
 
 
+def _attention(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``scaled_dot_product_attention``: with the kernel it is unknown how the result lies in memory."""
+    result = recorder.record(func, args, kwargs)
+    if is_open(*(recorder.to_fake(each) for each in (*args, *kwargs.values()))):
+        let_vary(result)
+    return result
+
+
 def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
     with torch._C.DisableTorchFunction():
         return tuple(tensor.shape)
@@ -76,6 +87,7 @@ def _with_numbers(part: slice) -> slice:
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    ATTENTION: _attention,
     torch.cdist: _cdist,
     torch.diff: _diff,
     torch.Tensor.diff: _diff,

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.frames import here
 from stillgraph.trace.spelling import name_of
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode, kernels_in_python
@@ -28,12 +29,14 @@ _DROPOUTS = {
 def run_on_fakes(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What a torch function gives on fakes.
 
-    A dropout asks first whether there is any element; its result is shaped like its input in either case. Where torch's
-    code in C++ takes plain sizes alone, its code in Python may take others.
+    A dropout asks first whether there is any element; its result is shaped like its input in either case. Attention
+    asks for its kernel's sake. Where torch's code in C++ takes plain sizes alone, its code in Python may take others.
     """
     try:
         return _run(func, args, kwargs)
     except GuardOnDataDependentSymNode:
+        if func in IN_PARTS:
+            return IN_PARTS[func](*args, **kwargs)
         if func not in _DROPOUTS:
             raise
         given = inspect.signature(func).bind(*args, **kwargs).arguments if isinstance(func, FunctionType) else kwargs

@@ -97,7 +97,7 @@ MODELS: Mapping[str, Model] = {
         _text(0, 5, 3),
         (_text(1, 4, 4), _text(2, 3, 9, 6), _text(3, 7, 2)),
         [_TOKENS, _TOKENS],
-        untried=("aoti",),
+        _GROWS,
     ),
     "whisper_greedy": Model(
         "Whisper, greedy",
@@ -109,7 +109,7 @@ MODELS: Mapping[str, Model] = {
             (normal(3, 1, 8, 40), torch.tensor([42, 59])),
         ),
         [None, sg.InputSpec([None], torch.int64)],
-        untried=("aoti",),
+        _GROWS,
     ),
     **{
         f"transducer_{kind}": Model(

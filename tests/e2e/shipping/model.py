@@ -23,7 +23,6 @@ class Model:
         others: arguments of other lengths and contents that the file is called with.
         input_spec: the sizes that stay open, as `sg.save` takes it.
         refused: by format, the code of the reason why it is not saved.
-        untried: formats of which nothing is known: the conversion takes too long for a test.
     """
 
     title: str
@@ -32,7 +31,6 @@ class Model:
     others: tuple[Arguments, ...]
     input_spec: Any = None
     refused: Mapping[str, str] = field(default_factory=dict)
-    untried: tuple[str, ...] = ()
 
     def build(self) -> Callable[..., Any]:
         """The function or module, with the same weights each time."""

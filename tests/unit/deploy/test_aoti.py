@@ -80,22 +80,70 @@ def test_a_loop_may_be_entered_with_a_tensor_of_one_number(tmp_path: Path) -> No
         torch.testing.assert_close(loaded(x), doubled(x))
 
 
+class Counting(nn.Module):
+    """State of one element: a number, a buffer with dimensions and one without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("seen", torch.zeros(1, 1))
+        self.register_buffer("scale", torch.tensor(1.5), persistent=False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, int]:
+        self.calls += 1
+        self.seen += x.sum()
+        if x.sum() > 0:
+            self.scale *= 2
+        return x * self.calls + self.seen, self.scale + 0, self.calls
+
+    def last(self, x: Tensor) -> Tensor:
+        self.seen += 1
+        return x + self.seen
+
+
+@pytest.mark.slow
+def test_state_of_one_element(tmp_path: Path) -> None:
+    module, path = Counting(), tmp_path / "counting.aoti.pt2"
+    sg.save(module, path, args=(X,))
+    loaded = sg.load(path, native=True)
+    for x in (X, -X, X * 3, X):
+        torch.testing.assert_close(loaded(x), module(x))
+    assert alone(f"""
+        run = torch._inductor.aoti_load_package({str(path)!r})
+        print([run(torch.tensor({X.tolist()}))[2].item() for _ in range(3)])
+    """) == "[1, 2, 3]\n"
+
+
+@pytest.mark.slow
+def test_several_entries_write_state_of_one_element(tmp_path: Path) -> None:
+    module, path = Counting(), tmp_path / "counting.aoti.pt2"
+    entries = {"forward": module.forward, "last": module.last}
+    sg.save(entries, path, args=dict.fromkeys(entries, (X,)))
+    loaded = sg.load(path, native=True)
+    for name in ("last", "forward", "last", "forward"):
+        torch.testing.assert_close(loaded[name](X), entries[name](X))
+
+
+@pytest.mark.slow
+def test_writes_to_a_slice_of_unknown_bounds(tmp_path: Path) -> None:
+    def filled(x: Tensor, n: Tensor) -> Tensor:
+        t, u = torch.zeros(2, x.shape[0]), torch.zeros(x.shape[0], 2)
+        while n > -3:
+            t[..., n:] = t[..., n:] * 2 + 1
+            t[1, :n] = x[:n] + n
+            u[:n] = x[0]
+            n = n - 1
+        return t[:, : int(x[0])] + u[: int(x[0])].T
+
+    x = torch.tensor([3.0, 1.0, 2.0, 5.0])
+    path, spec = tmp_path / "filled.aoti.pt2", [sg.InputSpec([None]), None]
+    sg.save(filled, path, args=(x, torch.tensor(2)), input_spec=spec)
+    loaded = sg.load(path, native=True)
+    for given, n in ((x, 4), (x + 1, -1), (torch.arange(9.0), 7), (torch.arange(1.0, 4.0), 5)):
+        torch.testing.assert_close(loaded(given, torch.tensor(n)), filled(given, torch.tensor(n)))
+
+
 # ---- refused
-def test_state_that_is_a_number(tmp_path: Path) -> None:
-    class Counting(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.calls = 0
-
-        def forward(self, x: Tensor) -> Tensor:
-            self.calls += 1
-            return x * self.calls
-
-    with pytest.raises(sg.ExportError, match="writes to 'calls', and AOTInductor keeps no state of a single number"):
-        sg.save(Counting(), tmp_path / "counting.aoti.pt2", args=(X,))
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_loop_that_grows_a_tensor(tmp_path: Path) -> None:
     def grown(x: Tensor) -> Tensor:
         while x.sum() < 100:
@@ -107,6 +155,8 @@ def test_a_loop_that_grows_a_tensor(tmp_path: Path) -> None:
     text = str(raised.value)
     assert "a loop carries a tensor whose shape changes" in text
     assert "save as .pt2 or .onnx" in text
+    assert "while x.sum() < 100:" in text
+    assert "^^^" in text
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import stillgraph as sg
 from stillgraph.passes import pipeline
 from stillgraph.passes.hiding import OPEN_SEQUENCE, hide, obstacle_to_inference
-from stillgraph.passes.recurrent import hears_open_sequences
+from stillgraph.passes.recurrent import open_layer
 from tests.cases.compare import assert_same
 from tests.unit.deploy.alone import alone
 from tests.unit.trace.test_recurrent import LAYERS
@@ -148,12 +148,17 @@ def test_dropout_between_the_layers_is_for_training(tmp_path: Path) -> None:
 def test_what_infers_sizes_anew_is_refused(tmp_path: Path) -> None:
     with pytest.raises(sg.ExportError, match=OPEN_SEQUENCE) as caught:
         sg.save(Halved(nn.GRU).eval(), tmp_path / "heard.pt2", format="aoti", args=(X,), input_spec=SPEC)
-    assert "Take the steps in a loop over a cell" in str(caught.value)
+    text = str(caught.value)
+    assert "Take the steps in a loop over a cell" in text
+    assert "output, hidden = self.layer(" in text
+    assert "^^^" in text
 
 
 def test_only_open_sizes_are_hidden() -> None:
     heard = pipeline.run(sg.export(Halved(nn.LSTM).eval(), (X,), input_spec=SPEC))
-    assert hears_open_sequences(heard)
-    assert obstacle_to_inference(heard) == OPEN_SEQUENCE
-    assert not hears_open_sequences(hide(heard))
-    assert not hears_open_sequences(pipeline.run(sg.export(Halved(nn.LSTM).eval(), (X,))))
+    assert open_layer(heard) is not None
+    obstacle = obstacle_to_inference(heard)
+    assert obstacle is not None
+    assert obstacle.reason == OPEN_SEQUENCE
+    assert open_layer(hide(heard)) is None
+    assert open_layer(pipeline.run(sg.export(Halved(nn.LSTM).eval(), (X,)))) is None

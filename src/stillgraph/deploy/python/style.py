@@ -120,7 +120,7 @@ def _differs_between_paths(template: Template) -> bool:
 
 def _obstacle_in(lowered: Program) -> str | None:
     if obstacle := obstacle_to_inference(lowered):
-        return obstacle
+        return obstacle.reason
     nodes = [node for module in all_regions(lowered.graph) for node in module.graph.nodes]
     if any(node.target is torch._assert_async for node in nodes):
         return "it raises exceptions"
