@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.list_results import two_tensors_for_lists
 from stillgraph.passes.growing import expression
 from stillgraph.passes.regions import copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, value_of
@@ -25,6 +26,7 @@ def one_structure(program: Program) -> Program:
 
     Where one path returns ``None`` and another a value, the artefact gives the value, and fails on the path with
     ``None``. Where both return the same structure of tensors, of which one is an argument, the tensors are chosen.
+    A list of tensors whose sizes differ becomes two tensors.
 
     Raises:
         ExportError: two paths return different structures, dtypes or numbers of dimensions.
@@ -33,10 +35,10 @@ def one_structure(program: Program) -> Program:
     if Maybe in kinds:
         raise _refused_keys(program)
     if Choice not in kinds:
-        return program
+        return two_tensors_for_lists(program)
     fresh = copied(program)
     settle = _Settle(fresh)
-    return replace(fresh, result=settle.template(fresh.result))
+    return two_tensors_for_lists(replace(fresh, result=settle.template(fresh.result)))
 
 
 def _templates(template: Template) -> Iterator[Template]:
