@@ -27,7 +27,7 @@ from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.verification import check_artefact
 
 _STRUCTURE = "stillgraph.json"
-_VERSION = 3
+_VERSION = 4
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
 """What a wrong text beside the programs makes its readers raise."""
 

@@ -316,7 +316,7 @@ def test_the_structure_is_plain_json(tmp_path: Path) -> None:
     extra = {"stillgraph.json": ""}
     torch.export.load(tmp_path / "point.pt2", extra_files=extra)
     structure = json.loads(extra["stillgraph.json"])
-    assert structure["version"] == 3
+    assert structure["version"] == 4
     (structure,) = structure["entries"]
     assert structure["result"]["instance"].endswith(":Point")
 
