@@ -33,6 +33,22 @@ def make_exact(model: ir.Model) -> None:
                 write.replace(graph, made)
 
 
+_SAME = {"Where": 1, **dict.fromkeys(("Unsqueeze", "Squeeze", "Reshape", "Transpose", "Expand", "Identity"), 0)}
+"""Operators that give the dtype of one of their inputs: its place."""
+
+
+def _dtype_of(value: ir.Value | None) -> ir.DataType | None:
+    """The dtype of a value, also where the model does not say it: what our own translations make has no types."""
+    producer = None if value is None or value.dtype is not None else value.producer()
+    if producer is not None and producer.op_type in _SAME:
+        return _dtype_of(producer.inputs[_SAME[producer.op_type]])
+    if producer is not None and producer.op_type == "Constant" and "value" in producer.attributes:
+        return producer.attributes.get_tensor("value").dtype
+    if producer is not None and producer.op_type == "Cast":
+        return ir.DataType(producer.attributes.get_int("to"))
+    return None if value is None else value.dtype
+
+
 _Test = Callable[["_Writer", Sequence[ir.Value]], ir.Value]
 _Body = Callable[["_Writer", Sequence[ir.Value]], Sequence[ir.Value]]
 
@@ -48,8 +64,7 @@ class _Writer:
     @property
     def dtype(self) -> ir.DataType | None:
         """Of the first input, or else of the output."""
-        first = self.node.inputs[0]
-        known = first.dtype if first is not None else None
+        known = _dtype_of(self.node.inputs[0])
         return known if known is not None or self.node.op_type in ("ArgMax", "ArgMin") else self.node.outputs[0].dtype
 
     @property
@@ -82,7 +97,8 @@ class _Writer:
         graph = ir.Graph([count, before, *inside], outputs, nodes=inner.nodes, name=inner.stem)
         region = ir.Attr("body", ir.AttributeType.GRAPH, graph)
         starts = goes_on(self, carried)
-        node = ir.Node("", "Loop", [None, starts, *carried], [region], num_outputs=len(carried), version=self.node.version)
+        given, version = [None, starts, *carried], self.node.version
+        node = ir.Node("", "Loop", given, [region], num_outputs=len(carried), version=version)
         self.nodes.append(node)
         for index, (made, value) in enumerate(zip(node.outputs, carried)):
             made.name, made.type = f"{inner.stem}_{index}", value.type
@@ -215,7 +231,7 @@ def _is_narrow(node: ir.Node) -> bool:
 
 def _product(write: _Writer) -> Sequence[ir.Value] | None:
     """``ReduceProd``: one half times the other, until one is left."""
-    dtype, (found,) = write.dtype, write.node.outputs
+    dtype = write.dtype
     if dtype not in (_INT64, _INT32):
         return None
     keeps = write.node.attributes.get_int("keepdims", 1)
@@ -227,13 +243,14 @@ def _product(write: _Writer) -> Sequence[ir.Value] | None:
     flat = write.first if axes is not None else write.op("Reshape", write.first, whole, dtype=dtype)
     for axis in [0] if axes is None else axes.tolist():
         flat = _product_along(write, flat, axis)
-    result = flat if keeps else write.op("Squeeze", flat, write.constant(np.array([0]) if axes is None else axes), dtype=dtype)
-    return [result]
+    if keeps:
+        return [flat]
+    return [write.op("Squeeze", flat, write.constant(np.array([0]) if axes is None else axes), dtype=dtype)]
 
 
 def _product_along(write: _Writer, values: ir.Value, axis: int) -> ir.Value:
     """The product along an axis, which stays with one element."""
-    dtype, places = values.dtype, write.constant(np.array([axis]))
+    dtype, places = write.dtype, write.constant(np.array([axis]))
     zero, one, two = (write.constant(np.array([number])) for number in (0, 1, 2))
     filling = write.op("Cast", write.constant(np.array(1)), dtype=dtype, to=int(dtype or _INT64))
 
@@ -271,16 +288,17 @@ def _power(write: _Writer) -> Sequence[ir.Value] | None:
     """``Pow`` of whole numbers by squaring."""
     base, exponent, dtype = write.first, write.node.inputs[1], write.dtype
     assert exponent is not None
-    if dtype not in (_INT64, _INT32) or exponent.dtype not in (_INT64, _INT32):
+    if dtype not in (_INT64, _INT32) or _dtype_of(exponent) not in (_INT64, _INT32):
         return None
     known = _known(exponent)
-    if known is not None and known.size == 1 and 0 < known.item() < 4:
-        return None  # multiplications in onnxruntime as well
+    if known is not None and known.shape == () and 0 < known.item() < 64:
+        return [_power_of(write, base, int(known.item()))]
     zero, one, two = (write.constant(np.array(number, dtype.numpy())) for number in (0, 1, 2))
     exponent = write.op("Cast", exponent, dtype=dtype, to=int(dtype))
     negative = write.op("Less", exponent, zero, dtype=_BOOL)
     bases = write.op("Add", base, write.op("Mul", exponent, zero, dtype=dtype), dtype=dtype)
-    steps = write.op("Add", write.op("Abs", exponent, dtype=dtype), write.op("Mul", base, zero, dtype=dtype), dtype=dtype)
+    size = write.op("Abs", exponent, dtype=dtype)
+    steps = write.op("Add", size, write.op("Mul", base, zero, dtype=dtype), dtype=dtype)
     ones = write.op("Add", write.op("Mul", bases, zero, dtype=dtype), one, dtype=dtype)
 
     def goes_on(writer: _Writer, carried: Sequence[ir.Value]) -> ir.Value:
@@ -298,6 +316,16 @@ def _power(write: _Writer) -> Sequence[ir.Value] | None:
     alone = write.op("Equal", write.op("Abs", base, dtype=dtype), one, dtype=_BOOL)  # 1 and -1 have negative powers
     gone = write.op("And", negative, write.op("Not", alone, dtype=_BOOL), dtype=_BOOL)
     return [write.op("Where", gone, zero, result, dtype=dtype)]
+
+
+def _power_of(write: _Writer, base: ir.Value, exponent: int) -> ir.Value:
+    """A power by multiplications, of which onnxruntime has none where the base is one number."""
+    dtype = write.dtype
+    if exponent == 1:
+        return write.op("Identity", base, dtype=dtype)
+    half = _power_of(write, base, exponent // 2) if exponent > 3 else base
+    square = write.op("Mul", half, half, dtype=dtype)
+    return write.op("Mul", square, base, dtype=dtype) if exponent % 2 else square
 
 
 # ---- nothing
