@@ -22,6 +22,7 @@ from stillgraph.deploy.exported_program import lower
 from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.onnx_checksum import BLANK, KEY, sealed
+from stillgraph.deploy.onnx_doubles import spell_out_numbers
 from stillgraph.deploy.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
@@ -100,6 +101,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     dims = [tuple(program.dims.get(taken.source, ())) for taken in packed.signature.taken]
     dims += [()] * (len(packed.examples) - len(dims))
     exported = export(packed.module, packed.examples, packed.dynamic, dims)
+    spell_out_numbers(exported.graph_module)
     made = _Model(program, packed, written, dims, describe(entry, packed), opset)
     _convert(exported, made, path)
     given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
