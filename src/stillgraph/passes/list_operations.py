@@ -17,6 +17,7 @@ from stillgraph.passes.regions import call
 from stillgraph.passes.sorting import in_order
 from stillgraph.passes.values import Fakes, dtype_of, value_of
 from stillgraph.program import operations
+from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -382,6 +383,6 @@ HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     torch.stack: _stack,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _cat),
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
-    operations.values_of: _values,
-    operations.sizes_of: _sizes,
+    values_of: _values,
+    sizes_of: _sizes,
 }

@@ -29,7 +29,7 @@ from stillgraph.passes.regions import (
     set_outputs,
 )
 from stillgraph.passes.values import value_of
-from stillgraph.program import operations
+from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType
 
@@ -79,9 +79,9 @@ def _as_two(it: Lowering, node: fx.Node, layout: Layout) -> Flat:
     """The two tensors of a list that is still one in the program."""
     row = layout.row
     tail = tuple(found_size(it, size) for size in row.shape)
-    values = it.rows(operations.values_of, node, layout.lead, tail, dtype=row.dtype, device=row.device)
+    values = it.rows(values_of, node, layout.lead, tail, dtype=row.dtype, device=row.device)
     sizes = it.fakes.tensor((it.fakes.count(), layout.lead), torch.int64)
-    return Flat(values, it.emit(operations.sizes_of, node, layout.lead, value=sizes), layout)
+    return Flat(values, it.emit(sizes_of, node, layout.lead, value=sizes), layout)
 
 
 # ---- the pass

@@ -14,6 +14,7 @@ from stillgraph.passes.indexing import GET
 from stillgraph.passes.list_operations import Lowering, found_size
 from stillgraph.passes.values import value_of
 from stillgraph.program import operations
+from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.types import ListType, NumberType, TensorType
 
 _NUMBERS = ListType(NumberType(int))
@@ -312,8 +313,8 @@ HANDLERS: dict[Any, Callable[[Step], fx.Node | Flat]] = {
     **dict.fromkeys((*_PLACES, operations.repeated), _rearranged),
     len: _length,
     operator.getitem: _item,
-    operations.values_of: _values,
-    operations.sizes_of: _sizes,
+    values_of: _values,
+    sizes_of: _sizes,
     torch.stack: _stack,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _cat),
 }

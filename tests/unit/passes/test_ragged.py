@@ -16,7 +16,7 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.ragged import elements_of, flatten_ragged_lists
 from stillgraph.passes.ragged_operations import layout_of
 from stillgraph.passes.regions import all_regions
-from stillgraph.program.operations import sizes_of, values_of
+from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.types import ListType, TensorType
 from stillgraph.program.verify import verify
 from tests.unit.passes.captured import run
