@@ -25,6 +25,7 @@ from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.padding import pad_written
 from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
+from stillgraph.deploy.torch_archive import check_sums
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline
@@ -200,6 +201,8 @@ def load_aoti(path: Path, *, native: bool) -> LoadedProgram | LoadedPrograms:
         message = f"{path.name!r} cannot be loaded: it holds compiled code, which can do anything once it is loaded"
         raise load_error(message, hint)
     try:
+        with path.open("rb") as file:
+            check_sums(file)
         models, state = read_package(path)
         texts = [text for model in models.values() if (text := model.text()) is not None]
     except Exception as error:  # of any kind: torch's reader is not made for damaged files

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.list_results import two_tensors_for_lists
 from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.growing import expression
 from stillgraph.passes.kinds import Kinds, kinds_given
@@ -41,7 +42,8 @@ def one_structure(program: Program) -> Program:
 
     Where one path returns ``None`` and another a value, the result is the value, and an output that tells whether it
     is ``None``. Of a number whose type depends on the path an output tells the type. Where both paths return the same
-    structure of tensors, of which one is an argument, the tensors are chosen.
+    structure of tensors, of which one is an argument, the tensors are chosen. A list of tensors whose sizes differ
+    becomes two tensors.
 
     Raises:
         ExportError: two paths return different structures, dtypes or numbers of dimensions.
@@ -50,7 +52,7 @@ def one_structure(program: Program) -> Program:
         raise _refused_keys(program)
     settle = _Settle(copied(program), kinds_given(hand_out_failures(program).graph))
     settled = settle.program(program.result, program.effects)
-    return program if settled is None else settled
+    return two_tensors_for_lists(program if settled is None else settled)
 
 
 def _templates(template: Template) -> Iterator[Template]:

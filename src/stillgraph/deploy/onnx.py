@@ -21,6 +21,8 @@ from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import lower
 from stillgraph.deploy.locating import line_of, operation_in
 from stillgraph.deploy.one_structure import one_structure
+from stillgraph.deploy.onnx_checksum import BLANK, KEY, sealed
+from stillgraph.deploy.onnx_doubles import spell_out_numbers
 from stillgraph.deploy.onnx_session import CHECKS, DIMENSIONS, PROGRAM, STATE, VERSION, WRITTEN, run_onnx
 from stillgraph.deploy.onnx_state import Written, state_as_arguments
 from stillgraph.deploy.packing import Packed, pack
@@ -73,7 +75,7 @@ class _Model:
         program = {"version": VERSION, "entry": self.description}
         checks = onnx_checks.told(self.packed.checks)
         texts = ((PROGRAM, program), (STATE, state), (WRITTEN, arguments), (DIMENSIONS, ranges), (CHECKS, checks))
-        return {key: json.dumps(value) for key, value in texts if value}
+        return {key: json.dumps(value) for key, value in texts if value} | {KEY: BLANK}
 
 
 def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
@@ -100,6 +102,7 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     dims = [tuple(program.dims.get(taken.source, ())) for taken in packed.signature.taken]
     dims += [()] * (len(packed.examples) - len(dims))
     exported = export(packed.module, packed.examples, packed.dynamic, dims)
+    spell_out_numbers(exported.graph_module)
     made = _Model(program, packed, written, dims, describe(entry, packed), opset)
     _convert(exported, made, path)
     given = [t.detach().clone() for t in values_of(packed.signature, entry.args, entry.kwargs)]
@@ -155,6 +158,7 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             onnx_checks.describe(model, made.packed.checks)
             model.metadata_props.update(made.metadata())
             given.save(path, external_data=False)
+            path.write_bytes(sealed(path.read_bytes()))
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
         location = line_of(module, error)
         hint = "Save as .pt2, or write this operation with others that ONNX knows."

@@ -1,8 +1,8 @@
 """Where onnxruntime computes something else than PyTorch: NaN, large integers, and means of nothing.
 
 Seen in onnxruntime 1.31 on the CPU: reductions to the largest lose a NaN, and sort it anywhere; ``Max``, ``Min`` and
-``Clip`` of int64 compare 32 bits; sums of int64 are added up in double precision; the mean of no elements is 0;
-``Clip`` with one bound makes infinity a finite number.
+``Clip`` of int64 compare 32 bits; sums, products and powers of int64 are in double precision; the mean of no elements
+is 0; ``Clip`` with one bound makes infinity a finite number.
 """
 
 from __future__ import annotations
@@ -33,18 +33,38 @@ def make_exact(model: ir.Model) -> None:
                 write.replace(graph, made)
 
 
+_SAME = {"Where": 1, **dict.fromkeys(("Unsqueeze", "Squeeze", "Reshape", "Transpose", "Expand", "Identity"), 0)}
+"""Operators that give the dtype of one of their inputs: its place."""
+
+
+def _dtype_of(value: ir.Value | None) -> ir.DataType | None:
+    """The dtype of a value, also where the model does not say it: what our own translations make has no types."""
+    producer = None if value is None or value.dtype is not None else value.producer()
+    if producer is not None and producer.op_type in _SAME:
+        return _dtype_of(producer.inputs[_SAME[producer.op_type]])
+    if producer is not None and producer.op_type == "Constant" and "value" in producer.attributes:
+        return producer.attributes.get_tensor("value").dtype
+    if producer is not None and producer.op_type == "Cast":
+        return ir.DataType(producer.attributes.get_int("to"))
+    return None if value is None else value.dtype
+
+
+_Test = Callable[["_Writer", Sequence[ir.Value]], ir.Value]
+_Body = Callable[["_Writer", Sequence[ir.Value]], Sequence[ir.Value]]
+
+
 @dataclass
 class _Writer:
     """What stands in the place of a node. The new nodes are put behind it, and it goes if they do not use it."""
 
     node: ir.Node
     nodes: list[ir.Node] = field(default_factory=list)
+    stem: str = ""
 
     @property
     def dtype(self) -> ir.DataType | None:
         """Of the first input, or else of the output."""
-        first = self.node.inputs[0]
-        known = first.dtype if first is not None else None
+        known = _dtype_of(self.node.inputs[0])
         return known if known is not None or self.node.op_type in ("ArgMax", "ArgMin") else self.node.outputs[0].dtype
 
     @property
@@ -58,9 +78,31 @@ class _Writer:
         node = ir.Node("", op_type, inputs, given, version=self.node.version)
         self.nodes.append(node)
         result = node.outputs[0]
-        result.name = f"{self.node.outputs[0].name}_{op_type.lower()}_{len(self.nodes)}"
+        result.name = f"{self._stem}_{op_type.lower()}_{len(self.nodes)}"
         result.type = None if dtype is None else ir.TensorType(dtype)
         return result
+
+    @property
+    def _stem(self) -> str:
+        return self.stem or str(self.node.outputs[0].name)
+
+    def loop(self, goes_on: _Test, carried: Sequence[ir.Value], body: _Body) -> Sequence[ir.Value]:
+        """A loop: ``body`` makes new values of the carried ones while ``goes_on`` of them holds."""
+        inner = _Writer(self.node, [], f"{self._stem}_loop_{len(self.nodes)}")
+        inside = [ir.Value(name=f"{inner.stem}_carried_{i}", type=value.type) for i, value in enumerate(carried)]
+        count = ir.Value(name=f"{inner.stem}_count", type=ir.TensorType(_INT64), shape=ir.Shape([]))
+        before = ir.Value(name=f"{inner.stem}_before", type=ir.TensorType(_BOOL), shape=ir.Shape([]))
+        left = body(inner, inside)
+        outputs = [goes_on(inner, left), *left]
+        graph = ir.Graph([count, before, *inside], outputs, nodes=inner.nodes, name=inner.stem)
+        region = ir.Attr("body", ir.AttributeType.GRAPH, graph)
+        starts = goes_on(self, carried)
+        given, version = [None, starts, *carried], self.node.version
+        node = ir.Node("", "Loop", given, [region], num_outputs=len(carried), version=version)
+        self.nodes.append(node)
+        for index, (made, value) in enumerate(zip(node.outputs, carried)):
+            made.name, made.type = f"{inner.stem}_{index}", value.type
+        return node.outputs
 
     def constant(self, value: Any) -> ir.Value:
         tensor = ir.tensor(np.asarray(value))
@@ -187,6 +229,105 @@ def _is_narrow(node: ir.Node) -> bool:
     return node.op_type == "Cast" and node.inputs[0] is not None and node.inputs[0].dtype in _NARROW
 
 
+def _product(write: _Writer) -> Sequence[ir.Value] | None:
+    """``ReduceProd``: one half times the other, until one is left."""
+    dtype = write.dtype
+    if dtype not in (_INT64, _INT32):
+        return None
+    keeps = write.node.attributes.get_int("keepdims", 1)
+    given = write.node.inputs[1] if len(write.node.inputs) > 1 else None
+    axes = None if given is None else _known(given)
+    if axes is None and (given is not None or keeps):
+        return None
+    whole = write.constant(np.array([-1]))
+    flat = write.first if axes is not None else write.op("Reshape", write.first, whole, dtype=dtype)
+    for axis in [0] if axes is None else axes.tolist():
+        flat = _product_along(write, flat, axis)
+    if keeps:
+        return [flat]
+    return [write.op("Squeeze", flat, write.constant(np.array([0]) if axes is None else axes), dtype=dtype)]
+
+
+def _product_along(write: _Writer, values: ir.Value, axis: int) -> ir.Value:
+    """The product along an axis, which stays with one element."""
+    dtype, places = write.dtype, write.constant(np.array([axis]))
+    zero, one, two = (write.constant(np.array([number])) for number in (0, 1, 2))
+    filling = write.op("Cast", write.constant(np.array(1)), dtype=dtype, to=int(dtype or _INT64))
+
+    def longer(writer: _Writer, part: ir.Value, more: ir.Value) -> ir.Value:
+        """With as many ones behind it along the axis."""
+        sizes = writer.op("Concat", zero, more, dtype=_INT64, axis=0)
+        return writer.op("Pad", part, sizes, filling, places, dtype=dtype)
+
+    def length(writer: _Writer, of: ir.Value) -> ir.Value:
+        return writer.op("Gather", writer.op("Shape", of, dtype=_INT64), places, dtype=_INT64)
+
+    def goes_on(writer: _Writer, carried: Sequence[ir.Value]) -> ir.Value:
+        return writer.op("Squeeze", writer.op("Greater", length(writer, carried[0]), one, dtype=_BOOL), dtype=_BOOL)
+
+    def halved(writer: _Writer, carried: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        count = length(writer, carried[0])
+        half = writer.op("Div", writer.op("Add", count, one, dtype=_INT64), two, dtype=_INT64)
+        first = writer.op("Slice", carried[0], zero, half, places, dtype=dtype)
+        second = writer.op("Slice", carried[0], half, count, places, dtype=dtype)
+        missing = writer.op("Sub", writer.op("Add", half, half, dtype=_INT64), count, dtype=_INT64)
+        return [writer.op("Mul", first, longer(writer, second, missing), dtype=dtype)]
+
+    return write.loop(goes_on, [longer(write, values, one)], halved)[0]  # of nothing the product is 1
+
+
+def _known(value: ir.Value) -> Any:
+    """The numbers of a constant; None for any other value."""
+    producer = value.producer()
+    held = producer.attributes.get_tensor("value") if producer is not None and producer.op_type == "Constant" else None
+    tensor = value.const_value if held is None else held
+    return None if tensor is None else tensor.numpy()
+
+
+def _power(write: _Writer) -> Sequence[ir.Value] | None:
+    """``Pow`` of whole numbers by squaring."""
+    base, exponent, dtype = write.first, write.node.inputs[1], write.dtype
+    assert exponent is not None
+    if dtype not in (_INT64, _INT32) or _dtype_of(exponent) not in (_INT64, _INT32):
+        return None
+    known = _known(exponent)
+    if known is not None and known.shape == () and 0 < known.item() < 64:
+        return [_power_of(write, base, int(known.item()))]
+    zero, one, two = (write.constant(np.array(number, dtype.numpy())) for number in (0, 1, 2))
+    exponent = write.op("Cast", exponent, dtype=dtype, to=int(dtype))
+    negative = write.op("Less", exponent, zero, dtype=_BOOL)
+    bases = write.op("Add", base, write.op("Mul", exponent, zero, dtype=dtype), dtype=dtype)
+    size = write.op("Abs", exponent, dtype=dtype)
+    steps = write.op("Add", size, write.op("Mul", base, zero, dtype=dtype), dtype=dtype)
+    ones = write.op("Add", write.op("Mul", bases, zero, dtype=dtype), one, dtype=dtype)
+
+    def goes_on(writer: _Writer, carried: Sequence[ir.Value]) -> ir.Value:
+        left = writer.op("Greater", carried[2], zero, dtype=_BOOL)
+        total = writer.op("ReduceSum", writer.op("Cast", left, dtype=_INT32, to=int(_INT32)), dtype=_INT32, keepdims=0)
+        return writer.op("Cast", total, dtype=_BOOL, to=int(_BOOL))
+
+    def squared(writer: _Writer, carried: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        result, factor, rest = carried
+        odd = writer.op("Equal", writer.op("Mod", rest, two, dtype=dtype), one, dtype=_BOOL)
+        more = writer.op("Where", odd, writer.op("Mul", result, factor, dtype=dtype), result, dtype=dtype)
+        return [more, writer.op("Mul", factor, factor, dtype=dtype), writer.op("Div", rest, two, dtype=dtype)]
+
+    result = write.loop(goes_on, [ones, bases, steps], squared)[0]
+    alone = write.op("Equal", write.op("Abs", base, dtype=dtype), one, dtype=_BOOL)  # 1 and -1 have negative powers
+    gone = write.op("And", negative, write.op("Not", alone, dtype=_BOOL), dtype=_BOOL)
+    return [write.op("Where", gone, zero, result, dtype=dtype)]
+
+
+def _power_of(write: _Writer, base: ir.Value, exponent: int) -> ir.Value:
+    """A power by multiplications, of which onnxruntime has none where the base is one number."""
+    dtype = write.dtype
+    if exponent == 1:
+        return write.op("Identity", base, dtype=dtype)
+    half = _power_of(write, base, exponent // 2) if exponent > 3 else base
+    square = write.op("Mul", half, half, dtype=dtype)
+    return write.op("Mul", square, base, dtype=dtype) if exponent % 2 else square
+
+
 # ---- nothing
 def _mean(write: _Writer) -> Sequence[ir.Value] | None:
     """``ReduceMean`` where there may be no elements: NaN."""
@@ -208,5 +349,7 @@ _FORMS: dict[str, Callable[[_Writer], Sequence[ir.Value] | None]] = {
     **dict.fromkeys(("Max", "Min"), _chosen),
     "Clip": _clipped,
     "ReduceSum": _sum,
+    "ReduceProd": _product,
+    "Pow": _power,
     "ReduceMean": _mean,
 }

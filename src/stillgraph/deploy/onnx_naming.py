@@ -139,9 +139,10 @@ def _paths(template: Template, path: tuple[str, ...]) -> Iterator[tuple[int, tup
         case OfKind(value=value, kind=kind):
             yield id(value), path
             yield id(kind), (*path, "kind")
-        case Repeated(columns=columns):
-            for column in columns:
-                yield id(column), path
+        case Repeated(columns=columns, sized=sized):
+            sizes = {place + number + 1 for number, place in enumerate(sized)}  # behind each two outputs, one more
+            for place, column in enumerate(columns):
+                yield id(column), (*path, "sizes") if place in sizes else path
         case Output() | Constant():
             yield id(template), path
 

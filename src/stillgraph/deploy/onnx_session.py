@@ -12,6 +12,7 @@ import torch
 from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.description import check_version
 from stillgraph.deploy.loaded import LoadedProgram
+from stillgraph.deploy.onnx_checksum import changed, check_sum
 from stillgraph.deploy.torch_export import summary
 
 PROGRAM = "stillgraph"
@@ -21,6 +22,7 @@ CHECKS = "checks"
 which output tells of which assertion."""
 
 VERSION = 2
+_WITH_CHECKSUM = 2
 _BFLOAT16 = 16
 
 
@@ -104,16 +106,19 @@ def load_onnx(path: Path) -> LoadedProgram:
 
     Raises:
         ImportError: onnxruntime is not installed.
-        LoadError: the file is damaged, or was not saved here.
+        LoadError: the file is damaged, was changed since it was saved, or was not saved here.
         OSError: it cannot be read.
     """
     data = path.read_bytes()
     try:
+        has_checksum = check_sum(data)
         session = OnnxSession(data)
         if PROGRAM not in session.texts:
             raise load_error("it was not saved by stillgraph", "Open it with onnxruntime.InferenceSession.")
         structure = json.loads(session.texts[PROGRAM])
         check_version(structure["version"], VERSION)
+        if structure["version"] >= _WITH_CHECKSUM and not has_checksum:
+            raise changed()
         return LoadedProgram(session, structure["entry"])
     except ImportError:
         raise

@@ -19,6 +19,7 @@ import torch.utils._pytree as pytree
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.lists import items_of
+from stillgraph.passes.ragged import elements_of
 from stillgraph.program.guards import Argument, Attribute, Item, Source
 from stillgraph.program.outputs import (
     Constant,
@@ -124,6 +125,7 @@ def encode_result(template: Template, receiver: int = 0) -> Json:
         receiver: how many of the first arguments no caller passes.
 
     A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
+    A column of tensors whose sizes differ is two: all elements one behind another, and a row of sizes for each.
     What may be ``None`` has an output behind it that tells whether it is, a number whose type depends on the path one
     that tells the type (`operations.kind_code`).
 
@@ -142,9 +144,10 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             return {"none": next(numbers), "else": inner}
         case OfKind():
             return {"number": next(numbers), "kind": next(numbers)}
-        case Repeated(columns=columns, element=element):
+        case Repeated(columns=columns, element=element, sized=sized):
             given = [next(numbers) for _ in columns]
-            return {"repeated": given, "element": _encode(element, itertools.count(), receiver)}
+            told = {"sized": list(sized)} if sized else {}
+            return {"repeated": given, **told, "element": _encode(element, itertools.count(), receiver)}
         case Constant(value=value) if is_atom(value):
             if type(value) in (bool, int, float):
                 next(numbers)
@@ -247,8 +250,16 @@ def _build_children(data: Json, outputs: list[Any], read: Callable[[Source], Any
     """What one entry of a container's children stands for: one child, or as many as a list has in the run."""
     if "repeated" not in data:
         return [_build(data, outputs, read, made)]
-    rows = zip(*(_items(outputs[index]) for index in data["repeated"]), strict=True)
+    rows = zip(*_columns(data, outputs), strict=True)
     return [_build(data["element"], list(row), read, []) for row in rows]
+
+
+def _columns(data: Json, outputs: list[Any]) -> list[list[Any]]:
+    """The elements of each column of a list; one of tensors whose sizes differ is two outputs."""
+    given = (outputs[index] for index in data["repeated"])
+    sized = data.get("sized", ())
+    count = len(data["repeated"]) - len(sized)
+    return [elements_of(next(given), next(given)) if n in sized else _items(next(given)) for n in range(count)]
 
 
 def _items(column: Any) -> list[Any]:

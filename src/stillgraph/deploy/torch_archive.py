@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -102,6 +103,7 @@ def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
     try:
         with quiet():
             check_records(PT2ArchiveReader(file), file)
+            check_sums(file)
             file.seek(0)
             contents = load_pt2(file)
     except LoadError:
@@ -111,6 +113,19 @@ def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
             raise
         raise load_error(f"it is damaged, or no .pt2 archive ({summary(error)})") from error
     return contents.exported_programs, contents.extra_files
+
+
+def check_sums(file: IO[bytes]) -> None:
+    """Refuse an archive in which a record is not as it was written: torch's reader does not look at checksums.
+
+    Raises:
+        LoadError: there is such a record.
+        zipfile.BadZipFile: it is no archive.
+    """
+    with zipfile.ZipFile(file) as archive:
+        wrong = archive.testzip()
+    if wrong is not None:
+        raise load_error(f"it is damaged ({wrong.partition('/')[2]!r} is not as it was written)")
 
 
 # ---- weights once

@@ -17,6 +17,7 @@ from stillgraph.passes.regions import call
 from stillgraph.passes.sorting import in_order
 from stillgraph.passes.values import Fakes, dtype_of, value_of
 from stillgraph.program import operations
+from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.graphs import arguments
 from stillgraph.program.types import ListType, NumberType, TensorType
 
@@ -151,19 +152,21 @@ def _build(it: Lowering) -> fx.Node:
     items, spread = it.args
     parts = [item if index in spread else it.one(item) for index, item in enumerate(items)]
     if not parts:
-        shape = (0, *(_found_size(it, size) for size in it.row.shape))
+        shape = (0, *(found_size(it, size) for size in it.row.shape))
         return it.rows(torch.zeros, shape, dtype=it.row.dtype, device=it.row.device)
     return parts[0] if len(parts) == 1 and spread else it.rows(torch.cat, parts)
 
 
-def _found_size(it: Lowering, size: Any) -> Any:
-    """A size of the elements of an empty list: known, or read off a tensor that has it."""
+def found_size(it: Lowering, size: Any) -> Any:
+    """A size of the elements of a list that may be empty: known, a number, or read off a tensor that has it."""
     if isinstance(size, int):
         return size
     for node in it.module.graph.nodes:
         if node is it.node:
             break
         value = node.meta.get("val")
+        if isinstance(value, torch.SymInt) and expression(value) == expression(size):
+            return node
         for dim, other in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
             if expression(other) == expression(size):
                 return it.emit("size", node, dim, value=other)
@@ -348,6 +351,19 @@ def _tensor(it: Lowering) -> fx.Node:
     return it.emit("to", it.args[0], value.device, value.dtype, copy=True, value=value)
 
 
+# ---- a list among those of tensors whose sizes differ
+def _values(it: Lowering) -> fx.Node:
+    rows, lead, _ = it.args
+    return it.emit(torch.flatten, rows, 0, lead, value=it.node.meta["val"])
+
+
+def _sizes(it: Lowering) -> fx.Node:
+    rows, lead = it.args
+    sizes = [it.vector(torch.full, (1,), size, dtype=torch.int64) for size in it.sizes(rows)[:lead]]
+    row = it.emit("reshape", it.vector(torch.cat, sizes), (1, lead), value=it.fakes.tensor((1, lead), torch.int64))
+    return it.emit("repeat", row, it.size(rows), 1, value=it.node.meta["val"])
+
+
 HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     operations.build_list: _build,
     "tolist": _numbers,
@@ -367,4 +383,6 @@ HANDLERS: dict[Any, Callable[[Lowering], fx.Node]] = {
     torch.stack: _stack,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _cat),
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
+    values_of: _values,
+    sizes_of: _sizes,
 }

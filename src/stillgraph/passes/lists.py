@@ -15,16 +15,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.list_operations import HANDLERS, Lowering, Rows, refused
-from stillgraph.passes.memory import flow_of
+from stillgraph.passes.memory import refuse_written_elements
 from stillgraph.passes.regions import control_of, copied, is_result
 from stillgraph.passes.values import dtype_of, value_of
 from stillgraph.program.graphs import regions
 from stillgraph.program.program import Program
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-
-_OWN = "Put a copy into the list (x.clone()), or write out of place (x = x + 1)."
 
 
 def lists_to_tensors(program: Program) -> Program:
@@ -37,12 +34,12 @@ def lists_to_tensors(program: Program) -> Program:
         z = a[-1]                             z = a[a.size(0) - 1]
 
     Raises:
-        ExportError: the elements are lists, or tensors whose sizes differ, or may be ``None``; one of them is written
-            in place; or an operation has no form.
+        ExportError: the elements are lists, or may be ``None``; one of them is written in place; or an operation has
+            no form.
     """
     if not keeps_lists(program):
         return program
-    _refuse_written(program)
+    refuse_written_elements(program.graph)
     fresh = copied(program)
     _Lists(Rows(fresh.graph)).region(fresh.graph)
     return fresh
@@ -55,14 +52,6 @@ def keeps_lists(program: Program) -> bool:
 
 def _list_type(value: Any) -> bool:
     return isinstance(value, ListType) or (isinstance(value, tuple) and any(isinstance(v, ListType) for v in value))
-
-
-def _refuse_written(program: Program) -> None:
-    """An element is the tensor itself, a row is a copy: where one of them is written, the other would not know."""
-    writer = flow_of(program.graph).written_in_lists()
-    if writer is not None:
-        message = "a tensor is written in place that is an element of a list of which only the run knows the length"
-        raise refuse("SG402", message, location=writer.meta.get("location"), hint=_OWN)
 
 
 # ---- the same for values: what an artefact gives, and what it is compared with
@@ -149,6 +138,5 @@ def _row_type(type_: ListType, node: fx.Node) -> TensorType:
         if element.mixed:
             raise refused("the program keeps a list of numbers of more than one type", node)
         return TensorType(dtype_of(element.kind), torch.device("cpu"), ())
-    if any(size is None for size in element.shape):
-        raise refused("the program keeps a list of tensors whose sizes differ or are only known to the run", node)
+    assert None not in element.shape, "two tensors stand for lists of tensors whose sizes differ"
     return element

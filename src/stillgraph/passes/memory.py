@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import fx
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.regions import Branch, Loop, control_of, is_result, outputs, placeholders
 from stillgraph.passes.values import storage_of, value_of
 from stillgraph.program.graphs import arguments
@@ -40,6 +41,19 @@ def flow_of(module: fx.GraphModule) -> Flow:
     flow = Flow()
     _region(module, [frozenset({node}) for node in placeholders(module)], flow)
     return flow
+
+
+def refuse_written_elements(module: fx.GraphModule) -> None:
+    """Refuse to keep copies of a list's elements where one is written: the other would not know.
+
+    Raises:
+        ExportError: a program writes in place to an element of a list of which only the run knows the length.
+    """
+    writer = flow_of(module).written_in_lists()
+    if writer is not None:
+        message = "a tensor is written in place that is an element of a list of which only the run knows the length"
+        hint = "Put a copy into the list (x.clone()), or write out of place (x = x + 1)."
+        raise refuse("SG402", message, location=writer.meta.get("location"), hint=hint)
 
 
 def _region(module: fx.GraphModule, given: list[Roots], flow: Flow) -> list[Roots]:

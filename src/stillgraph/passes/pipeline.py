@@ -25,6 +25,7 @@ from stillgraph.passes.operands import tidy_operands
 from stillgraph.passes.optionals import split_optionals
 from stillgraph.passes.printing import drop_printing
 from stillgraph.passes.python_alone import refuse_python_alone
+from stillgraph.passes.ragged import flatten_ragged_lists
 from stillgraph.passes.raising import lower_raising
 from stillgraph.passes.sorting import order_to_tensors
 from stillgraph.program.program import Program
@@ -39,6 +40,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_printing,
     choose_kernels,
     replace_augmenting,
+    flatten_ragged_lists,
     lists_to_tensors,
     order_to_tensors,
     split_optionals,

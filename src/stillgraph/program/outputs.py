@@ -121,10 +121,14 @@ class Repeated:
     """In a list: as many children as the lists ``columns`` among the outputs are long.
 
     ``element`` is the template of one child; an `Output` in it is a column's entry, by the column's position here.
+
+    ``sized`` has the positions of columns that are two outputs each: a tensor of all elements one behind another, and
+    the next among ``columns``, which does not count as a position, with a row of sizes for each.
     """
 
     columns: tuple[Output, ...]
     element: Template
+    sized: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"*({self.element} for out in zip({', '.join(map(str, self.columns))}))"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
@@ -70,6 +73,42 @@ def test_what_is_no_archive(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "none.pt2"
     path.write_bytes(data)
     assert "it is damaged, or no .pt2 archive" in refused(path)
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_one_bit_that_changed(suffix: str, tmp_path: Path) -> None:
+    """Anywhere in the file: it is an error, or makes no difference."""
+    path, changed = tmp_path / f"model.{suffix}", tmp_path / f"changed.{suffix}"
+    sg.save(Model(), path, args=(X,))
+    data, want = path.read_bytes(), sg.load(path)(X)["y"]
+    generator = random.Random(20240229)
+    refusals = 0
+    for place in generator.sample(range(len(data)), 200):
+        other = bytearray(data)
+        other[place] ^= 1 << generator.randrange(8)
+        changed.write_bytes(other)
+        try:
+            loaded = sg.load(changed)
+        except sg.LoadError:
+            refusals += 1
+        else:
+            assert torch.equal(loaded(X)["y"], want), place
+    assert refusals > (199 if suffix == "onnx" else 100)
+
+
+def test_an_onnx_file_that_another_tool_changed(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    sg.save(Model(), path, args=(X,))
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {**{each.key: each.value for each in model.metadata_props}, "more": "text"})
+    onnx.save(model, path)
+    assert "it is damaged, or was changed since it was saved" in refused(path)
+    del model.metadata_props[[each.key for each in model.metadata_props].index("stillgraph.sha256")]
+    onnx.save(model, path)
+    assert "it is damaged, or was changed since it was saved" in refused(path)
+    session = onnxruntime.InferenceSession(str(path))  # whom it does not concern
+    (made,) = session.run(None, {session.get_inputs()[0].name: X.numpy()})
+    assert made.shape == (2, 3)
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])

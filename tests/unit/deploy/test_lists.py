@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
@@ -122,3 +122,88 @@ def test_an_example_whose_list_is_empty(suffix: str, tmp_path: Path) -> None:
             (made,) = run_onnx(path, (x, n))
             assert made.shape == (int(n), len(x))
             torch.testing.assert_close(list(made), multiples(x, n))
+
+
+# ---- tensors whose sizes differ
+class Boxes(NamedTuple):
+    """What is kept of a picture."""
+
+    kept: list[Tensor]
+    pairs: list[tuple[int, Tensor]]
+    best: Tensor
+
+
+def detected(boxes: Tensor, scores: Tensor) -> Boxes:
+    """The boxes above each of several limits, as long as there are some."""
+    kept, pairs, limit = [], [], 0
+    while (scores > limit).any():
+        above = boxes[scores > limit]
+        kept.append(above)
+        if above.shape[0] < 3:
+            pairs.append((limit, above[:, 0]))
+        limit += 1
+    return Boxes(kept, pairs, torch.cat([boxes[:1], *kept]) if limit > 1 else boxes[:1])
+
+
+BOXES, SCORES = torch.arange(20.0).reshape(5, 4), torch.tensor([2.5, 0.5, 1.5, -1.0, 3.5])
+SEVERAL = (SCORES, -SCORES, SCORES - 2.0, SCORES * 2, SCORES - 9)  # the last keeps nothing
+
+
+def wide(x: Tensor, n: Tensor) -> dict[str, Any]:
+    """Columns and blocks: not the first dimension is the one that differs."""
+    columns, blocks = [x[:, :1]], []
+    for i in range(int(n)):
+        columns.append(x[:, : i + 1])
+        blocks.append(x[: i % 2, : i + 1])
+    return {"columns": columns, "blocks": blocks, "all": torch.cat(columns, dim=1)}
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_tensors_whose_sizes_differ(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"detected.{suffix}"
+    save(detected, path, (BOXES, SCORES))
+    loaded = load(path)
+    for scores in SEVERAL:
+        want, got = detected(BOXES, scores), loaded(BOXES, scores)
+        torch.testing.assert_close(got, want)
+        assert type(got) is Boxes
+        assert [type(limit) for limit, _ in got.pairs] == [int] * len(want.pairs)
+
+
+@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+def test_tensors_of_which_other_sizes_differ(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"wide.{suffix}"
+    x = torch.arange(15.0).reshape(3, 5)
+    save(wide, path, (x, torch.tensor(3)))
+    loaded = load(path)
+    for n in (0, 1, 4):
+        torch.testing.assert_close(loaded(x, torch.tensor(n)), wide(x, torch.tensor(n)))
+
+
+def test_torch_alone_gives_values_and_sizes(tmp_path: Path) -> None:
+    save(detected, tmp_path / "detected.pt2", (BOXES, SCORES))
+    assert alone(f"""
+        module = torch.export.load({str(tmp_path / "detected.pt2")!r}).module()
+        boxes, scores = torch.arange(20.0).reshape(5, 4), torch.tensor([2.5, 0.5, 1.5, -1.0, 3.5])
+        kept, kept_sizes, limits, pairs, pairs_sizes, best = module(boxes, scores)
+        print(list(kept.shape), kept_sizes.tolist(), limits.tolist(), pairs.tolist(), pairs_sizes.tolist())
+        counts = kept_sizes.prod(1).tolist()
+        parts = [part.unflatten(0, size) for part, size in zip(kept.split(counts), kept_sizes.tolist())]
+        print([part[:, 0].tolist() for part in parts])
+    """) == (
+        "[10, 4] [[4], [3], [2], [1]] [2, 3] [0.0, 16.0, 16.0] [[2], [1]]\n"
+        "[[0.0, 4.0, 8.0, 16.0], [0.0, 8.0, 16.0], [0.0, 16.0], [16.0]]\n"
+    )
+
+
+def test_onnxruntime_gives_values_and_sizes(tmp_path: Path) -> None:
+    save(detected, tmp_path / "detected.onnx", (BOXES, SCORES))
+    session = onnxruntime.InferenceSession(str(tmp_path / "detected.onnx"))
+    names = [output.name for output in session.get_outputs()]
+    assert names == ["kept_0", "kept_0_sizes", "pairs_0", "pairs_0_2", "pairs_0_sizes", "best"]
+    for scores in SEVERAL:
+        given = {"boxes": BOXES.numpy(), "scores": scores.numpy()}
+        made = dict(zip(names, session.run(None, given)))
+        parts = np.split(made["kept_0"], np.cumsum(made["kept_0_sizes"].prod(1)))[:-1]
+        want = detected(BOXES, scores).kept
+        assert [part.tolist() for part in parts] == [part.tolist() for part in want]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
 from stillgraph.deploy.onnx_exact import make_exact
 
 NAN, INF = float("nan"), float("inf")
@@ -72,6 +74,66 @@ def test_maximum_and_minimum_of_large_integers() -> None:
     largest, smallest = run(text, LARGE, LARGE.flip(0))
     assert torch.equal(largest, torch.maximum(LARGE, LARGE.flip(0)))
     assert torch.equal(smallest, torch.minimum(LARGE, LARGE.flip(0)))
+
+
+FACTORS = torch.tensor([[2**31 + 1, 3, 7], [2**29 + 5, 2**31 - 1, 3], [-1, 5, 2**21 + 1]])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_products_of_large_integers(keepdims: int, count: int) -> None:
+    text = f"""g (int64[n,m] x) => (int64[k] a, int64[j] b, int64 c) {{
+        places = Constant<value = int64[1] {{1}}>()
+        first = Constant<value = int64[1] {{0}}>()
+        a = ReduceProd<keepdims={keepdims}>(x, places)
+        b = ReduceProd<keepdims={keepdims}>(x, first)
+        c = ReduceProd<keepdims=0>(x)
+    }}"""
+    text = text.replace("int64[k] a, int64[j] b", "int64[k,1] a, int64[1,j] b") if keepdims else text
+    x = FACTORS[:, :count]
+    along, across, all_ = run(text, x)
+    assert torch.equal(along, x.prod(1, keepdim=bool(keepdims)))
+    assert torch.equal(across, x.prod(0, keepdim=bool(keepdims)))
+    assert torch.equal(all_, x.prod())
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 5, 31, 62, 63, 64, 201])
+def test_powers_of_large_integers(exponent: int) -> None:
+    text = f"""g (int64[n,m] x, int64 s) => (int64[n,m] y, int64 z) {{
+        e = Constant<value = int64 {{{exponent}}}>()
+        y = Pow(x, e)
+        z = Pow(s, e)
+    }}"""
+    powers, power = run(text, FACTORS, FACTORS[0, 0])
+    assert torch.equal(powers, FACTORS**exponent)
+    assert torch.equal(power, FACTORS[0, 0] ** exponent)
+
+
+def test_powers_of_which_the_run_knows_the_exponent() -> None:
+    text = "g (int64[n,m] x, int64[m] e) => (int64[n,m] y) { y = Pow(x, e) }"
+    bases = torch.cat([FACTORS, torch.tensor([[1, -1, 0], [-3, 2, -1]])])
+    for exponents in ([2, 1, 0], [3, 39, 5], [-1, -2, -3], [-2, -1, 7], [64, 65, 99]):
+        exponent = torch.tensor(exponents)
+        (powers,) = run(text, bases, exponent)
+        assert torch.equal(powers, bases**exponent), exponents
+    (nothing,) = run(text, bases[:0], torch.tensor([2, 1, 0]))
+    assert nothing.shape == (0, 3)
+
+
+def test_programs_with_large_integers(tmp_path: Path) -> None:
+    def function(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, int]:
+        y = x.cumprod(1)
+        while n > 0:
+            y, n = y * x.prod(0), n - 1
+        return y, x**3, int(x[0, 0]) ** 2 + 1
+
+    sg.save(function, tmp_path / "function.onnx", args=(torch.ones(3, 3, dtype=torch.int64), torch.tensor(1)))
+    loaded = sg.load(tmp_path / "function.onnx")
+    for n in (0, 2):
+        got, want = loaded(FACTORS % 2**31, torch.tensor(n)), function(FACTORS % 2**31, torch.tensor(n))
+        assert torch.equal(got[0], want[0])
+        assert torch.equal(got[1], want[1])
+        assert got[2] == want[2]
 
 
 def test_missing_values_are_the_largest() -> None:

@@ -182,10 +182,6 @@ def test_the_pass_alone_raises_as_python_does() -> None:
 
 
 # ---- refusals
-def of_many_sizes(x: Tensor) -> Tensor:
-    return torch.cat([x[: i + 1] for i in range(int(x[0, 0]))])
-
-
 def of_lists(x: Tensor) -> int:
     outer = []
     for _ in range(int(x[0, 0])):
@@ -227,7 +223,6 @@ def looked_for(x: Tensor) -> bool:
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (of_many_sizes, "list of tensors whose sizes differ"),
         (of_lists, "list of lists"),
         (looked_for, "a tensor is looked for in a list"),
         (written_afterwards, "written in place that is an element of a list"),
