@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from stillgraph.core.diagnostics import LoadError, load_error, refuse
 from stillgraph.deploy.checks import results_of
+from stillgraph.deploy.damage import check_sums
 from stillgraph.deploy.description import check_version, describe
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.exported_program import Exported, exported_entry
@@ -25,7 +26,6 @@ from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.padding import pad_written
 from stillgraph.deploy.shared_state import shared_places
 from stillgraph.deploy.signature import values_of
-from stillgraph.deploy.torch_archive import check_sums
 from stillgraph.deploy.torch_export import functional, summary
 from stillgraph.deploy.verification import check_artefact
 from stillgraph.passes import pipeline

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +23,7 @@ from torch.export.pt2_archive.constants import (
 )
 
 from stillgraph.core.diagnostics import LoadError, load_error
+from stillgraph.deploy.damage import check_sums
 from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.untrusted import check_records
 
@@ -113,19 +113,6 @@ def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:
             raise
         raise load_error(f"it is damaged, or no .pt2 archive ({summary(error)})") from error
     return contents.exported_programs, contents.extra_files
-
-
-def check_sums(file: IO[bytes]) -> None:
-    """Refuse an archive in which a record is not as it was written: torch's reader does not look at checksums.
-
-    Raises:
-        LoadError: there is such a record.
-        zipfile.BadZipFile: it is no archive.
-    """
-    with zipfile.ZipFile(file) as archive:
-        wrong = archive.testzip()
-    if wrong is not None:
-        raise load_error(f"it is damaged ({wrong.partition('/')[2]!r} is not as it was written)")
 
 
 # ---- weights once
