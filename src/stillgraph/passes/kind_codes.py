@@ -54,11 +54,15 @@ def tell_kinds(program: Program) -> Program:
     work = _Codes(Fakes(fresh.graph), around)
     for module in list(all_regions(fresh.graph)):
         for node in list(module.graph.find_nodes(op="call_function", target=kind_code)):
-            code = work.code(module, arguments(node)[0])
-            for user in list(node.users):
-                user.args = fx.map_arg(user.args, lambda each: code if each is node else each)
-            module.graph.erase_node(node)
+            _replace(node, work.code(module, arguments(node)[0]))
     return fresh
+
+
+def _replace(node: fx.Node, by: Code) -> None:
+    """Put a code in the place of what asks for it."""
+    for user in list(node.users):
+        user.args = fx.map_arg(user.args, lambda each: by if each is node else each)
+    node.graph.erase_node(node)
 
 
 @dataclass
