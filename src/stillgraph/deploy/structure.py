@@ -19,6 +19,7 @@ import torch.utils._pytree as pytree
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.lists import items_of
+from stillgraph.passes.number_errors import EXACT, MIXED
 from stillgraph.passes.ragged import elements_of
 from stillgraph.program.guards import Argument, Attribute, Item, Source
 from stillgraph.program.outputs import (
@@ -231,7 +232,6 @@ def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: 
 
 
 _NUMBERS = (bool, int, float)
-_EXACT = 2**53
 
 
 def _of_kind(value: Any, code: int) -> Any:
@@ -241,8 +241,8 @@ def _of_kind(value: Any, code: int) -> Any:
         OverflowError: a whole number that floats do not tell from the next one.
     """
     kind = _NUMBERS[code]
-    if kind is int and isinstance(value, float) and abs(value) >= _EXACT:
-        raise OverflowError("a number that is an int on one path and a float on another is exact up to 2**53 in a file")
+    if kind is int and isinstance(value, float) and abs(value) >= EXACT:
+        raise OverflowError(MIXED.removeprefix("OverflowError: "))
     return kind(value)
 
 

@@ -33,16 +33,16 @@ def context(manager: Any) -> Any:
     if capture is None:
         return manager
     if isinstance(manager, contextlib.suppress):
-        return _Noted(manager, capture, "swallowing")
+        return _Noted(manager, capture, capture.swallowing)
     if _is_converted(capture, manager):
         return _Converted(manager, capture)
     if isinstance(manager, warnings.catch_warnings):
-        return _Noted(manager, capture, "catching_warnings")
+        return _Noted(manager, capture, capture.catching_warnings)
     if isinstance(manager, saved_tensors_hooks):
         return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
-    return _Noted(manager, capture, "watching") if _sees_exceptions(manager) else manager
+    return _Noted(manager, capture, capture.watching) if _sees_exceptions(manager) else manager
 
 
 def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
@@ -89,13 +89,13 @@ class _Converted:
 
     def __enter__(self) -> Any:
         self._capture.watched = True
-        self._capture.watching += 1
+        self._capture.watching.append(len(self._capture.attempts))
         return call(type(self._manager).__enter__, self._manager)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
-        self._capture.watching -= 1
+        self._capture.watching.pop()
         leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         if value is not None and is_signal(value):
             return _leave_early(lambda: leave(None, None, None))
@@ -103,23 +103,26 @@ class _Converted:
 
 
 class _Noted:
-    """A context manager that sees the exceptions of its block: the session counts those that were entered."""
+    """A context manager that sees the exceptions of its block.
 
-    def __init__(self, manager: Any, capture: Session, counter: str) -> None:
+    Args:
+        manager: the user's.
+        capture: the session.
+        entered: of the session's, for each that was entered the number of attempts that lie around it.
+    """
+
+    def __init__(self, manager: Any, capture: Session, entered: list[int]) -> None:
         self._manager = manager
         self._capture = capture
-        self._counter = counter
-
-    def _count(self, by: int) -> None:
-        setattr(self._capture, self._counter, getattr(self._capture, self._counter) + by)
+        self._entered = entered
 
     def __enter__(self) -> Any:
         self._capture.watched = True
-        self._count(1)
+        self._entered.append(len(self._capture.attempts))
         return self._manager.__enter__()
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
-        self._count(-1)
+        self._entered.pop()
         if value is not None and is_signal(value):
             if isinstance(self._manager, contextlib._GeneratorContextManager):
                 return _leave_early(self._manager.gen.close)

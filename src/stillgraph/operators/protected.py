@@ -162,7 +162,7 @@ def attempt(
     else:
         return exit if orelse is None else stage_rest(capture, exit, orelse, context.keeps, context.drops)
     start.rollback()  # here, where no exception is being handled that an exception of the user's had for its context
-    return _staged(context, body, handlers, orelse)
+    return _staged(context, body, handlers, orelse, only_cleans_up)
 
 
 def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:
@@ -173,10 +173,13 @@ def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:
         return (BaseException,)
 
 
-def _staged(context: Context, body: Block, handlers: Handlers, orelse: Block | None) -> Exit | None:
+def _staged(
+    context: Context, body: Block, handlers: Handlers, orelse: Block | None, only_cleans_up: bool
+) -> Exit | None:
     capture = context.session
     known = [((BaseException,) if kinds is None else _flat(kinds()), handler) for kinds, handler in handlers]
-    attempt = Attempt(capture, f"try_{next(_NUMBERS)}", tuple(k for kinds, _ in known for k in kinds), staged=True)
+    kinds = tuple(kind for fitting, _ in known for kind in fitting)
+    attempt = Attempt(capture, f"try_{next(_NUMBERS)}", kinds, staged=True, only_cleans_up=only_cleans_up)
     completed = Variable("whether the body of a try came to its end", False)
 
     def to_the_end() -> Exit | None:

@@ -13,6 +13,7 @@ from stillgraph.passes.regions import (
     Branch,
     Control,
     Loop,
+    all_nodes,
     all_regions,
     call,
     control_of,
@@ -21,7 +22,6 @@ from stillgraph.passes.regions import (
     is_result,
     outputs,
     placeholders,
-    set_outputs,
 )
 from stillgraph.passes.values import Fakes, kind_of, value_of
 from stillgraph.program.graphs import arguments
@@ -46,17 +46,23 @@ def tell_kinds(program: Program) -> Program:
     Raises:
         ExportError: an operation gives a number of a kind that does not follow from those of its operands.
     """
-    if not any(node.target is kind_code for node in program.graph.graph.nodes):
+    if not any(node.target is kind_code for node in all_nodes(program.graph)):
         return program
     fresh = copied(program)
     inner = [control for each in all_regions(fresh.graph) for control in controls(each)]
     around = {region: control for control in inner for region in control.regions}
     work = _Codes(Fakes(fresh.graph), around)
-    for node in list(fresh.graph.graph.find_nodes(op="call_function", target=kind_code)):
-        code = work.code(fresh.graph, arguments(node)[0])
-        set_outputs(fresh.graph, [code if value is node else value for value in outputs(fresh.graph)])
-        fresh.graph.graph.erase_node(node)
+    for module in list(all_regions(fresh.graph)):
+        for node in list(module.graph.find_nodes(op="call_function", target=kind_code)):
+            _replace(node, work.code(module, arguments(node)[0]))
     return fresh
+
+
+def _replace(node: fx.Node, by: Code) -> None:
+    """Put a code in the place of what asks for it."""
+    for user in list(node.users):
+        user.args = fx.map_arg(user.args, lambda each: by if each is node else each)
+    node.graph.erase_node(node)
 
 
 @dataclass

@@ -37,7 +37,14 @@ def mixes_kinds(graph: fx.GraphModule) -> bool:
 
 def kinds_given(graph: fx.GraphModule) -> list[Kinds]:
     """For each output of a program the kinds of number that it may be, as the path decides; none for a tensor."""
-    return _kinds_of(graph, [_own(node) for node in placeholders(graph)])
+    return _kinds_of(graph, [_own(node) for node in placeholders(graph)], {})
+
+
+def kinds_everywhere(graph: fx.GraphModule) -> dict[fx.Node, Kinds]:
+    """The kinds that each number of a program may be of, in all its regions."""
+    found: dict[fx.Node, Kinds] = {}
+    _kinds_of(graph, [_own(node) for node in placeholders(graph)], found)
+    return found
 
 
 Kinds = frozenset[type]
@@ -48,8 +55,8 @@ def _own(value: Any) -> Kinds:
     return frozenset() if kind is None else frozenset({kind})
 
 
-def _kinds_of(module: fx.GraphModule, given: list[Kinds]) -> list[Kinds]:
-    """The kinds of what a region gives, by those of what it is given."""
+def _kinds_of(module: fx.GraphModule, given: list[Kinds], found: dict[fx.Node, Kinds]) -> list[Kinds]:
+    """The kinds of what a region gives, by those of what it is given; those of all that is in it go into ``found``."""
     known: dict[fx.Node, Kinds] = dict(zip(placeholders(module), given, strict=True))
     of_controls: dict[fx.Node, list[Kinds]] = {}
 
@@ -59,16 +66,17 @@ def _kinds_of(module: fx.GraphModule, given: list[Kinds]) -> list[Kinds]:
     for node in module.graph.nodes:
         control = control_of(module, node)
         if isinstance(control, Branch):
-            arms = [_kinds_of(arm, [at(value) for value in control.operands]) for arm in control.arms]
+            arms = [_kinds_of(arm, [at(value) for value in control.operands], found) for arm in control.arms]
             of_controls[node] = [left | right for left, right in zip(*arms, strict=True)]
         elif control is not None:
             carried, operands = [at(value) for value in control.entries], [at(value) for value in control.operands]
-            of_controls[node] = _carried_kinds(control, carried, operands)
+            of_controls[node] = _carried_kinds(control, carried, operands, found)
         elif is_result(node):
             source, index = arguments(node)
             known[node] = of_controls[source][index]
         elif node.op in ("call_function", "call_method"):
             known[node] = _result_kinds(node, [at(value) for value in numbers_given(node)])
+    found.update(known)
     return [at(value) for value in outputs(module)]
 
 
@@ -137,11 +145,14 @@ def numbers_given(node: fx.Node) -> list[Any]:
     return [value for value in tree_leaves(given) if is_number(value_of(value))]
 
 
-def _carried_kinds(loop: Loop, carried: list[Kinds], operands: list[Kinds]) -> list[Kinds]:
+def _carried_kinds(
+    loop: Loop, carried: list[Kinds], operands: list[Kinds], found: dict[fx.Node, Kinds]
+) -> list[Kinds]:
     while True:  # until an iteration adds nothing
-        left = _kinds_of(loop.body, [*carried, *operands])
+        left = _kinds_of(loop.body, [*carried, *operands], found)
         grown = [old | new for old, new in zip(carried, left, strict=True)]
         if grown == carried:
+            _kinds_of(loop.test, [*carried, *operands], found)
             return carried
         carried = grown
 

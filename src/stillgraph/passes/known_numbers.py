@@ -18,7 +18,8 @@ _NEVER_BELOW = frozenset({abs, operator.abs, math.fabs, math.sqrt, math.exp, mat
 _GROWING = frozenset({int, float, bool, operator.pos, operator.index, round, math.trunc, math.floor, math.ceil})
 """They give no less than 0 for what is no less than 0."""
 
-_OF_TENSORS = frozenset({"abs", "norm", "vector_norm", "square", "sqrt", "exp", "sigmoid", "softmax", "relu", "numel"})
+_OF_TENSORS = frozenset({"norm", "vector_norm", "sqrt", "exp", "sigmoid", "softmax", "relu", "numel"})
+_WRAPPING = frozenset({"abs", "square"})
 _OF_SUCH = frozenset({"sum", "mean", "max", "min", "amax", "amin", "sqrt", "prod", "item", "int", "float", "size"})
 _DEPTH = 12
 
@@ -82,12 +83,15 @@ def is_positive(argument: Any, depth: int = _DEPTH) -> bool:
 def _of_tensor(node: fx.Node, depth: int) -> bool:
     """Whether a tensor, or a number that is made of one, is nowhere below 0.
 
-    A tensor that others use as well may have been written to since.
+    A tensor that others use as well may have been written to since. Whole numbers in tensors wrap around: the square
+    and the absolute value of one may be less than 0.
     """
     name, value = name_of(node), value_of(node)
     if isinstance(value, torch.Tensor) and (len(node.users) != 1 or "out" in node.kwargs):
         return False
-    if name in _OF_TENSORS or (name == "mul" and arguments(node)[0] is arguments(node)[1]):
+    if name in _WRAPPING or (name == "mul" and arguments(node)[0] is arguments(node)[1]):
+        return isinstance(value, torch.Tensor) and value.is_floating_point()
+    if name in _OF_TENSORS:
         return True
     if name not in _OF_SUCH or any(isinstance(each, fx.Node) for each in node.args[1:]):
         return False

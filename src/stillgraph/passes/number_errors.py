@@ -8,11 +8,15 @@ from typing import Any
 WIDE = "OverflowError: a whole number of more than 64 bits, which Python has and a saved program has not"
 FRACTION = "RuntimeError: a whole number to a negative power, which is a float in Python and whole in a saved program"
 COMPLEX = "RuntimeError: a negative number to a power that is not whole, which is complex in Python"
-LIMITS = frozenset({WIDE, FRACTION, COMPLEX})
+MIXED = "OverflowError: a number that is an int on one path and a float on another is exact up to 2**53 in a file"
+LIMITS = frozenset({WIDE, FRACTION, COMPLEX, MIXED})
 """Texts of errors that Python does not raise: no handler of the program's may take them."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """The whole numbers of 64 bits."""
+
+EXACT = 2**53
+"""A float tells whole numbers up to this one from their neighbours."""
 
 
 def said_of(function: Callable[..., Any], *operands: Any) -> str:

@@ -18,6 +18,7 @@ from stillgraph.passes.kind_codes import tell_kinds
 from stillgraph.passes.layout import lead_with_unknown_sizes
 from stillgraph.passes.lists import lists_to_tensors
 from stillgraph.passes.loop_tests import check_before_tests
+from stillgraph.passes.mixed_numbers import check_mixed_numbers
 from stillgraph.passes.modes import settle_modes
 from stillgraph.passes.mutation import lift_mutation
 from stillgraph.passes.numbers import lower_numbers
@@ -44,6 +45,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     lists_to_tensors,
     order_to_tensors,
     split_optionals,
+    check_mixed_numbers,
     check_before_tests,
     tell_kinds,
     lower_raising,

@@ -119,18 +119,21 @@ class _Lists:
 
     def _lower(self, module: fx.GraphModule, node: fx.Node) -> None:
         known = [self.flats[given].layout for given in node.all_input_nodes if given in self.flats]
+        made = value_of(node)
+        if isinstance(made, ListType) and isinstance(made.element, ListType):
+            raise refused("the program keeps a list of lists of tensors whose sizes differ", node)
         layout = layout_of(node.meta.get("val")) or known[0]
         handler = HANDLERS.get(node.target)
         if handler is None:
             name = getattr(node.target, "__name__", str(node.target))
             raise refused(f"{name} of a list of tensors whose sizes differ", node)
         with module.graph.inserting_before(node):
-            made = handler(self._step(module, node, layout))
-        if isinstance(made, Flat):
-            self.flats[node] = made
+            given = handler(self._step(module, node, layout))
+        if isinstance(given, Flat):
+            self.flats[node] = given
             self.gone.append(node)
         else:
-            node.replace_all_uses_with(made)
+            node.replace_all_uses_with(given)
             module.graph.erase_node(node)
 
     def _step(self, module: fx.GraphModule, before: fx.Node, layout: Layout) -> Step:

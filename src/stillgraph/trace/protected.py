@@ -48,7 +48,8 @@ class Attempt:
 
     Attributes:
         staged: whether in a region of its own; otherwise the first thing that may raise raises `StageTry`.
-        only_cleans_up: whether it is a ``finally``, which need not be staged for what merely may raise.
+        only_cleans_up: whether it is a ``finally``, which need not be staged for what merely may raise, where nothing
+            around it handles that.
         raised: what something in the body raises, or may raise, unless a handler in the body gets it.
     """
 
@@ -120,6 +121,12 @@ class Attempt:
     def slots(self) -> list[Slot]:
         """The leaves that the handler takes."""
         return [slot for state in self.states.values() for slot in slots_of(state)]
+
+
+def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
+    """Whether one of some ``try`` may end what is raised: a ``finally`` passes it on."""
+    handlers = [attempt for attempt in attempts if not attempt.only_cleans_up]
+    return any(each.may_be(attempt.kinds) for attempt in handlers for each in raised)
 
 
 def _held(place: Place) -> Any:

@@ -103,12 +103,12 @@ class Recorder(PlainAnswers):
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
-        self.swallowing = 0  # context managers entered that may end an exception
+        self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
         self.watched = False  # whether any of these two has been entered
-        self.watching = 0  # ... that the user has written, and that see an exception go by
+        self.watching: list[int] = []  # ... by manager that the user has written, and that sees an exception go by
         self.for_calls = True  # whether the program is to be called, not to become a file
         self._demanded = demanded
         self.witness = Witness()

@@ -36,7 +36,7 @@ from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
-from stillgraph.trace.protected import StageTry
+from stillgraph.trace.protected import StageTry, may_handle
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
@@ -108,7 +108,7 @@ class Session(BothSides):
         self.cached_calls: list[Any] = []  # functions with a cache that are being called
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.scripting = False  # whether we are in code that TorchScript compiled
-        self.catching_warnings = 0  # how many ``catch_warnings`` we are in
+        self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
@@ -188,18 +188,20 @@ class Session(BothSides):
             StageTry: it is not yet.
             CaptureError: it cannot be.
         """
-        if not self.knowledge.tries and (self.swallowing or self._is_watched(kind, certain)):
+        left = raised or (Raised(kind),)
+        is_watched = self._is_watched(kind, certain, left)
+        if not self.knowledge.tries and (self.swallowing or is_watched):
             raise Restart("tries", None)
         if self.swallowing:
             message = "an exception is raised where a tensor decides, inside a with block that may end it"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
-        if self._is_watched(kind, certain):
+        if is_watched:
             message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
-        left = raised or (Raised(kind),)
-        for attempt in reversed(self.attempts):
+        for around, attempt in reversed([*enumerate(self.attempts)]):
             arrives = any(each.may_be(attempt.kinds) for each in left)
-            if not attempt.staged and arrives and (certain or not attempt.only_cleans_up):
+            passes = attempt.only_cleans_up and not certain and not may_handle(self.attempts[:around], left)
+            if not attempt.staged and arrives and not passes:
                 raise StageTry(attempt)
             if attempt.staged:
                 attempt.raised += left
@@ -212,10 +214,16 @@ class Session(BothSides):
         message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
-    def _is_watched(self, kind: type[BaseException] | None, certain: bool) -> bool:
-        """Whether a context manager would see an exception that the user raises."""
+    def _is_watched(self, kind: type[BaseException] | None, certain: bool, raised: tuple[Raised, ...]) -> bool:
+        """Whether a context manager would see an exception that the user raises, or that is handled around it."""
         own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
-        return bool(self.watching) and own
+        return bool(self.watching) and (own or any(self._passes(raised, place) for place in self.watching))
+
+    def _passes(self, raised: tuple[Raised, ...], place: int) -> bool:
+        """Whether an exception may go by a place between the attempts, to a handler."""
+        for inner in self.attempts[place:]:
+            raised = tuple(each for each in raised if not each.is_surely(inner.kinds) or inner.only_cleans_up)
+        return may_handle(self.attempts[:place], raised)
 
     def made(self, iterator: Any, given: Any) -> None:
         """Remember where an iterator was made.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
+import stillgraph as sg
+from stillgraph.core.diagnostics import CaptureError
 from tests.unit.trace.agreement import agree
 
 X = torch.tensor([1.0, 2.0])
@@ -54,3 +57,150 @@ def test_remove_says_what_pythons_says() -> None:
         return values
 
     agree(function, *((X, torch.tensor(n)) for n in (2, 3, 1, -1)))
+
+
+# ---- what cleans up on the way to a handler
+class Counting:
+    """A context manager that counts how often it was left."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def __enter__(self) -> Counting:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.left += 1
+
+
+def of_numbers(x: Tensor, n: Tensor) -> tuple[int, int]:
+    left, k = 0, int(n)
+    try:
+        try:
+            y = 10 // k
+        finally:
+            left += 1
+    except ZeroDivisionError:
+        y = -left
+    return y, left
+
+
+def of_a_tensor(x: Tensor, n: Tensor) -> tuple[Tensor, int]:
+    left = 0
+    try:
+        try:
+            y = x[int(n)]
+        finally:
+            left += 1
+    except IndexError:
+        y = x[0] - left
+    return y, left
+
+
+def divided(k: int, seen: dict[str, int]) -> int:
+    try:
+        return 10 // k
+    finally:
+        seen["calls"] = seen["calls"] + 1
+
+
+def in_a_function(x: Tensor, n: Tensor) -> tuple[int, int]:
+    seen = {"calls": 0}
+    try:
+        y = divided(int(n), seen)
+    except ZeroDivisionError:
+        y = -1
+    return y, seen["calls"]
+
+
+def twice(x: Tensor, n: Tensor) -> tuple[int, int]:
+    left, k = 0, int(n)
+    try:
+        try:
+            try:
+                y = 10 // k
+            finally:
+                left = left + 1
+        finally:
+            left = left * 2 + 1
+    except (ValueError, ArithmeticError):
+        y = -1
+    return y, left
+
+
+def in_each_iteration(x: Tensor, n: Tensor) -> int:
+    total, i, k = 0, 0, int(n)
+    while i < 4:
+        try:
+            try:
+                total = total + 10 // (k - i)
+            finally:
+                i = i + 1
+        except ZeroDivisionError:
+            total = total + 1000
+    return total
+
+
+def of_a_manager(x: Tensor, n: Tensor) -> tuple[int, int]:
+    counting, k = Counting(), int(n)
+    try:
+        with counting:
+            y = 10 // k
+    except ZeroDivisionError:
+        y = -1
+    return y, counting.left
+
+
+def not_for_that(x: Tensor, n: Tensor) -> tuple[int, int]:
+    left, k = 0, int(n)
+    try:
+        try:
+            y = 10 // k
+        finally:
+            left += 1
+    except ValueError:
+        y = -1
+    return y, left
+
+
+CLEANING = [of_numbers, of_a_tensor, in_a_function, twice, in_each_iteration, of_a_manager, not_for_that]
+
+
+@pytest.mark.parametrize("function", CLEANING)
+def test_what_cleans_up_has_run_when_the_handler_does(function: Callable[..., object]) -> None:
+    agree(function, *((X, torch.tensor(n)) for n in (3, 0, 1, -1, -2)))
+
+
+@contextlib.contextmanager
+def counted(counting: Counting) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        counting.left += 1
+
+
+def test_a_manager_that_stays_pythons_and_would_see_it_is_refused() -> None:
+    def function(n: Tensor) -> tuple[int, int]:
+        counting, k = Counting(), int(n)
+        try:
+            with counted(counting):
+                y = 10 // k
+        except ZeroDivisionError:
+            y = -1
+        return y, counting.left
+
+    with pytest.raises(CaptureError, match="inside a with block whose manager would see it"):
+        sg.export(function, (torch.tensor(3),))
+
+
+def test_a_manager_around_the_handler_sees_nothing() -> None:
+    def function(x: Tensor, n: Tensor) -> tuple[int, int]:
+        counting, k = Counting(), int(n)
+        with counted(counting):
+            try:
+                y = 10 // k
+            except ZeroDivisionError:
+                y = -1
+        return y, counting.left
+
+    agree(function, *((X, torch.tensor(n)) for n in (3, 0, 1)))

@@ -92,6 +92,14 @@ def test_what_is_written_to_is_not_known() -> None:
     assert required(check_arithmetic(sg.export(shifted, (X,)))) == [said_of(math.sqrt, -1.0)]
 
 
+def test_squares_of_whole_numbers_may_wrap_around() -> None:
+    def rooted(x: Tensor) -> list[float]:
+        return [math.sqrt((x * x).sum().item()), math.sqrt(x.abs().sum().item())]
+
+    assert required(check_arithmetic(sg.export(rooted, (X.to(torch.int8),)))) == [said_of(math.sqrt, -1)] * 2
+    assert required(check_arithmetic(sg.export(rooted, (X,)))) == []
+
+
 # ---- what is required, in the order in which Python looks
 def several(x: Tensor) -> Any:
     a, k = x[0].item(), x[1].long().item()

@@ -269,9 +269,19 @@ def joined_behind(x: Tensor) -> Tensor:
     return torch.cat([x[x[:, 0] > limit] for limit in range(int(x.max()) % 3 + 1)], dim=1)
 
 
+def list_of_lists(x: Tensor) -> list[list[Tensor]]:
+    found = []
+    for row in x:
+        if row[0] > 0:
+            found.append([row[row > row[0]], row])
+            x = x * 2
+    return found
+
+
 @pytest.mark.parametrize(
     ("function", "text"),
     [
+        (list_of_lists, "a list of lists of tensors whose sizes differ"),
         (written, "written in place that is an element of a list"),
         (looked_for, "contains of a list of tensors whose sizes differ"),
         (joined_behind, "along a dimension behind those that differ"),
