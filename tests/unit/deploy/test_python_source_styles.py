@@ -145,3 +145,18 @@ def test_what_torchs_operators_do_not_run_is_refused(tmp_path: Path, monkeypatch
         sg.save(doubled, tmp_path / "written.py", args=(-X,), control_flow="torch")
     assert caught.value.reason.code == "SG402"
     assert list(tmp_path.iterdir()) == []
+
+
+def first_or_sum(x: Tensor) -> Tensor:
+    return x[0] if x.numel() else x.sum()
+
+
+def test_a_branch_on_a_size_takes_one_arm(tmp_path: Path) -> None:
+    """`torch.cond` looks at both with the sizes of the call, and `x[0]` of nothing is an error."""
+    path, spec = tmp_path / "first.py", [sg.InputSpec([None])]
+    sg.save(first_or_sum, path, args=(torch.ones(4),), input_spec=spec)
+    loaded = python_module(path).first_or_sum
+    for x in (torch.ones(0), torch.arange(3.0), torch.ones(1)):
+        assert torch.equal(loaded(x), first_or_sum(x))
+    with pytest.raises(ExportError, match="a branch depends on a size"):
+        sg.save(first_or_sum, path, args=(torch.ones(4),), input_spec=spec, control_flow="torch")

@@ -18,6 +18,7 @@ from stillgraph.passes.regions import all_regions
 from stillgraph.passes.sharing import writes_what_may_be_shared
 from stillgraph.passes.values import is_number, is_optional, value_of
 from stillgraph.program.blocks import CONSTRUCTS
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import ModeGuard
 from stillgraph.program.outputs import Choice, Container, Instance, Maybe, Repeated, Template
 from stillgraph.program.program import Program
@@ -89,12 +90,24 @@ def _obstacle(program: Program) -> str | None:
         return "paths differ in the kind of a number, or one has a number where another has a tensor"
     if writes_what_may_be_shared(program.graph):
         return "it writes in place to what may share memory with what a branch or loop gives"
+    if _asks_for_sizes(program):
+        return "a branch depends on a size, and torch.cond looks at both arms with the sizes of the call"
     values = [program.result, *(effect.value for effect in program.effects if hasattr(effect, "value"))]
     if any(_differs_between_paths(value) for value in values):
         return "paths differ in the structure of what they return or write, or only the run knows it"
     if any(is_optional(value_of(node)) for module in all_regions(program.graph) for node in module.graph.nodes):
         return "a variable is None or without a value on some path"
     return None
+
+
+def _asks_for_sizes(program: Program) -> bool:
+    """Whether a branch depends on sizes alone: one of its arms may fail for sizes with which a call takes the other."""
+    branches = (
+        node
+        for module in all_regions(program.graph)
+        for node in module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+    )
+    return any(isinstance(value_of(arguments(node)[0]), torch.SymBool) for node in branches)
 
 
 def _takes_gradients(program: Program) -> bool:
