@@ -61,8 +61,17 @@ def _opened(path: Path) -> Any:
     return next(function for name, function in functions.items() if not name.startswith("_"))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("name", PROGRAMS)
+FAST = {("plain", ".pt2"), ("causal", ".onnx"), ("keys and values that grow", ".pt2"), ("a text that grows", ".py")}
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        pytest.param(name, suffix, marks=() if (name, suffix) in FAST else pytest.mark.slow)
+        for name in PROGRAMS
+        for suffix in SUFFIXES
+    ],
+)
 @torch.no_grad()
 def test_a_file_takes_every_length(tmp_path: Path, name: str, suffix: str) -> None:
     function = PROGRAMS[name]()

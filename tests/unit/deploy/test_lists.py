@@ -170,7 +170,7 @@ def test_tensors_whose_sizes_differ(suffix: str, tmp_path: Path) -> None:
         assert [type(limit) for limit, _ in got.pairs] == [int] * len(want.pairs)
 
 
-@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+@pytest.mark.parametrize("suffix", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_tensors_of_which_other_sizes_differ(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"wide.{suffix}"
     x = torch.arange(15.0).reshape(3, 5)
@@ -196,6 +196,7 @@ def test_torch_alone_gives_values_and_sizes(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_onnxruntime_gives_values_and_sizes(tmp_path: Path) -> None:
     save(detected, tmp_path / "detected.onnx", (BOXES, SCORES))
     session = onnxruntime.InferenceSession(str(tmp_path / "detected.onnx"))

@@ -135,7 +135,7 @@ def assert_same(given: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("example", [P, N], ids=["positive", "negative"])
-@pytest.mark.parametrize("suffix", ["pt2", "onnx"])
+@pytest.mark.parametrize("suffix", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_type_on_every_path(function: Any, suffix: str, example: Tensor, tmp_path: Path) -> None:
     sg.save(function, tmp_path / f"f.{suffix}", args=(example,))

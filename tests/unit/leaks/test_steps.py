@@ -68,6 +68,7 @@ def test_a_thousand_steps() -> None:
     assert resident() - memory < 4096
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_that_raise() -> None:
     def function(x: Tensor) -> Tensor:
         if x.sum() > 0:
@@ -155,7 +156,11 @@ def of_errors(number: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*already has 2 programs")
 @pytest.mark.parametrize(
-    "step", [of_closures, of_modules, of_local_classes, of_ever_new_numbers, of_refusals, of_errors]
+    "step",
+    [
+        *(of_closures, of_local_classes, of_ever_new_numbers, of_refusals, of_errors),
+        pytest.param(of_modules, marks=pytest.mark.slow),
+    ],
 )
 def test_many_captures(step: Callable[[int], None]) -> None:
     assert growth(step, 10) == {}
