@@ -23,7 +23,7 @@ _COND = importlib.import_module("torch._higher_order_ops.cond")  # torch gives t
 
 @contextlib.contextmanager
 def joined_by_sizes() -> Iterator[None]:
-    """Let torch join contiguous results of all sizes."""
+    """Let torch join contiguous results of all sizes. What is exchanged is the process's: for one thread at a time."""
     theirs = _COND._merge_output
 
     def join(left: Any, right: Any, mode: Any) -> Any:

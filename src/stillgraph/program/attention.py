@@ -117,9 +117,10 @@ def order_of(
     """
     numbers: dict[Any, int] = {}
     with torch._C.DisableTorchFunction(), _disable_current_modes(), FakeTensorMode(), torch.no_grad():
-        given = [None if each is None else _stand_in(each, numbers) for each in (query, key, value, attn_mask)]
+        q, k, v = (_stand_in(each, numbers) for each in (query, key, value))
+        mask = None if attn_mask is None else torch.empty(q.shape[-2], k.shape[-2], dtype=attn_mask.dtype)
         try:
-            strides = ATTENTION(*given, 0.0, is_causal, **options).stride()
+            strides = ATTENTION(q, k, v, mask, 0.0, is_causal, **options).stride()
         except (RuntimeError, ValueError):  # the numbers are to be equal: of this torch is not sure before the run
             return list(range(query.dim()))
     return sorted(range(len(strides)), key=lambda dim: -strides[dim])
