@@ -1,0 +1,1 @@
+"""Front end 2: a symbolic interpreter of CPython's bytecode. It needs no source."""
