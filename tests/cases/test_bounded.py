@@ -33,8 +33,9 @@ LOOPED = [
     "A13_while_true_break", "A14_return_in_loop", "A14b_return_in_tensor_while", "A22d_shape_loop_dyn",
     "A28_recur_tensor", "A30_list_append_while", "A30b_list_append_return", "A32b_nested_list_loop",
     "A41_nested_loops", "A48_for_else", "A56_py_counter_in_while", "A60_none_init", "G02_grad_while",
-    "GreedyDecoder", "M06_IfInWhile_var", "M07_scalar_in_var_while", "VariableLengthRNN", "backtracking_descent",
-    "binary_search", "bouncing_ball", "collatz", "first_saturated_row", "fixed_point", "gcd", "golden_section",
+    "GreedyDecoder", "GrowingDecoder", "M06_IfInWhile_var", "M07_scalar_in_var_while", "VariableLengthRNN",
+    "backtracking_descent", "binary_search", "bouncing_ball",
+    "collatz", "first_saturated_row", "fixed_point", "gcd", "golden_section",
     "kmeans", "power_iteration", "relaxation", "restarted_momentum", "smallest_factor",
 ]
 LONG = {"collatz", "fixed_point", "power_iteration"}

@@ -12,6 +12,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.list_results import two_tensors_for_lists
+from stillgraph.passes.after_loops import is_there_after_an_iteration, is_true_behind
 from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.growing import expression
 from stillgraph.passes.kinds import Kinds, kinds_given
@@ -108,9 +109,11 @@ class _Settle:
             if merged is None:
                 raise _refused(self._program, choice)
             return merged
+        flag = outputs(self._program.graph)[choice.flag.index]
+        if is_true_behind(self._program.graph, flag):
+            return self.template(choice.left)
         if _is_none(choice.left):
             return OrNone(choice.flag, self.template(choice.right))
-        flag = outputs(self._program.graph)[choice.flag.index]
         return OrNone(self._asked(operator.not_, (flag,), bool), self.template(choice.left))
 
     def _leaf(self, output: Output) -> Template:
@@ -127,7 +130,7 @@ class _Settle:
         told: Template = output
         if len(self._kinds[output.index]) > 1:
             told = OfKind(output, self._asked(kind_code, (value,), int))
-        if none:
+        if none and not is_there_after_an_iteration(self._program.graph, value):
             told = OrNone(self._asked(operator.is_, (value, None), bool), told)
         self._has_changed = self._has_changed or told is not output
         return told

@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 import stillgraph as sg
 
@@ -168,6 +169,39 @@ def test_the_outputs_of_an_onnx_file_are_named(tmp_path: Path) -> None:
     session = onnxruntime.InferenceSession(tmp_path / "f.onnx")
     names = [given.name for given in session.get_outputs()]
     assert names == ["a_0", "a_1_k", "a_1_k_kind", "a_is_none", "b_0", "b_1", "c", "c_is_none"]
+
+
+def accumulated(x: Tensor, n: Tensor) -> Tensor | None:
+    total = None
+    for i in range(int(n)):
+        total = x if total is None else total + x * i
+    return total
+
+
+def until_it_returns(x: Tensor, n: Tensor) -> Any:
+    rounds = 0
+    while True:
+        if x.sum() > n:
+            return x, rounds
+        x, rounds = x + 1, rounds + 1
+
+
+@pytest.mark.parametrize("function", [accumulated, until_it_returns])
+def test_what_a_loop_sets_is_one_output(function: Any, tmp_path: Path) -> None:
+    """Nobody expects to be told that an accumulator is there, or that an endless loop has returned."""
+    sg.save(function, tmp_path / "f.pt2", args=(P, torch.tensor(3)))
+    loaded, alone = sg.load(tmp_path / "f.pt2"), torch.export.load(tmp_path / "f.pt2").module()
+    for n in (1, 3, 20):
+        assert_same(loaded(P, torch.tensor(n)), function(P, torch.tensor(n)))
+        given, expected = alone(P, torch.tensor(n)), function(P, torch.tensor(n))
+        assert len(tree_leaves(given)) == len(tree_leaves(expected))
+
+
+def test_an_accumulator_of_nothing_is_an_error(tmp_path: Path) -> None:
+    sg.save(accumulated, tmp_path / "f.pt2", args=(P, torch.tensor(3)))
+    assert accumulated(P, torch.tensor(0)) is None
+    with pytest.raises(AssertionError, match="the result is None or unbound"):
+        sg.load(tmp_path / "f.pt2")(P, torch.tensor(0))
 
 
 def test_whole_numbers_that_floats_do_not_tell_apart(tmp_path: Path) -> None:

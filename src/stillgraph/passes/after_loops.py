@@ -1,0 +1,39 @@
+"""What is known of what a loop leaves, from its test and its body."""
+
+from __future__ import annotations
+
+import operator
+
+from torch import fx
+
+from stillgraph.passes.regions import Loop, control_of, outputs, placeholders
+from stillgraph.passes.values import is_optional, value_of
+from stillgraph.program.graphs import arguments
+
+
+def is_true_behind(module: fx.GraphModule, value: fx.Node) -> bool:
+    """Whether a value is what a loop goes on until: ``while not value``."""
+    loop, index = _left_by(module, value)
+    if loop is None:
+        return False
+    (test,) = outputs(loop.test)
+    goes_on_without = isinstance(test, fx.Node) and test.target in (operator.not_, operator.invert)
+    return goes_on_without and arguments(test)[0] is placeholders(loop.test)[index]
+
+
+def is_there_after_an_iteration(module: fx.GraphModule, value: fx.Node) -> bool:
+    """Whether a value is ``None`` only where a loop has no iteration: an accumulator."""
+    loop, index = _left_by(module, value)
+    if loop is None or loop.entries[index] is not None:
+        return False
+    made = outputs(loop.body)[index]
+    return made is not None and not (isinstance(made, fx.Node) and is_optional(value_of(made)))
+
+
+def _left_by(module: fx.GraphModule, value: fx.Node) -> tuple[Loop | None, int]:
+    """The loop that leaves a value, and as the how manieth of what it carries."""
+    if value.target is not operator.getitem:
+        return None, 0
+    source, index = arguments(value)
+    control = control_of(module, source) if isinstance(source, fx.Node) else None
+    return (control, index) if isinstance(control, Loop) else (None, 0)
