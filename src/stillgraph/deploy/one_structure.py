@@ -12,7 +12,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.list_results import two_tensors_for_lists
-from stillgraph.passes.after_loops import is_there_after_an_iteration, is_true_behind
+from stillgraph.passes.after_loops import is_accumulator, is_true_behind
 from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.growing import expression
 from stillgraph.passes.kinds import Kinds, kinds_given
@@ -130,7 +130,7 @@ class _Settle:
         told: Template = output
         if len(self._kinds[output.index]) > 1:
             told = OfKind(output, self._asked(kind_code, (value,), int))
-        if none and not is_there_after_an_iteration(self._program.graph, value):
+        if none and not is_accumulator(self._program.graph, value):
             told = OrNone(self._asked(operator.is_, (value, None), bool), told)
         self._has_changed = self._has_changed or told is not output
         return told

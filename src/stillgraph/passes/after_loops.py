@@ -21,17 +21,17 @@ def is_true_behind(module: fx.GraphModule, value: fx.Node) -> bool:
     return goes_on_without and arguments(test)[0] is placeholders(loop.test)[index]
 
 
-def is_there_after_an_iteration(module: fx.GraphModule, value: fx.Node) -> bool:
-    """Whether a value is ``None`` only where a loop has no iteration: an accumulator."""
+def is_accumulator(module: fx.GraphModule, value: fx.Node) -> bool:
+    """Whether a value is ``None`` only where a loop has no iteration, and each iteration makes it of what it was."""
     loop, index = _left_by(module, value)
-    if loop is None or loop.entries[index] is not None:
+    if loop is None or loop.entries[index] is not None or not placeholders(loop.body)[index].users:
         return False
     made = outputs(loop.body)[index]
     return made is not None and not (isinstance(made, fx.Node) and is_optional(value_of(made)))
 
 
 def _left_by(module: fx.GraphModule, value: fx.Node) -> tuple[Loop | None, int]:
-    """The loop that leaves a value, and as the how manieth of what it carries."""
+    """The loop that leaves a value, and its place among what the loop carries."""
     if value.target is not operator.getitem:
         return None, 0
     source, index = arguments(value)
