@@ -78,6 +78,8 @@ class _Settle:
         self._fakes = Fakes(program.graph)
         self._settled: dict[int, Template] = {}  # what stands for each output
         self._has_changed = False
+        effects = (getattr(effect, "value", None) for effect in program.effects)
+        self._written = {value.index for value in effects if isinstance(value, Output)}
 
     def program(self, result: Template, effects: tuple[Effect, ...]) -> Program | None:
         """The program with another result, and other effects; None where it need not have others."""
@@ -130,7 +132,7 @@ class _Settle:
         told: Template = output
         if len(self._kinds[output.index]) > 1:
             told = OfKind(output, self._asked(kind_code, (value,), int))
-        if none and not is_accumulator(self._program.graph, value):
+        if none and (output.index in self._written or not is_accumulator(self._program.graph, value)):
             told = OrNone(self._asked(operator.is_, (value, None), bool), told)
         self._has_changed = self._has_changed or told is not output
         return told
