@@ -226,7 +226,7 @@ def test_several_entries_share_state(tmp_path: Path, monkeypatch: pytest.MonkeyP
         print(load_package({str(path)!r}, "shift")(torch.tensor(3))[0])
     """) == "tensor(0)\n"
     monkeypatch.setattr(aoti, "_VERSION", 1)
-    with pytest.raises(sg.LoadError, match=r"a newer stillgraph saved it \(format 2; this one reads up to 1\)"):
+    with pytest.raises(sg.LoadError, match=r"a newer stillgraph saved it \(format 3; this one reads up to 1\)"):
         sg.load(path, native=True)
 
 
