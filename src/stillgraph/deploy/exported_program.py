@@ -17,7 +17,7 @@ from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.one_structure import one_structure
 from stillgraph.deploy.packing import pack
 from stillgraph.deploy.signature import Signature
-from stillgraph.deploy.torch_export import export, functional
+from stillgraph.deploy.torch_export import ask_of_sizes_later, export, functional
 from stillgraph.deploy.writes import write_where_all_hold
 from stillgraph.passes import pipeline
 from stillgraph.passes.checks import CHECKED, Check, hand_out_checks
@@ -84,6 +84,8 @@ def to_exported_program(
     exported = functional(packed.module, exported)
     write_where_all_hold(exported, len(checks))
     show(exported.graph_module)
+    if not inferred_anew:  # compiled code checks less than torch's operations do
+        ask_of_sizes_later(exported)
     kept = {name: packed.places[name] for name in sorted(packed.kept)}
     return Exported(
         exported,

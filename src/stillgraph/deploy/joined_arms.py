@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch._prims_common import is_contiguous_or_false
 
-_COND = importlib.import_module("torch._higher_order_ops.cond")  # torch gives the function of this name
+_COND: Any = importlib.import_module("torch._higher_order_ops.cond")  # torch gives the function of this name
 
 
 @contextlib.contextmanager
@@ -34,11 +34,11 @@ def joined_by_sizes() -> Iterator[None]:
             sizes = [theirs(one, other, mode).shape[0] for one, other in lines]
             return left.new_empty(sizes)
 
-    _COND._merge_output = join  # type: ignore[attr-defined]  # a module's function
+    _COND._merge_output = join
     try:
         yield
     finally:
-        _COND._merge_output = theirs  # type: ignore[attr-defined]
+        _COND._merge_output = theirs
 
 
 def _is_contiguous(value: Any) -> bool:

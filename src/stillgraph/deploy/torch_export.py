@@ -109,6 +109,22 @@ def _spell_slices(module: fx.GraphModule) -> None:
         region.recompile()
 
 
+def ask_of_sizes_later(program: ExportedProgram) -> None:
+    """Let torch's assertions about sizes stand behind the program's own.
+
+    torch asserts what an operation needs (``x[0]``: an element) where the size is made. Of a call for which the program
+    raises an exception before it comes to that operation, they would tell instead. The operations check their operands
+    themselves, so nothing depends on the order.
+    """
+    graph = program.graph
+    own = [node for node in graph.nodes if node.target is torch.ops.aten._assert_async.msg]
+    if own:
+        for node in reversed(graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default)):
+            if node < own[-1]:
+                own[-1].append(node)
+        program.graph_module.recompile()
+
+
 def _torch_dim(dim: OurDim | None, known: dict[OurDim, Dim]) -> Any:
     """Torch's object for a dimension: one object for those of one name."""
     if dim is None:

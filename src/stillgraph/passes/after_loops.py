@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 from torch import fx
 
@@ -30,9 +31,9 @@ def is_accumulator(module: fx.GraphModule, value: fx.Node) -> bool:
     return made is not None and not (isinstance(made, fx.Node) and is_optional(value_of(made)))
 
 
-def _left_by(module: fx.GraphModule, value: fx.Node) -> tuple[Loop | None, int]:
+def _left_by(module: fx.GraphModule, value: Any) -> tuple[Loop | None, int]:
     """The loop that leaves a value, and its place among what the loop carries."""
-    if value.target is not operator.getitem:
+    if not isinstance(value, fx.Node) or value.target is not operator.getitem:
         return None, 0
     source, index = arguments(value)
     control = control_of(module, source) if isinstance(source, fx.Node) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -39,8 +39,7 @@ class Operation:
     @property
     def function(self) -> Callable[..., Any]:
         """Python's function or operator."""
-        target: Any = self.node.target
-        return target  # type: ignore[no-any-return]  # of Any
+        return cast("Callable[..., Any]", self.node.target)
 
     def emit(self, function: Any, *args: Any, kind: type = bool, behind: bool = False) -> Any:
         """``function(*args)`` as a node; its value, where all is known."""
@@ -49,13 +48,18 @@ class Operation:
         with self.node.graph.inserting_before(self._next if behind else self.node):
             return call(self.node, function, args, self.fakes.number(kind))
 
+    def test(self, function: Any, *args: Any, behind: bool = False) -> Truth:
+        """:meth:`emit` of a function that gives a bool."""
+        truth: Truth = self.emit(function, *args, behind=behind)
+        return truth
+
     def both(self, left: Truth, right: Truth, behind: bool = False) -> Truth:
         """``left and right``."""
         if isinstance(left, bool):
             return right if left else False
         if isinstance(right, bool):
             return left if right else False
-        return self.emit(operator.and_, left, right, behind=behind)  # type: ignore[no-any-return]  # of Any
+        return self.test(operator.and_, left, right, behind=behind)
 
     def either(self, left: Truth, right: Truth) -> Truth:
         """``left or right``."""
@@ -63,13 +67,13 @@ class Operation:
             return True if left else right
         if isinstance(right, bool):
             return True if right else left
-        return self.emit(operator.or_, left, right)  # type: ignore[no-any-return]  # of Any
+        return self.test(operator.or_, left, right)
 
     def is_finite(self, argument: Any, behind: bool = False) -> Truth:
         """Whether a number is neither infinite nor NaN: whole ones never are."""
         if kind_of(value_of(argument)) is not float:
             return True
-        return self.emit(math.isfinite, argument, behind=behind)  # type: ignore[no-any-return]  # of Any
+        return self.test(math.isfinite, argument, behind=behind)
 
     def outside(self, argument: Any, least: Any, most: Any) -> Truth:
         """Whether a number is less than ``least`` or more than ``most``."""
@@ -227,7 +231,7 @@ def _below(least: int, *, open: bool = False) -> Callable[[Operation], Truth]:
         known = is_positive if open and least == 0 else is_nonnegative
         if least <= 0 and known(it.args[0]):
             return False
-        return it.emit(operator.le if open else operator.lt, it.args[0], least)  # type: ignore[no-any-return]  # of Any
+        return it.test(operator.le if open else operator.lt, it.args[0], least)
 
     return wrong
 
@@ -237,7 +241,7 @@ def _beyond(most: int, *, open: bool = False) -> Callable[[Operation], Truth]:
 
     def wrong(it: Operation) -> Truth:
         size = it.emit(abs, it.args[0], kind=it.kinds[0])
-        return it.emit(operator.ge if open else operator.gt, size, most)  # type: ignore[no-any-return]  # of Any
+        return it.test(operator.ge if open else operator.gt, size, most)
 
     return wrong
 

@@ -16,7 +16,18 @@ from stillgraph.bytecode import decode as decoding
 from stillgraph.bytecode.decode import OPERATIONS, UnknownInstruction, decode
 from tests.unit.bytecode import stacks
 
+
+def _python(version: str) -> str | None:
+    """A Python of a version that runs: on the path, or installed beside this one (pyenv and uv do so)."""
+    beside = Path(sys.base_prefix).parent.glob(f"*{version}*/bin/python{version}")
+    for path in (shutil.which(f"python{version}"), *map(str, beside)):
+        if path is not None and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
 VERSIONS = ("3.11", "3.12", "3.13")
+PYTHONS = {version: path for version in VERSIONS if (path := _python(version)) is not None}
 _RETURN = ("RETURN_VALUE", None)
 
 EVERYTHING = '''
@@ -233,14 +244,11 @@ def test_some_of_the_standard_library() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PYTHONS)
 def test_the_standard_library(version: str) -> None:
     """Of every version that this machine has: the decoder runs there by itself."""
-    python = sys.executable if version == f"3.{sys.version_info[1]}" else shutil.which(f"python{version}")
-    if python is None:
-        pytest.skip(f"there is no Python {version} here; its own tests decode its library")
     assert decoding.__file__ is not None
-    command = [python, str(Path(stacks.__file__)), decoding.__file__]
+    command = [PYTHONS[version], str(Path(stacks.__file__)), decoding.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     count, *names = done.stdout.split()
