@@ -6,22 +6,20 @@ import inspect
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
+from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import StillgraphError, refuse
-from stillgraph.core.files import is_torch
-from stillgraph.operators.calls import call, has_meaning
-from stillgraph.operators.table import OPERATORS
+from stillgraph.operators.calls import call
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
 from stillgraph.program.program import Program
 from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.settings import SETTINGS
-from stillgraph.source.convert import convert, convert_generator, is_converted
 from stillgraph.trace.capture import capture
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.frames import show_as_written
@@ -30,50 +28,6 @@ from stillgraph.trace.knowledge import Options
 from stillgraph.trace.watch import Watch
 
 Specs = Sequence[InputSpec | None]
-
-
-# ---- the source front end
-def _plain_callee(value: Any) -> bool:
-    """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
-    if isinstance(value, FunctionType):
-        return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
-    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
-
-
-def _is_torch_builtin(value: Any) -> bool:
-    module = value.__module__ or getattr(type(value.__self__), "__module__", "")
-    return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
-
-
-def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> tuple[FunctionType, tuple[str, ...]]:
-    converted = convert(
-        function,
-        OPERATORS,
-        watched=watched,
-        plain_callee=_plain_callee,
-        keep_steps=SETTINGS.logbook.code_level > 0,
-        tries=tries,
-    )
-    SETTINGS.logbook.rewritten(function, converted)
-    return converted.function, converted.written_cells
-
-
-def rewritten(function: FunctionType) -> str:
-    """The source of a function, rewritten."""
-    return convert(function, OPERATORS, plain_callee=_plain_callee).code
-
-
-def _turn_inside_out(
-    function: FunctionType, watched: frozenset[str], tries: bool
-) -> tuple[FunctionType, tuple[str, ...], str] | None:
-    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
-    if turned is None or turned.emit is None:
-        return None
-    SETTINGS.logbook.rewritten(function, turned)
-    return turned.function, turned.written_cells, turned.emit
-
-
-FRONT_END = FrontEnd(_rewrite, _turn_inside_out, is_converted, SETTINGS.skips)
 
 
 # ---- a call
@@ -87,6 +41,7 @@ def capture_call(
     changing: AbstractSet[Source] = frozenset(),
     watch: Watch | None = None,
     is_kept: bool = False,
+    front_end: FrontEnd = SOURCE,
 ) -> Program:
     """Capture a call of any callable.
 
@@ -98,7 +53,7 @@ def capture_call(
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
             dims: dict[Source, tuple[Dim | None, ...]] = {}
             symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
-            program = capture(function, args, kwargs, FRONT_END, symbolic, options, name, call, changing, watch)
+            program = capture(function, args, kwargs, front_end, symbolic, options, name, call, changing, watch)
             program = replace(program, dims=dims) if dims else program
             captured.append(program)
     except Exception as error:  # of any kind: the function's own are shown as they were written

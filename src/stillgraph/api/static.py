@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver, rewritten
+from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver
+from stillgraph.api.front_ends import rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from types import CodeType, FrameType
+from typing import Any
 
 REWRITTEN = type("Rewritten", (), {"__repr__": lambda self: "<rewritten by stillgraph>"})()
 """The last constant of each."""
 
 BLOCK = type("Block", (), {"__repr__": lambda self: "<a block of a function>"})()
 """The last constant but one of what is a part of the user's function, and none that the user wrote."""
+
+
+HELD = "stillgraph_frame"
+"""The local variable of the function that interprets one of the user's, which holds the variables of that."""
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The user's variables in a frame."""
+    held = frame.f_locals.get(HELD)
+    if held is None:
+        return frame.f_locals
+    found: dict[str, Any] = held.variables()
+    return found
+
+
+def values_in(frame: FrameType) -> list[Any]:
+    """What a frame holds: its variables, and of one that is interpreted what stands on its stack."""
+    held = frame.f_locals.get(HELD)
+    found: list[Any] = [*frame.f_locals.values()] if held is None else held.held()
+    return found
 
 
 def is_rewritten(code: CodeType) -> bool:

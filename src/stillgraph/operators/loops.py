@@ -157,7 +157,7 @@ def while_(
         return _plain_while(test, body, orelse)
     blocks = (test, body, orelse)
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
-    exit = _capture_while(context, test, body)
+    exit = capture_while(context, test, body)
     _note_unrolled("while", sys._getframe(1), context)
     return _finish(context, exit, orelse)
 
@@ -175,7 +175,8 @@ def _plain_while(test: Callable[[], Any], body: Block, orelse: Block | None) -> 
     return None if orelse is None else orelse()
 
 
-def _capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exit | None:
+    """``while test(): body()``: how it was left, be that by its test or otherwise."""
     capture = context.session
 
     def staged_test() -> Any:
@@ -202,7 +203,7 @@ def _capture_while(context: Context, test: Callable[[], Any], body: Block) -> Ex
             if limit is not None:
                 limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
                 continue
-            return _nested(context, exit, lambda: _capture_while(context, test, body))
+            return _nested(context, exit, lambda: capture_while(context, test, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
 
@@ -271,7 +272,7 @@ def for_(
     if isinstance(iterable, Unjoined):
         again = functools.partial(for_, body=body, orelse=orelse, keeps=keeps, drops=drops)
         return capture.either_block(iterable, again, context.keeps, context.drops)
-    exit = _capture_for(context, iterable, body)
+    exit = capture_for(context, iterable, body)
     _note_unrolled("for", sys._getframe(1), context)
     return _finish(context, exit, orelse)
 
@@ -284,7 +285,8 @@ def _plain_for(iterable: Any, body: Callable[[Any], Exit | None], orelse: Block 
     return None if orelse is None else orelse()
 
 
-def _capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | None]) -> Exit | None:
+    """``for item in iterable: body(item)``: how it was left."""
     if isinstance(iterable, Produced) and not iterable.begun:
         return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)

@@ -12,6 +12,7 @@ from typing import Any
 
 from stillgraph.core.files import is_ours, is_torch, is_torch_layer, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
+from stillgraph.core.rewritten import variables_of
 from stillgraph.core.tracebacks import chained, entries_of, full_traceback
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
@@ -241,7 +242,7 @@ def name_of(value: Any) -> str | None:
         frame: FrameType | None = call.inside[0]
         while frame is not None:
             if is_users(frame.f_code.co_filename):
-                found = next((name for name, held in frame.f_locals.items() if held is value), None)
+                found = next((name for name, held in variables_of(frame).items() if held is value), None)
                 if found is not None:
                     return found
             frame = None if frame is call.outside else frame.f_back

@@ -11,6 +11,7 @@ import torch
 
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import own_attributes
+from stillgraph.core.rewritten import values_in
 from stillgraph.trace.gradients import GradientPlace, RequirePlace
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
 from stillgraph.trace.numbers import Staged
@@ -104,7 +105,7 @@ def locals_of_users(recorder: Recorder) -> collections.deque[Any]:
         if frame.f_code.co_qualname == "CaptureAttempt.run" and is_ours(file):
             break  # beyond the capture there are only objects that were there before it
         if recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file)):
-            values.extend(frame.f_locals.values())
+            values.extend(values_in(frame))
         frame = frame.f_back
     return values
 

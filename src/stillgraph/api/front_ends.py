@@ -1,0 +1,110 @@
+"""The two front ends, as a capture asks for them: source that is rewritten, and bytecode that is interpreted."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode import convert as bytecode
+from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.files import is_torch
+from stillgraph.operators.calls import assigned_outer_variables, has_meaning
+from stillgraph.operators.table import OPERATORS
+from stillgraph.settings import SETTINGS
+from stillgraph.source.convert import convert, convert_generator, is_converted
+from stillgraph.trace.front_end import FrontEnd
+
+Converted = tuple[FunctionType, tuple[str, ...]]
+Turned = tuple[FunctionType, tuple[str, ...], str]
+
+_WITHOUT_SOURCE = ("SG101", "SG102")
+
+
+# ---- source
+def _plain_callee(value: Any) -> bool:
+    """Whether a call of ``value`` needs no operator: torch's own functions on tensors."""
+    if isinstance(value, FunctionType):
+        return value.__module__ in ("torch.nn.functional", "torch.functional") and is_torch(value.__code__.co_filename)
+    return isinstance(value, BuiltinFunctionType) and not has_meaning(value) and _is_torch_builtin(value)
+
+
+def _is_torch_builtin(value: Any) -> bool:
+    module = value.__module__ or getattr(type(value.__self__), "__module__", "")
+    return module == "torch" or module.startswith("torch._C") or value.__self__ is torch._C._VariableFunctions
+
+
+def _rewrite(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
+    converted = convert(
+        function,
+        OPERATORS,
+        watched=watched,
+        plain_callee=_plain_callee,
+        keep_steps=SETTINGS.logbook.code_level > 0,
+        tries=tries,
+    )
+    SETTINGS.logbook.rewritten(function, converted)
+    return converted.function, converted.written_cells
+
+
+def rewritten(function: FunctionType) -> str:
+    """The source of a function, rewritten."""
+    return convert(function, OPERATORS, plain_callee=_plain_callee).code
+
+
+def _turn_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+    turned = convert_generator(function, OPERATORS, watched=watched, plain_callee=_plain_callee, tries=tries)
+    if turned is None or turned.emit is None:
+        return None
+    SETTINGS.logbook.rewritten(function, turned)
+    return turned.function, turned.written_cells, turned.emit
+
+
+# ---- bytecode
+def _interpret(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
+    """In the interpreter; with source, where exceptions of the run are handled: that is rewriting's."""
+    if tries:
+        try:
+            return _rewrite(function, watched, tries)
+        except CaptureError as error:
+            if error.reason.code not in _WITHOUT_SOURCE:
+                raise
+    return bytecode.convert(function), assigned_outer_variables(function.__code__)
+
+
+def _interpret_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+    if tries:
+        try:
+            return _turn_inside_out(function, watched, tries)
+        except CaptureError as error:
+            if error.reason.code not in _WITHOUT_SOURCE:
+                raise
+    turned = bytecode.convert_generator(function)
+    return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
+
+
+# ---- one after the other
+def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
+    try:
+        return _rewrite(function, watched, tries)
+    except CaptureError as error:
+        if error.reason.code not in _WITHOUT_SOURCE:
+            raise
+        return _interpret(function, watched, False)
+
+
+def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+    try:
+        return _turn_inside_out(function, watched, tries)
+    except CaptureError as error:
+        if error.reason.code not in _WITHOUT_SOURCE:
+            raise
+        return _interpret_inside_out(function, watched, False)
+
+
+SOURCE = FrontEnd(_convert, _convert_inside_out, is_converted, SETTINGS.skips)
+"""Source; bytecode, where a function has no source."""
+
+BYTECODE = FrontEnd(_interpret, _interpret_inside_out, is_converted, SETTINGS.skips)
+"""Bytecode."""

@@ -1,0 +1,165 @@
+"""From a function to one that is interpreted: it takes the same arguments and stands in Python's stack as the user's.
+
+Binding arguments to parameters, with the errors for those that do not fit, is left to Python: the function that is made
+has the parameters of the user's. Its body hands their values to a frame.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from stillgraph.bytecode.decode import UnknownInstruction
+from stillgraph.bytecode.frame import Frame
+from stillgraph.bytecode.interpreter import generate, run
+from stillgraph.bytecode.lines import labelled
+from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.table import REFUSED
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.location import start_of
+from stillgraph.core.rewritten import HELD, REWRITTEN
+from stillgraph.trace.exits import Exit
+
+_GENERATOR = inspect.CO_GENERATOR
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_BEGIN, _RUN, _EMIT = "stillgraph_begin", "stillgraph_run", "stillgraph_emit"
+
+
+def convert(function: FunctionType) -> FunctionType:
+    """A function that runs another one in the interpreter.
+
+    Args:
+        function: of the user's, with source or without.
+
+    Raises:
+        CaptureError: SG103 for a coroutine, SG106 for an instruction that no handler knows.
+    """
+    _require_known(function)
+    is_generator = bool(function.__code__.co_flags & _GENERATOR)
+    begin = _beginning(function)
+    finish: Callable[[Frame], Any] = generate if is_generator else _finish
+    return _bound(function, _entry(function.__code__, is_generator, False), begin, finish)
+
+
+def convert_generator(function: FunctionType) -> tuple[FunctionType, str] | None:
+    """A generator turned inside out: a function that hands what it yields to the keyword argument of the name given.
+
+    None where that cannot be done: values are sent to it, or it yields inside ``try`` or ``with``.
+    """
+    _require_known(function)
+    decoded = prepared(function.__code__).decoded
+    instructions = decoded.instructions
+    for index, each in enumerate(instructions):
+        if each.name == "SEND":
+            return None
+        if each.name == "YIELD_VALUE":
+            handler = decoded.handler(index)
+            if handler is not None and instructions[handler.target].name != "STOPITERATION_ERROR":
+                return None
+            if instructions[index + 1].name != "POP_TOP":
+                return None
+    begin = _beginning(function)
+    return _bound(function, _entry(function.__code__, False, True), begin, _finish), _EMIT
+
+
+def _require_known(function: FunctionType) -> None:
+    code = function.__code__
+    if code.co_flags & _ASYNCHRONOUS:
+        hint = "Await outside, and pass what comes of it to a plain function (def), which may be static."
+        raise refuse("SG103", f"'{function.__name__}' is asynchronous", location=start_of(code), hint=hint)
+    try:
+        instructions = prepared(code).decoded.instructions
+    except UnknownInstruction as unknown:
+        message = f"'{function.__name__}' has an instruction that is not known: {unknown}"
+        raise refuse("SG106", message, location=start_of(code)) from None
+    for each in instructions:
+        if each.name in REFUSED:
+            message = f"'{function.__name__}' cannot be interpreted: {REFUSED[each.name]} ({each.name})"
+            raise refuse("SG106", message, location=start_of(code))
+
+
+def _beginning(function: FunctionType) -> Callable[..., Frame]:
+    def begin(values: tuple[Any, ...], emit: Any = None) -> Frame:
+        frame = Frame(function, emit=emit)
+        for cell, value in zip(frame.slots, values):
+            cell.cell_contents = value
+        return frame
+
+    return begin
+
+
+def _finish(frame: Frame) -> Any:
+    outcome = run(frame)
+    assert isinstance(outcome, Exit), "a plain function yields nothing"
+    from stillgraph.operators.branches import result_of
+
+    return result_of(outcome)
+
+
+def _bound(function: FunctionType, entry: CodeType, begin: Any, finish: Any) -> FunctionType:
+    supplied = {_BEGIN: begin, _RUN: finish}
+    closure = tuple(CellType(supplied[name]) for name in entry.co_freevars)
+    made = FunctionType(entry, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__doc__, made.__module__ = function.__qualname__, function.__doc__, function.__module__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+_entries: dict[tuple[int, bool, bool], tuple[weakref.ref[CodeType], CodeType]] = {}
+_lock = threading.RLock()
+
+
+def _entry(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
+    """The code of the function that is made, kept for as long as the user's code lives."""
+    key = (id(code), is_generator, turned)
+    known = _entries.get(key)
+    if known is not None and known[0]() is code:
+        return known[1]
+    with _lock:
+        made = labelled(_compiled(code, is_generator, turned), code, None, (REWRITTEN,))
+
+        def forget(dead: weakref.ref[CodeType]) -> None:
+            if _entries.get(key, (None,))[0] is dead:
+                _entries.pop(key, None)
+
+        _entries[key] = weakref.ref(code, forget), made
+        return made
+
+
+def _compiled(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
+    """A function with the parameters of a code object; of a comprehension's, whose one has no name, by another."""
+    names = [f"implicit_{name[1:]}" if name.startswith(".") else name for name in code.co_varnames]
+    plain, only = code.co_argcount, code.co_kwonlyargcount
+    parts = names[:plain]
+    if code.co_posonlyargcount:
+        parts.insert(code.co_posonlyargcount, "/")
+    count = plain + only
+    rest = [""] * 2
+    if code.co_flags & inspect.CO_VARARGS:
+        rest[0] = names[count]
+        count += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        rest[1] = names[count]
+        count += 1
+    keywords = [*names[plain : plain + only], *([_EMIT] if turned else [])]
+    if rest[0] or keywords:
+        parts.append(f"*{rest[0]}")
+    parts += keywords
+    if rest[1]:
+        parts.append(f"**{rest[1]}")
+    values = "".join(f"{name}, " for name in names[:count])
+    emit = f", {_EMIT}" if turned else ""
+    text = (
+        f"def factory({_BEGIN}, {_RUN}):\n"
+        f"    def entry({', '.join(parts)}):\n"
+        f"        {HELD} = {_BEGIN}(({values}){emit})\n"
+        f"        return {'(yield from ' if is_generator else '('}{_RUN}({HELD}))\n"
+        f"    return entry\n"
+    )
+    factory = next(each for each in compile(text, "<entry>", "exec").co_consts if isinstance(each, CodeType))
+    return next(each for each in factory.co_consts if isinstance(each, CodeType))

@@ -1,0 +1,174 @@
+"""A frame: a call of a function that is interpreted, all of whose state can be looked at, left and taken up again."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.prepared import Prepared, prepared
+from stillgraph.trace.exits import Exit
+from stillgraph.trace.journal import MISSING, Variable
+
+_GENERATOR = 0x20  # CO_GENERATOR
+
+
+class _Null:
+    """What `PUSH_NULL` pushes, and what an empty slot gives to a comprehension."""
+
+    def __repr__(self) -> str:
+        return "<null>"
+
+
+NULL = _Null()
+
+
+Handler = Callable[["Frame", Any], None]
+"""Carries out an instruction in a frame, given its argument."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a block ends: what its exit is there, and a variable that is set to tell that it was there."""
+
+    exit: Exit | None = None
+    flag: Variable | None = None
+
+
+Stops = Mapping[int, Stop]
+NOWHERE: Stops = {}
+
+
+@dataclass(frozen=True)
+class State:
+    """How deep the stack is at an instruction, and which exceptions are being handled."""
+
+    depth: int
+    handled: tuple[BaseException, ...]
+
+
+@dataclass(eq=False)
+class Frame:
+    """A call of a function.
+
+    Attributes:
+        function: the user's.
+        slots: a cell for each variable; see `decode`.
+        stack: a cell for each place of the stack, of which the first ``depth`` are in use.
+        next: the instruction that is to be run.
+        handled: the exceptions that its ``except`` blocks are handling, the outermost first.
+        states: of places where blocks have stopped, how it is there.
+        emit: of a generator turned inside out, what takes what it yields.
+    """
+
+    function: FunctionType
+    slots: list[CellType] = field(default_factory=list)
+    stack: list[CellType] = field(default_factory=list)
+    depth: int = 0
+    next: int = 0
+    handled: list[BaseException] = field(default_factory=list)
+    states: dict[int, State] = field(default_factory=dict)
+    emit: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        self.code: CodeType = self.function.__code__
+        self.prepared: Prepared = prepared(self.code)
+        self.globals: dict[str, Any] = self.function.__globals__
+        found = self.globals.get("__builtins__", builtins)
+        self.builtins: dict[str, Any] = found if isinstance(found, dict) else vars(found)
+        self.slots = self.slots or [CellType() for _ in self.prepared.decoded.slots]
+        self.stack = self.stack or [CellType() for _ in range(self.prepared.depth)]
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether Python draws from it, so that it may wait anywhere."""
+        return self.emit is None and bool(self.code.co_flags & _GENERATOR)
+
+    # ---- the stack
+    def push(self, value: Any) -> None:
+        """Put a value on the stack."""
+        self.stack[self.depth].cell_contents = value
+        self.depth += 1
+
+    def pop(self) -> Any:
+        """Take the value on top."""
+        self.depth -= 1
+        cell = self.stack[self.depth]
+        value = cell.cell_contents
+        del cell.cell_contents
+        return value
+
+    def take(self, count: int) -> list[Any]:
+        """Take so many values, the topmost last."""
+        values = [self.pop() for _ in range(count)]
+        values.reverse()
+        return values
+
+    def peek(self, position: int = 1) -> Any:
+        """The value that is so far from the top; 1 is the top itself."""
+        return self.stack[self.depth - position].cell_contents
+
+    def cut(self, depth: int) -> None:
+        """Drop what is above a depth."""
+        while self.depth > depth:
+            self.pop()
+
+    # ---- where it is
+    @property
+    def state(self) -> State:
+        """How it is now."""
+        return State(self.depth, tuple(self.handled))
+
+    def go(self, index: int, state: State | None = None) -> None:
+        """Go on at an instruction, as it is there or as blocks that stopped there have left it."""
+        found = state or self.states[index]
+        self.next, self.depth, self.handled = index, found.depth, list(found.handled)
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty the stack's places that are not in use: they are joined like all others."""
+        for cell in self.stack[self.depth :]:
+            if contents(cell) is not MISSING:
+                del cell.cell_contents
+
+    @property
+    def instruction(self) -> Instruction:
+        """The one that is to be run."""
+        return self.prepared.decoded.instructions[self.next]
+
+    def act(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call something at the user's line."""
+        return self.prepared.line(self.next)(function, *args, **kwargs)
+
+    # ---- variables
+    def name(self, slot: int) -> str:
+        """The name of a variable."""
+        return self.prepared.decoded.slots[slot]
+
+    def variables(self) -> dict[str, Any]:
+        """The values of its variables, by name."""
+        found = {}
+        for name, cell in zip(self.prepared.decoded.slots, self.slots):
+            value = contents(cell)
+            value = contents(value) if isinstance(value, CellType) and name not in self.code.co_varnames else value
+            if isinstance(value, CellType) and name in self.code.co_cellvars:
+                value = contents(value)
+            if value is not MISSING:
+                found[name] = value
+        return found
+
+    def held(self) -> list[Any]:
+        """All values that it holds, those on its stack included."""
+        values = [contents(cell) for cell in self.stack[: self.depth]]
+        return [*self.variables().values(), *(each for each in values if each is not MISSING)]
+
+
+def contents(cell: CellType) -> Any:
+    """What a cell holds, or `MISSING`."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING

@@ -1,0 +1,1 @@
+"""What each instruction does: take values from the stack, call an operator, put back what it gives."""

@@ -1,0 +1,140 @@
+"""Variables: local ones, those of cells, globals and namespaces."""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any, NoReturn
+
+from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
+from stillgraph.operators.stores import del_global, set_global
+from stillgraph.trace.journal import MISSING
+
+
+def _unbound(frame: Frame, slot: int) -> NoReturn:
+    name = frame.name(slot)
+    if name in frame.code.co_freevars:
+        raise NameError(f"cannot access free variable '{name}' where {_NO_VALUE} in enclosing scope")
+    raise UnboundLocalError(f"cannot access local variable '{name}' where {_NO_VALUE}")
+
+
+_NO_VALUE = "it is not associated with a value"
+
+
+def _load_fast(frame: Frame, slot: int) -> None:
+    value = contents(frame.slots[slot])
+    if value is MISSING:
+        frame.act(_unbound, frame, slot)
+    frame.push(value)
+
+
+def _load_fast_and_clear(frame: Frame, slot: int) -> None:
+    value = contents(frame.slots[slot])
+    if value is MISSING:
+        frame.push(NULL)
+    else:
+        del frame.slots[slot].cell_contents
+        frame.push(value)
+
+
+def _store_fast(frame: Frame, slot: int) -> None:
+    value = frame.pop()
+    if value is NULL:
+        _empty(frame.slots[slot])
+    else:
+        frame.slots[slot].cell_contents = value
+
+
+def _empty(cell: CellType) -> None:
+    if contents(cell) is not MISSING:
+        del cell.cell_contents
+
+
+def _delete_fast(frame: Frame, slot: int) -> None:
+    if contents(frame.slots[slot]) is MISSING:
+        frame.act(_unbound, frame, slot)
+    del frame.slots[slot].cell_contents
+
+
+def _make_cell(frame: Frame, slot: int) -> None:
+    value = contents(frame.slots[slot])
+    frame.slots[slot].cell_contents = CellType() if value is MISSING else CellType(value)
+
+
+def _copy_free_vars(frame: Frame, count: int) -> None:
+    for cell, free in zip(frame.slots[-count:], frame.function.__closure__ or ()):
+        cell.cell_contents = free
+
+
+def _cell(frame: Frame, slot: int) -> CellType:
+    cell: CellType = frame.slots[slot].cell_contents
+    return cell
+
+
+def _load_deref(frame: Frame, slot: int) -> None:
+    value = contents(_cell(frame, slot))
+    if value is MISSING:
+        frame.act(_unbound, frame, slot)
+    frame.push(value)
+
+
+def _store_deref(frame: Frame, slot: int) -> None:
+    _cell(frame, slot).cell_contents = frame.pop()
+
+
+def _delete_deref(frame: Frame, slot: int) -> None:
+    cell = _cell(frame, slot)
+    if contents(cell) is MISSING:
+        frame.act(_unbound, frame, slot)
+    del cell.cell_contents
+
+
+def _load_from_dict_or_deref(frame: Frame, slot: int) -> None:
+    space, name = frame.pop(), frame.name(slot)
+    if name in space:
+        frame.push(space[name])
+    else:
+        _load_deref(frame, slot)
+
+
+def look_up(frame: Frame, name: str) -> Any:
+    """A global or built-in."""
+    if name in frame.globals:
+        return frame.globals[name]
+    if name in frame.builtins:
+        return frame.builtins[name]
+    raise NameError(f"name '{name}' is not defined", name=name)
+
+
+def _load_global(frame: Frame, name: str) -> None:
+    frame.push(frame.act(look_up, frame, name))
+
+
+def _store_global(frame: Frame, name: str) -> None:
+    frame.act(set_global, frame.globals, name, frame.pop())
+
+
+def _delete_global(frame: Frame, name: str) -> None:
+    if name not in frame.globals:
+        frame.act(_undefined, name)
+    frame.act(del_global, frame.globals, name)
+
+
+def _undefined(name: str) -> NoReturn:
+    raise NameError(f"name '{name}' is not defined", name=name)
+
+
+HANDLERS: dict[str, Handler] = {
+    "LOAD_FAST": _load_fast,
+    "LOAD_FAST_AND_CLEAR": _load_fast_and_clear,
+    "STORE_FAST": _store_fast,
+    "DELETE_FAST": _delete_fast,
+    "MAKE_CELL": _make_cell,
+    "COPY_FREE_VARS": _copy_free_vars,
+    "LOAD_DEREF": _load_deref,
+    "STORE_DEREF": _store_deref,
+    "DELETE_DEREF": _delete_deref,
+    "LOAD_FROM_DICT_OR_DEREF": _load_from_dict_or_deref,
+    "LOAD_GLOBAL": _load_global,
+    "STORE_GLOBAL": _store_global,
+    "DELETE_GLOBAL": _delete_global,
+}

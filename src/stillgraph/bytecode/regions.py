@@ -1,0 +1,231 @@
+"""Branches and loops of the program: what a frame does under a condition that only the run knows.
+
+A jump gives a branch with two arms, which end where their ways meet again (`flow.py`), where the block that they are in
+ends, or with the function. A loop is a block that is run again and again by the operator for loops, which unrolls it or
+makes it a loop of the program. A frame's variables and its stack are the places that arms leave something in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from types import CellType
+from typing import Any
+
+from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
+from stillgraph.bytecode.iteration import Iteration
+from stillgraph.operators.loops import Context, capture_for, capture_while
+from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
+from stillgraph.trace.journal import CellPlace, Variable
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.staging import any_flag, branch, continue_
+
+Targets = Sequence[tuple[int, Variable | None]]
+"""Where a frame may go on, each with what tells whether it is there; the last needs nothing that tells it."""
+
+Left = tuple[Exit | None] | None
+"""How a block was left, in a tuple; None where the frame goes on."""
+
+
+def _capture() -> Session:
+    capture = session()
+    assert capture is not None
+    return capture
+
+
+def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:
+    """The exit of a block that has come to one of its ends."""
+    frame.states[index] = frame.state
+    frame.clear()
+    if stop.flag is not None:
+        _capture().journal.write(stop.flag, True)
+    return stop.exit
+
+
+# ---- branches
+def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
+    """Go both ways from a jump."""
+    _capture().watch.staged(frame.act(_here))
+    frame.states[if_true] = frame.states[if_false] = frame.state
+    return _branch(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
+
+
+def _here() -> Any:
+    return sys._getframe(1)
+
+
+def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: Stops, written: str = "") -> Left:
+    from stillgraph.bytecode.interpreter import run_block
+
+    capture, flow = _capture(), frame.prepared.flow
+    starts = [index for index, _ in left], [index for index, _ in right]
+    meetings = flow.meetings(*starts, stops.keys())
+    flags: Targets = [
+        (index, Variable(f"whether it goes on at {index}", False) if number < len(meetings) - 1 else None)
+        for number, index in enumerate(meetings)
+    ]
+    inner = {**stops, **{index: Stop(None, flag) for index, flag in flags}}
+    ends = frozenset(inner)
+    nodes = frozenset().union(*(flow.reach(index, ends) for side in starts for index in side))
+    keeps, drops = places(frame, nodes, ends, meetings, stops)
+    keeps += [flag for _, flag in flags if flag is not None]
+    before, states = frame.state, frame.states
+
+    def arm(targets: Targets) -> Callable[[], Exit | None]:
+        def block() -> Exit | None:
+            frame.states = dict(states)
+            frame.go(frame.next, before)
+            arrived = _arrive(frame, targets, inner)
+            exit = run_block(frame, inner) if arrived is None else arrived[0]
+            states.update({index: state for index, state in frame.states.items() if index in inner})
+            return exit
+
+        return block
+
+    def rest() -> Exit | None:
+        arrived = _arrive(frame, flags, stops)
+        return run_block(frame, stops) if arrived is None else arrived[0]
+
+    may_leave = flow.leaves([index for side in starts for index in side], set(meetings), stops.keys())
+    behind = rest if may_leave and meetings else None
+    exit = frame.act(branch, capture, predicate, arm(left), arm(right), keeps, drops, behind, written)
+    frame.states = states
+    if may_leave or not meetings:
+        return (exit,)
+    return _arrive(frame, flags, stops)
+
+
+def _arrive(frame: Frame, targets: Targets, stops: Stops) -> Left:
+    """Go on at the one of some places where the frame is; where only the run knows which, in a branch."""
+    for number, (index, flag) in enumerate(targets):
+        if flag is None or flag.value is True:
+            frame.go(index)
+            return None
+        if flag.value is not False:
+            others = targets[number + 1 :]
+            return _branch(frame, flag.value, [(index, None)], others, stops)
+    raise AssertionError("a block ended at none of its ends")
+
+
+def places(
+    frame: Frame, nodes: AbstractSet[int], ends: AbstractSet[int], meetings: Iterable[int], stops: Iterable[int]
+) -> tuple[list[Any], list[Any]]:
+    """What instructions may write: places that are needed behind them, and others."""
+    flow = frame.prepared.flow
+    slots, cells = flow.written(flow.with_handlers(nodes, ends))
+    live = frozenset().union(*(flow.live[index] for index in (*meetings, *stops)))
+    keeps: list[Any] = []
+    drops: list[Any] = []
+    for slot in sorted(slots):
+        place = CellPlace(frame.slots[slot], frame.name(slot))
+        (keeps if slot in live or isinstance(contents(frame.slots[slot]), CellType) else drops).append(place)
+    for slot in sorted(cells):
+        cell = contents(frame.slots[slot])
+        if isinstance(cell, CellType):
+            keeps.append(CellPlace(cell, frame.name(slot)))
+    keeps += [CellPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
+    return keeps, drops
+
+
+# ---- loops
+def is_structured(frame: Frame, header: int) -> bool:
+    """Whether a loop is run by the operator for loops, rather than by its jumps."""
+    if frame.is_generator:
+        return False
+    each = frame.prepared.decoded.instructions[header]
+    return each.name != "FOR_ITER" or isinstance(frame.peek(), Iteration)
+
+
+def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
+    """Run a loop; whether the block was left in it, and how."""
+    found = frame.prepared.flow.loops[header]
+    each = frame.prepared.decoded.instructions[header]
+    is_for = each.name == "FOR_ITER"
+    exits = [index for index in found.exits if not (is_for and index == each.argument)]
+    needs_flags = is_for or len(exits) > 1
+    flags = {
+        index: Variable(f"whether it goes on at {index}", False) if needs_flags and (is_for or number) else None
+        for number, index in enumerate(exits)
+    }
+    ordered = sorted(flags.items(), key=lambda pair: pair[1] is None)
+    inner = {index: Stop(BREAK, flag) for index, flag in flags.items()}
+    keeps, drops = places(frame, found.nodes, frozenset(inner), found.exits, [header, *stops])
+    keeps += [flag for flag in flags.values() if flag is not None]
+    context = Context(_capture(), keeps, drops)
+    start = frame.state
+    if is_for:
+        iteration: Iteration = frame.peek()
+        exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
+        frame.states[each.argument] = replace(start, depth=start.depth - 1)
+        ordered.append((each.argument, None))
+    else:
+        exit = frame.act(capture_while, context, lambda: True, _body(frame, header, start, inner))
+    frame.act(_note_unrolled, "for" if is_for else "while", context)
+    return _behind(frame, exit, ordered, stops)
+
+
+def _note_unrolled(kind: str, context: Context) -> None:
+    if context.iterations is not None:
+        context.session.watch.decided(kind, sys._getframe(1), context.iterations)
+
+
+def _body(frame: Frame, header: int, start: State, stops: Stops) -> Callable[..., Exit | None]:
+    """One iteration, of a ``for`` loop with its item."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    inner = {**stops, header: Stop(CONTINUE)}
+
+    def body(*item: Any) -> Exit | None:
+        frame.go(header, start)
+        if item:
+            frame.push(item[0])
+            frame.next += 1
+        return run_block(frame, inner, started=not item)
+
+    return body
+
+
+def _behind(frame: Frame, exit: Exit | None, targets: Targets, stops: Stops) -> tuple[bool, Exit | None]:
+    """Go on behind a loop, unless it was left by what leaves the block around it as well."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    outside = None if exit is None else replace(exit, broke=False, continued=False, ended=False)
+    if outside is None or all(flag is False for flag in outside.flags):
+        left = _arrive(frame, targets, stops)
+        return (False, None) if left is None else (True, left[0])
+    if outside.certain:
+        return True, outside
+
+    def rest() -> Exit | None:
+        left = _arrive(frame, targets, stops)
+        return run_block(frame, stops) if left is None else left[0]
+
+    nodes = frozenset().union(*(frame.prepared.flow.reach(index, stops.keys()) for index, _ in targets))
+    keeps, drops = places(frame, nodes, frozenset(stops), (), stops)
+    return True, branch(_capture(), any_flag(outside), lambda: outside.taken, rest, keeps, drops)
+
+
+# ---- generators turned inside out
+def give_out(frame: Frame, emit: Callable[[Any], Any], value: Any, stops: Stops) -> Left:
+    """Hand out what a generator yields. It ends where the loop over it was left."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    left = frame.act(emit, value)
+    frame.next += 1
+    if left is True:
+        return (Return(None),)
+    frame.push(None)
+    if left is False:
+        return None
+    state, index = frame.state, frame.next
+
+    def rest() -> Exit | None:
+        frame.go(index, state)
+        return run_block(frame, stops)
+
+    nodes = frame.prepared.flow.reach(index, stops.keys())
+    keeps, drops = places(frame, nodes, frozenset(stops), (), stops)
+    return (continue_(_capture(), Exit(returned=left, value=None), rest, keeps, drops),)
+
