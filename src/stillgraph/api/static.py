@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver
-from stillgraph.api.front_ends import rewritten
+from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
@@ -38,6 +38,7 @@ class Static(StaticFunction[Any, Any]):
         self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
     ) -> None:
         self._spec = input_spec
+        self._front_end = SOURCE
         self._options = options
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
@@ -75,7 +76,12 @@ class Static(StaticFunction[Any, Any]):
         """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
         self._changing |= self._cache.changed_numbers(args, kwargs)
         changing = self._changing - self._constant
-        program = capture_call(self.original, args, kwargs, self._spec, self._options, changing=changing, watch=watch)
+        program = capture_call(
+            *(self.original, args, kwargs, self._spec, self._options),
+            changing=changing,
+            watch=watch,
+            front_end=self._front_end,
+        )
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program

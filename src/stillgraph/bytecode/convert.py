@@ -15,37 +15,39 @@ from typing import Any
 
 from stillgraph.bytecode.decode import UnknownInstruction
 from stillgraph.bytecode.frame import Frame
-from stillgraph.bytecode.interpreter import generate, run
+from stillgraph.bytecode.interpreter import finished, generate, run
 from stillgraph.bytecode.lines import labelled
 from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.resuming import run_in
+from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import REFUSED
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import start_of
 from stillgraph.core.rewritten import HELD, REWRITTEN
-from stillgraph.trace.exits import Exit
 
 _GENERATOR = inspect.CO_GENERATOR
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _BEGIN, _RUN, _EMIT = "stillgraph_begin", "stillgraph_run", "stillgraph_emit"
 
 
-def convert(function: FunctionType) -> FunctionType:
+def convert(function: FunctionType, segment: Segment | None = None) -> FunctionType:
     """A function that runs another one in the interpreter.
 
     Args:
         function: of the user's, with source or without.
+        segment: what it is run for, if Python may take over in between.
 
     Raises:
         CaptureError: SG103 for a coroutine, SG106 for an instruction that no handler knows.
     """
     _require_known(function)
     is_generator = bool(function.__code__.co_flags & _GENERATOR)
-    begin = _beginning(function)
+    begin = _beginning(function, segment)
     finish: Callable[[Frame], Any] = generate if is_generator else _finish
     return _bound(function, _entry(function.__code__, is_generator, False), begin, finish)
 
 
-def convert_generator(function: FunctionType) -> tuple[FunctionType, str] | None:
+def convert_generator(function: FunctionType, segment: Segment | None = None) -> tuple[FunctionType, str] | None:
     """A generator turned inside out: a function that hands what it yields to the keyword argument of the name given.
 
     None where that cannot be done: values are sent to it, or it yields inside ``try`` or ``with``.
@@ -62,8 +64,23 @@ def convert_generator(function: FunctionType) -> tuple[FunctionType, str] | None
                 return None
             if instructions[index + 1].name != "POP_TOP":
                 return None
-    begin = _beginning(function)
+    begin = _beginning(function, segment)
     return _bound(function, _entry(function.__code__, False, True), begin, _finish), _EMIT
+
+
+def resuming(code: CodeType, action: Callable[..., Any], is_rewritten: bool) -> FunctionType:
+    """A function of any values, by the name and in the file of the user's, that does something of ours."""
+
+    def entry(*values: Any) -> Any:
+        return action(*values)
+
+    marks = (REWRITTEN,) if is_rewritten else ()
+    made = FunctionType(labelled(entry.__code__, code, None, marks), _NAMES, code.co_name, None, entry.__closure__)
+    made.__qualname__ = code.co_qualname
+    return made
+
+
+_NAMES = {"__name__": "stillgraph.bytecode.convert", "__builtins__": __builtins__}
 
 
 def _require_known(function: FunctionType) -> None:
@@ -82,9 +99,9 @@ def _require_known(function: FunctionType) -> None:
             raise refuse("SG106", message, location=start_of(code))
 
 
-def _beginning(function: FunctionType) -> Callable[..., Frame]:
+def _beginning(function: FunctionType, segment: Segment | None) -> Callable[..., Frame]:
     def begin(values: tuple[Any, ...], emit: Any = None) -> Frame:
-        frame = Frame(function, emit=emit)
+        frame = Frame(function, emit=emit, segment=segment)
         for cell, value in zip(frame.slots, values):
             cell.cell_contents = value
         return frame
@@ -93,11 +110,7 @@ def _beginning(function: FunctionType) -> Callable[..., Frame]:
 
 
 def _finish(frame: Frame) -> Any:
-    outcome = run(frame)
-    assert isinstance(outcome, Exit), "a plain function yields nothing"
-    from stillgraph.operators.branches import result_of
-
-    return result_of(outcome)
+    return finished(run(frame)) if frame.segment is None else run_in(frame.segment, frame)
 
 
 def _bound(function: FunctionType, entry: CodeType, begin: Any, finish: Any) -> FunctionType:

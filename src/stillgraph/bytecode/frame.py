@@ -6,12 +6,15 @@ import builtins
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.prepared import Prepared, prepared
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING, Variable
+
+if TYPE_CHECKING:
+    from stillgraph.bytecode.segments import Segment
 
 _GENERATOR = 0x20  # CO_GENERATOR
 
@@ -62,6 +65,8 @@ class Frame:
         handled: the exceptions that its ``except`` blocks are handling, the outermost first.
         states: of places where blocks have stopped, how it is there.
         emit: of a generator turned inside out, what takes what it yields.
+        segment: what it is run for, if Python may take over in between.
+        transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
     """
 
     function: FunctionType
@@ -72,6 +77,8 @@ class Frame:
     handled: list[BaseException] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
     emit: Callable[[Any], Any] | None = None
+    segment: Segment | None = None
+    transparent: bool = False
 
     def __post_init__(self) -> None:
         self.code: CodeType = self.function.__code__

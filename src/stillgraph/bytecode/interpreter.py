@@ -14,8 +14,9 @@ from stillgraph.bytecode import regions
 from stillgraph.bytecode.frame import NOWHERE, Frame, Stops
 from stillgraph.bytecode.table import HANDLERS
 from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import is_none
-from stillgraph.operators.branches import return_
+from stillgraph.operators.branches import result_of, return_
 from stillgraph.operators.protected import is_signal
 from stillgraph.operators.truth import truth
 from stillgraph.trace.exits import Exit
@@ -38,6 +39,12 @@ Outcome = Exit | Yielded | None
 def run(frame: Frame) -> Outcome:
     """Run a frame to its ``return``, or to its next ``yield``."""
     return _steps(frame, NOWHERE, 0)  # type: ignore[no-any-return]  # of Any
+
+
+def finished(outcome: Outcome) -> Any:
+    """What a frame that has run to its end gives."""
+    assert isinstance(outcome, Exit), "a plain function yields nothing"
+    return result_of(outcome)
 
 
 def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
@@ -74,18 +81,57 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
         started = False
         each = instructions[index]
         try:
+            if frame.segment is not None:
+                frame.segment.before(frame, index)
             handler = HANDLERS.get(each.name)
             if handler is not None:
                 handler(frame, each.argument)
+                if frame.segment is not None:
+                    frame.segment.after(frame, index)
                 frame.next = index + 1
                 continue
             left = _WAYS[each.name](frame, each.argument, stops)
         except BaseException as error:
-            if not _is_handled(frame, index, error):
+            if not is_handled(frame, index, error):
+                if frame.segment is not None:
+                    frame.segment.failed(frame, index, error)
                 raise
             continue
         if left is not None:
             return left[0]
+
+
+def run_under(frame: Frame, action: Callable[[], Any], level: int = 0) -> Any:
+    """Do something while Python handles the exceptions that a frame is handling, and run the frame on from there."""
+    if level < len(frame.handled):
+        found = _handling(frame.handled[level], lambda: run_under(frame, action, level + 1))
+    else:
+        found = action()
+    return _steps(frame, NOWHERE, level) if found is _HANDLED_LESS else found
+
+
+def under(frame: Frame, action: Callable[[], None], level: int = 0) -> None:
+    """Do something while Python handles the exceptions that a frame is handling."""
+    if level < len(frame.handled):
+        _handling(frame.handled[level], lambda: under(frame, action, level + 1))
+    else:
+        action()
+
+
+def carry_out(frame: Frame) -> None:
+    """Carry out the instruction that a frame is at, outside of a capture."""
+    each = frame.instruction
+    handler = HANDLERS.get(each.name)
+    if handler is None:
+        _WAYS[each.name](frame, each.argument, NOWHERE)
+    else:
+        handler(frame, each.argument)
+        frame.next += 1
+
+
+def go_on(frame: Frame) -> Any:
+    """Run a frame on, for `run_under`."""
+    return _steps(frame, NOWHERE, len(frame.handled))
 
 
 def _handling(error: BaseException, action: Callable[[], Any]) -> Any:
@@ -100,7 +146,7 @@ def _handling(error: BaseException, action: Callable[[], Any]) -> Any:
         return action()
 
 
-def _is_handled(frame: Frame, index: int, error: BaseException) -> bool:
+def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     """Go to the handler of an exception, if there is one and the exception is one of the user's."""
     decoded = frame.prepared.decoded
     handler = decoded.handler(index)
@@ -108,7 +154,8 @@ def _is_handled(frame: Frame, index: int, error: BaseException) -> bool:
         while handler is not None:
             if frame.prepared.is_with(handler.target):
                 leave = frame.stack[handler.depth - 1].cell_contents
-                leave(type(error), error, error.__traceback__)
+                if type(leave) is not Parcel:  # that was entered before this segment, and is left behind it
+                    leave(type(error), error, error.__traceback__)
             handler = decoded.handler(handler.target)
         return False
     if handler is None:
@@ -259,7 +306,7 @@ def _thrown(frame: Frame, error: BaseException) -> Outcome:
         else:
             return Yielded(given)
     frame.push(None)  # in the place of what would have been sent
-    if not _is_handled(frame, frame.next - 1, error):
+    if not is_handled(frame, frame.next - 1, error):
         raise error
     return run(frame)
 

@@ -7,8 +7,9 @@ makes it a loop of the program. A frame's variables and its stack are the places
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import CellType
@@ -16,6 +17,9 @@ from typing import Any
 
 from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
 from stillgraph.bytecode.iteration import Iteration
+from stillgraph.bytecode.parcels import is_opaque, read
+from stillgraph.bytecode.segments import Region
+from stillgraph.core.parcel import Parcel
 from stillgraph.operators.loops import Context, capture_for, capture_while
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
 from stillgraph.trace.journal import CellPlace, Variable
@@ -44,9 +48,27 @@ def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:
     return stop.exit
 
 
+@contextlib.contextmanager
+def inside(frame: Frame, index: int, is_loop: bool) -> Iterator[None]:
+    """In the body, a segment cannot end."""
+    if frame.segment is None:
+        yield
+        return
+    frame.segment.regions.append(Region(frame, index, is_loop))
+    try:
+        yield
+    finally:
+        frame.segment.regions.pop()
+
+
 # ---- branches
 def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
     """Go both ways from a jump."""
+    with inside(frame, frame.next, is_loop=False):
+        return _fork(frame, predicate, if_true, if_false, stops)
+
+
+def _fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
     _capture().watch.staged(frame.act(_here))
     frame.states[if_true] = frame.states[if_false] = frame.state
     return _branch(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
@@ -119,6 +141,9 @@ def places(
     keeps: list[Any] = []
     drops: list[Any] = []
     for slot in sorted(slots):
+        value = contents(frame.slots[slot])
+        if type(value) is Parcel and not is_opaque(value.value):
+            frame.slots[slot].cell_contents = read(value)
         place = CellPlace(frame.slots[slot], frame.name(slot))
         (keeps if slot in live or isinstance(contents(frame.slots[slot]), CellType) else drops).append(place)
     for slot in sorted(cells):
@@ -132,14 +157,19 @@ def places(
 # ---- loops
 def is_structured(frame: Frame, header: int) -> bool:
     """Whether a loop is run by the operator for loops, rather than by its jumps."""
-    if frame.is_generator:
+    if frame.is_generator or (frame.segment is not None and header in frame.segment.breaks.plain[frame.code]):
         return False
     each = frame.prepared.decoded.instructions[header]
-    return each.name != "FOR_ITER" or isinstance(frame.peek(), Iteration)
+    return each.name != "FOR_ITER" or (isinstance(frame.peek(), Iteration) and not frame.peek().begun)
 
 
 def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     """Run a loop; whether the block was left in it, and how."""
+    with inside(frame, header, is_loop=True):
+        return _loop(frame, header, stops)
+
+
+def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     found = frame.prepared.flow.loops[header]
     each = frame.prepared.decoded.instructions[header]
     is_for = each.name == "FOR_ITER"

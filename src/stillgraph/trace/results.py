@@ -244,6 +244,9 @@ class Results:
         if isinstance(place, GlobalPlace):
             return SetGlobal(place.namespace["__name__"], place.name, self.template(after))
         if isinstance(place, CellPlace):
+            owner = self.finder.find(place.cell)  # where it is an object that the call is given
+            if owner is not None:
+                return SetAttribute(owner, "cell_contents", self.template(after))
             if id(place.cell) not in outer_cells:
                 return None
             return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))

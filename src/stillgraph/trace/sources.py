@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
@@ -30,6 +31,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, own_attributes, slot_value
+from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Argument,
     Attribute,
@@ -273,8 +275,8 @@ class Finder:
         elif isinstance(value, FunctionType):
             self._walk_function(value, source)
         elif type(value) in STEPS:
-            for name in STEPS[type(value)]:
-                self._push(getattr(value, name), Attribute(source, name))
+            for name, item in steps_of(value):
+                self._push(item, Attribute(source, name))
         elif isinstance(value, contextvars.ContextVar):
             self._push(variable_value(value), Called(Attribute(source, "get")))
         elif isinstance(value, weakref.ref):
@@ -350,7 +352,7 @@ def _is_unbound(value: Any) -> bool:
 def is_machinery(kind: type) -> bool:
     """Whether objects of a class are ours, torch's (but for those that people keep state in) or log what happens."""
     module = f"{kind.__module__}."
-    if issubclass(kind, tuple):
+    if issubclass(kind, tuple) or kind is Parcel:
         return False
     if not module.startswith(("torch.", "stillgraph.", "logging.")) or issubclass(kind, _STATE_OF_TORCH):
         return False
@@ -370,8 +372,20 @@ STEPS: dict[type, tuple[str, ...]] = {
     classmethod: ("__func__",),
     staticmethod: ("__func__",),
     property: ("fget",),
+    CellType: ("cell_contents",),
     **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), ("mapping",)),
 }
+
+
+
+def steps_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes by which an object of Python's own leads on; an empty cell leads nowhere."""
+    for name in STEPS.get(type(value), ()):
+        try:
+            yield name, getattr(value, name)
+        except ValueError:
+            continue
+
 
 # What these note about the module they wrap is no way to it: they keep lists of its parameters, which grow stale.
 _WRAPPERS = (torch.nn.parallel.DistributedDataParallel,)

@@ -52,7 +52,7 @@ from stillgraph.trace.namespaces import (
 )
 from stillgraph.trace.object_guards import ObjectGuards, has_attribute
 from stillgraph.trace.reads import Failure, code_file, variable_value
-from stillgraph.trace.sources import STEPS, is_machinery
+from stillgraph.trace.sources import STEPS, is_machinery, steps_of
 from stillgraph.trace.torch_settings import backend_settings
 
 
@@ -241,8 +241,8 @@ class WorldGuards(ObjectGuards):
                 self._go_through(value, source)
 
     def _go_through(self, value: Any, source: Source) -> None:
-        for name in STEPS.get(type(value), ()):
-            self._reach(getattr(value, name), Attribute(source, name))
+        for name, item in steps_of(value):
+            self._reach(item, Attribute(source, name))
         if isinstance(value, weakref.ref):
             self._reach(value(), Called(source))
         if isinstance(value, contextvars.ContextVar):

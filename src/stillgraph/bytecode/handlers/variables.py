@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.operators.stores import del_global, set_global
-from stillgraph.trace.journal import MISSING
+from stillgraph.trace.journal import MISSING, CellPlace
+from stillgraph.trace.session import session
 
 
 def _unbound(frame: Frame, slot: int) -> NoReturn:
@@ -78,7 +79,10 @@ def _load_deref(frame: Frame, slot: int) -> None:
 
 
 def _store_deref(frame: Frame, slot: int) -> None:
-    _cell(frame, slot).cell_contents = frame.pop()
+    cell, capture = _cell(frame, slot), session()
+    if capture is not None and frame.segment is not None:
+        capture.journal.note(CellPlace(cell, frame.name(slot)))  # it may be there from before
+    cell.cell_contents = frame.pop()
 
 
 def _delete_deref(frame: Frame, slot: int) -> None:

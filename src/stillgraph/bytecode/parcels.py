@@ -1,0 +1,40 @@
+"""Values of a frame on their way through a segment: what the segment does not look at, it does not depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import BuiltinMethodType, FrameType, MethodType, MethodWrapperType, ModuleType, TracebackType
+from typing import Any
+
+import torch
+
+from stillgraph.core.parcel import Parcel
+from stillgraph.trace.session import session
+
+
+def read(value: Any) -> Any:
+    """What is in a parcel, on which the capture depends from now on; anything else as it is."""
+    if type(value) is not Parcel:
+        return value
+    capture = session()
+    if capture is not None:
+        capture.reads.attributes.append((value, value.name))
+    return value.value
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is passed as it is: a tensor, or what is the same in all programs."""
+    return value is None or value is True or value is False or isinstance(value, torch.Tensor)
+
+
+_OPAQUE = (Iterator, BaseException, FrameType, TracebackType)
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether only Python can do anything with a value: an open file, an iterator, an exception that was raised."""
+    if isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType)):
+        receiver = value.__self__
+        if isinstance(receiver, (ModuleType, type(None), type)):
+            return False
+        return is_opaque(receiver) or hasattr(type(receiver), "__exit__") and not isinstance(receiver, torch.Tensor)
+    return isinstance(value, _OPAQUE)

@@ -1,0 +1,142 @@
+"""Running frames for a segment: from the beginning of a function, or from where another segment has ended.
+
+Outside of a capture the same is done by Python's own hand: one instruction (`step`), or all that is left (`run_on`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stillgraph.bytecode.frame import Frame
+from stillgraph.bytecode.interpreter import carry_out, finished, go_on, is_handled, run, run_under, under
+from stillgraph.bytecode.parcels import is_opaque
+from stillgraph.bytecode.segments import Breaks, Ended, Segment
+from stillgraph.bytecode.table import MOVES, taken
+
+SUSPENDED = object()
+"""The first element of what a segment gives that has not come to the end of the call."""
+
+
+def run_in(segment: Segment, frame: Frame) -> Any:
+    """Run a frame for a segment; the outermost one gives what is to be gone on with where the segment ends."""
+    segment.enter(frame)
+    try:
+        return finished(run(frame))
+    except Ended:
+        if frame is not segment.frames[0]:
+            raise
+        return _handed_out(segment)
+    finally:
+        segment.leave(frame)
+
+
+def resume(segment: Segment, frames: list[Frame]) -> Any:
+    """Run frames on for a segment."""
+    for frame in frames:
+        frame.segment, frame.transparent = segment, True
+    segment.frames[:] = frames
+    try:
+        return _returned(frames, 0, lambda: go_on(frames[-1]))
+    except Ended:
+        return _handed_out(segment)
+    finally:
+        segment.frames.clear()
+
+
+def _handed_out(segment: Segment) -> tuple[Any, ...]:
+    layout, values = segment.hand_out()
+    return (SUSPENDED, segment.number(layout), *values)
+
+
+def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) -> Any:
+    """What a frame returns that waits for the ones above it; ``innermost`` goes on in the last."""
+    frame = frames[position]
+    if position == len(frames) - 1:
+        return finished(run_under(frame, innermost))
+
+    def go_on_behind_call() -> Any:
+        try:
+            value = frame.act(_returned, frames, position + 1, innermost)
+        except BaseException as error:
+            if not is_handled(frame, frame.next, error):
+                if frame.segment is not None:
+                    frame.segment.failed(frame, frame.next, error)
+                raise
+        else:
+            frame.push(value)
+            frame.next += 1
+        finally:
+            if frame.segment is not None and frames[position + 1] in frame.segment.frames:
+                del frame.segment.frames[position + 1 :]
+        return go_on(frame)
+
+    return finished(run_under(frame, go_on_behind_call))
+
+
+def run_on(frames: list[Frame]) -> Any:
+    """Run frames to the end of the call, in Python."""
+    return _returned(frames, 0, lambda: go_on(frames[-1]))
+
+
+# ---- by Python's own hand
+def step(frames: list[Frame]) -> None:
+    """Carry out one instruction; behind it, ``frames`` are those that are left.
+
+    Raises:
+        Exception: the instruction does, and no handler of the user's gets it.
+    """
+    _step(frames, 0)
+
+
+def _step(frames: list[Frame], position: int) -> None:
+    frame = frames[position]
+
+    def one() -> None:
+        index = frame.next
+        try:
+            if position < len(frames) - 1:
+                frame.act(_step, frames, position + 1)
+            else:
+                carry_out(frame)
+        except BaseException as error:
+            if not is_handled(frame, index, error):
+                raise
+            del frames[position + 1 :]
+
+    under(frame, one)
+
+
+def go_by_hand(frames: list[Frame], breaks: Breaks) -> tuple[Any] | None:
+    """Do in Python what is Python's, from an instruction on that is, up to one that a segment may begin with.
+
+    Moves between variables and the stack are done on the way, and jumps on what is known.
+
+    Returns:
+        What the call gives, in a tuple, where it came to its end.
+    """
+    step(frames)
+    while True:
+        frame = frames[-1]
+        each = frame.instruction
+        if each.name == "RETURN_VALUE":
+            value = frame.pop()
+            frames.pop()
+            if not frames:
+                return (value,)
+            frames[-1].push(value)
+            frames[-1].next += 1
+        elif _is_by_hand(frame, breaks):
+            step(frames)
+        else:
+            return None
+
+
+def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
+    each = frame.instruction
+    if each.name in MOVES or frame.next in breaks.residual.get(frame.code, ()):
+        return True
+    operands = [cell.cell_contents for cell in frame.stack[frame.depth - taken(each) : frame.depth]]
+    if each.name.startswith("POP_JUMP") and type(operands[0]) in (bool, type(None)):
+        return True
+    return any(is_opaque(value) for value in operands)

@@ -1,0 +1,342 @@
+"""Segments: a program of a part of a call, which ends where Python itself has to do something.
+
+A capture that cannot go on at an instruction ends there: the frames are handed out as they are, Python carries out the
+instruction, and another capture goes on behind it. Where that is, one learns: `Breaks` is kept from capture to capture.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.frame import NULL, Frame, contents
+from stillgraph.bytecode.iteration import Iteration
+from stillgraph.bytecode.parcels import is_opaque, is_plain, read
+from stillgraph.bytecode.table import MOVES, taken
+from stillgraph.core.diagnostics import CaptureError, Refusal
+from stillgraph.core.parcel import Parcel, opened
+from stillgraph.operators.generators import Produced
+from stillgraph.trace.journal import MISSING
+
+
+class Ended(BaseException):
+    """A segment ends: Python is to carry out the instruction that the innermost frame is at."""
+
+
+class Learned(BaseException):
+    """A capture begins anew, knowing of a further end."""
+
+
+@dataclass
+class Breaks:
+    """Which instructions Python carries out, and why; and which loops are run by their jumps, for there is one inside.
+
+    Attributes:
+        residual: by code object and index, the reason.
+        plain: by code object, the headers of loops.
+    """
+
+    residual: dict[CodeType, dict[int, str]] = field(default_factory=lambda: collections.defaultdict(dict))
+    plain: dict[CodeType, set[int]] = field(default_factory=lambda: collections.defaultdict(set))
+
+
+@dataclass(eq=False)
+class Region:
+    """A branch or loop that is being staged, or a loop that an operator runs."""
+
+    frame: Frame
+    index: int
+    is_loop: bool
+
+
+@dataclass(eq=False)
+class Segment:
+    """An attempt at a segment.
+
+    Attributes:
+        breaks: what is known.
+        is_residual: asked of a function: whether Python is to call it, for it does something outside the program.
+        number: gives each layout a number.
+        frames: those that are being run, the outermost first.
+        regions: what they are in, the outermost first.
+        calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
+        made: by the id of an object that cannot outlive a segment, the instruction that made it.
+    """
+
+    breaks: Breaks
+    is_residual: Callable[[Any], bool]
+    number: Callable[[Layout], int]
+    frames: list[Frame] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    calling: tuple[Frame, CodeType] | None = None
+    made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
+    culprits: dict[int, tuple[Frame, int]] = field(default_factory=dict)
+    transparent_root: bool = True
+
+    # ---- frames
+    def enter(self, frame: Frame) -> None:
+        """A frame begins to run."""
+        calling, self.calling = self.calling, None
+        if not self.frames:
+            frame.transparent = self.transparent_root
+        else:
+            frame.transparent = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
+        self.frames.append(frame)
+
+    def leave(self, frame: Frame) -> None:
+        """A frame has ended."""
+        self.frames.remove(frame)
+
+    @property
+    def can_end(self) -> bool:
+        """Whether it may end here."""
+        return not self.regions and all(frame.transparent for frame in self.frames)
+
+    # ---- instructions
+    def before(self, frame: Frame, index: int) -> None:
+        """To be called before an instruction.
+
+        Raises:
+            Ended: it is Python's.
+            Learned: it is, and what is around it has to be run otherwise.
+        """
+        each = frame.prepared.decoded.instructions[index]
+        reasons = self.breaks.residual.get(frame.code)
+        if reasons is not None and index in reasons:
+            self.end(frame, index, reasons[index])
+        if each.name in MOVES:
+            return
+        count = taken(each)
+        operands = frame.stack[frame.depth - count : frame.depth] if count else []
+        for cell in operands:
+            value = cell.cell_contents
+            if type(value) is Parcel:
+                if is_opaque(value.value):
+                    self.end(frame, index, f"only Python can work with a {type(value.value).__name__}")
+                cell.cell_contents = read(value)
+        if each.name in _CALLS:
+            function = _function(frame, each)
+            if self.is_residual(function) and self.can_end:
+                name = getattr(function, "__name__", type(function).__name__)
+                self.end(frame, index, f"{name} does something outside the program")
+            code = _code_called(function)
+            self.calling = None if code is None else (frame, code)
+
+        if each.name == "DELETE_DEREF":
+            self.end(frame, index, "a variable is deleted that functions share")
+        if each.name in _OF_CELLS:
+            frame.slots[each.argument].cell_contents = read(frame.slots[each.argument].cell_contents)
+
+    def after(self, frame: Frame, index: int) -> None:
+        """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
+        name = frame.prepared.decoded.instructions[index].name
+        if name in _MAKING:
+            value = frame.slots[frame.prepared.decoded.instructions[index].argument].cell_contents if (
+                name == "MAKE_CELL") else frame.peek(_MAKING[name])
+            if _stays(value):
+                self.made[id(value)] = (value, frame, index)
+
+    def end(self, frame: Frame, index: int, reason: str) -> None:
+        """End the segment at an instruction, or find out how the next attempt can.
+
+        Raises:
+            Ended: always, unless
+            Learned: this attempt cannot end here.
+        """
+        frame, index = self._seen_by_python(frame, index)
+        regions = [each for each in self.regions if each.frame in self.frames[: self.frames.index(frame) + 1]]
+        if self.regions or frame is not self.frames[-1]:
+            self.breaks.residual[frame.code][index] = reason
+            for region in regions:
+                self._open(region, reason)
+            raise Learned
+        self.breaks.residual[frame.code].setdefault(index, reason)
+        raise Ended
+
+    def _open(self, region: Region, reason: str) -> None:
+        if region.is_loop:
+            self.breaks.plain[region.frame.code].add(region.index)
+        else:
+            self.breaks.residual[region.frame.code].setdefault(region.index, f"in one of its arms {reason}")
+
+    def _seen_by_python(self, frame: Frame, index: int) -> tuple[Frame, int]:
+        """Where Python sees an instruction: in a frame that something else than a frame has called, at that call."""
+        for position, each in enumerate(self.frames):
+            if not each.transparent:
+                if position == 0:
+                    raise Unreachable
+                return self.frames[position - 1], self.frames[position - 1].next
+            if each is frame:
+                break
+        return frame, index
+
+    def failed(self, frame: Frame, index: int, error: BaseException) -> None:
+        """To be called with an exception that leaves a frame's instruction, and no handler of the user's gets.
+
+        Raises:
+            Learned: Python carries out the instruction in the next attempt.
+        """
+        if isinstance(error, (Ended, Learned)):
+            return
+        told = error.error if isinstance(error, Refusal) else error
+        if not isinstance(told, Exception):
+            return
+        innermost = self.culprits.setdefault(id(told), (frame, index))
+        is_users = not isinstance(told, CaptureError)
+        if self.regions or (is_users and frame is not self.frames[0]):
+            return  # an operator may know another way; a frame below may handle it
+        frame, index = innermost if innermost[0] in self.frames else (frame, index)
+        frame, index = self._seen_by_python(frame, index)
+        if index in self.breaks.residual.get(frame.code, ()):
+            return
+        self.breaks.residual[frame.code][index] = reason_of(told)
+        raise Learned from None
+
+    def hand_out(self) -> tuple[Layout, list[Any]]:
+        """The frames as they are.
+
+        Raises:
+            Learned: something among what they hold has to be made by Python.
+        """
+        layout, values = suspended(self.frames)
+        for value in (*values, *(cell.cell_contents for f in self.frames for cell in f.stack[: f.depth])):
+            known = self.made.get(id(value))
+            if known is not None:
+                _, frame, index = known
+                kind = type(value).__name__
+                self.breaks.residual[frame.code].setdefault(index, f"a {kind} made in it is needed behind it")
+                raise Learned
+        return layout, values
+
+
+class Unreachable(BaseException):
+    """A segment would have to end where Python cannot go on: the call as a whole is Python's."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a segment ends, in a line."""
+    if isinstance(error, CaptureError):
+        return error.message
+    return f"it raises {type(error).__name__}"
+
+
+_OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+
+
+_MAKING = {
+    **{"CALL": 1, "CALL_KW": 1, "CALL_FUNCTION_EX": 1, "SET_FUNCTION_ATTRIBUTE": 1, "MAKE_FUNCTION": 1, "GET_ITER": 1},
+    **{"LOAD_ATTR": 1, "BEFORE_WITH": 2, "MAKE_CELL": 0},
+}
+"""Instructions that may make what cannot leave a segment, and where that is then, from the top of the stack."""
+
+
+def _stays(value: Any) -> bool:
+    """Whether an object cannot leave the segment that made it."""
+    if isinstance(value, FunctionType):
+        return bool(value.__closure__)
+    if isinstance(value, Iteration):
+        return not value.can_wait
+    return isinstance(value, (CellType, Produced)) or is_opaque(value)
+
+
+def _function(frame: Frame, each: Instruction) -> Any:
+    """What an instruction calls."""
+    position: int = each.argument + (2 if each.name == "CALL" else 3)  # below the arguments, and names or dict
+    first, second = frame.peek(position), frame.peek(position - 1)
+    return second if first is NULL else first
+
+
+def _code_called(function: Any) -> CodeType | None:
+    """The code of the frame whose result is that of a call; None where something may come between."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    if isinstance(function, torch.nn.Module) and type(function).__call__ is torch.nn.Module.__call__:
+        hooks = (function._forward_hooks, function._forward_pre_hooks, function._backward_hooks)
+        if any(hooks) or function._backward_pre_hooks:
+            return None
+        function = getattr(function.forward, "__func__", function.forward)
+    return function.__code__ if isinstance(function, FunctionType) else None
+
+
+# ---- what frames hold
+@dataclass(frozen=True)
+class FrameLayout:
+    """Where a frame is, and where its values come among those of a layout.
+
+    Attributes:
+        code: of the function.
+        index: of the instruction that is to be run; in an outer frame, of the call that is going on.
+        slots: those that hold something which is needed from there on.
+        stack: of each place on the stack, what kind of value is there.
+        handled: how many exceptions are being handled.
+    """
+
+    code: CodeType
+    index: int
+    slots: tuple[int, ...]
+    stack: tuple[str, ...]
+    handled: int
+
+
+Layout = tuple[FrameLayout, ...]
+
+
+def suspended(frames: list[Frame]) -> tuple[Layout, list[Any]]:
+    """The layout of frames, and their values in its order."""
+    values: list[Any] = []
+    parts = []
+    for frame in frames:
+        live = frame.prepared.flow.live[frame.next]
+        slots = tuple(slot for slot, cell in enumerate(frame.slots) if slot in live and contents(cell) is not MISSING)
+        values.append(frame.function)
+        values += (frame.slots[slot].cell_contents for slot in slots)
+        kinds = []
+        for cell in frame.stack[: frame.depth]:
+            value = cell.cell_contents
+            kind = "null" if value is NULL else "iteration" if isinstance(value, Iteration) else "value"
+            kinds.append(kind)
+            if kind == "value":
+                values.append(value)
+            elif kind == "iteration":
+                values += (value.values, value.index)
+        values += frame.handled
+        parts.append(FrameLayout(frame.code, frame.next, slots, tuple(kinds), len(frame.handled)))
+    return tuple(parts), values
+
+
+def restored(layout: Layout, values: list[Any]) -> list[Frame]:
+    """The frames of a layout."""
+    given = iter(values)
+    frames = []
+    for each in layout:
+        function = next(given)
+        frame = Frame(opened(function), next=each.index)
+        for slot in each.slots:
+            frame.slots[slot].cell_contents = next(given)
+        for kind in each.stack:
+            if kind == "null":
+                frame.push(NULL)
+            elif kind == "iteration":
+                over, index = next(given), next(given)
+                frame.push(Iteration(read(over), read(index)))
+            else:
+                frame.push(next(given))
+        frame.handled = [opened(next(given)) for _ in range(each.handled)]
+        frames.append(frame)
+    return frames
+
+
+def packed(values: list[Any]) -> list[Any]:
+    """Values as a segment takes them: tensors as they are, anything else so that it is guarded only where it is read."""
+    known: dict[int, Parcel] = {}
+    return [
+        value if is_plain(value) else known.setdefault(id(value), Parcel(f"held_{number}", value))
+        for number, value in enumerate(values)
+    ]
