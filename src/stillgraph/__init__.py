@@ -14,6 +14,7 @@ from stillgraph.api import (
     set_artefacts,
     set_code_level,
     set_verbosity,
+    symbolic_trace,
     to_static,
     trace,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "set_artefacts",
     "set_code_level",
     "set_verbosity",
+    "symbolic_trace",
     "to_static",
     "trace",
 ]

@@ -25,6 +25,7 @@ CALLED = [example for example in REFUSED if "sg.to_static" in example.source]
 WITHOUT_EXAMPLES = {
     "SG102": "Python has to be started with -X no_debug_ranges",
     "SG106": "wants a newer Python, or hundreds of nested statements",
+    "SG107": "of captures without a full graph",
     "SG307": "a fault of stillgraph's, and a warning rather than an error",
     "SG403": "a fault of stillgraph's or of an exporter's",
 }

@@ -22,6 +22,13 @@ SIGNATURES: dict[str, list[tuple[str, Any, Any]]] = {
         ("unroll_limit", KEYWORD, 64),
         ("cache_size", KEYWORD, 8),
         ("check", KEYWORD, 0),
+        ("strict", KEYWORD, False),
+    ],
+    "symbolic_trace": [
+        ("target", ANY, REQUIRED),
+        ("backend", KEYWORD, "eager"),
+        ("cache_size", KEYWORD, 8),
+        ("strict", KEYWORD, False),
     ],
     "export": [
         ("target", ANY, REQUIRED),

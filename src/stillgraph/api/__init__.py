@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from types import MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, overload
 
 import torch
 
 from stillgraph.api.captures import Specs, capture_call
+from stillgraph.api.partial import Partial
 from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
@@ -49,6 +51,7 @@ def to_static(
     unroll_limit: int = 64,
     cache_size: int = 8,
     check: int = 0,
+    strict: bool = False,
 ) -> Callable[[Any], Any]: ...
 
 
@@ -62,6 +65,7 @@ def to_static(
     unroll_limit: int = 64,
     cache_size: int = 8,
     check: int = 0,
+    strict: bool = False,
 ) -> Any: ...
 
 
@@ -74,6 +78,7 @@ def to_static(
     unroll_limit: int = 64,
     cache_size: int = 8,
     check: int = 0,
+    strict: bool = False,
 ) -> Any:
     """Make a function or module run as one static program.
 
@@ -81,7 +86,10 @@ def to_static(
         target: a function, bound method, callable object, method in a class body, or `torch.nn.Module`. Without it,
             the result is a decorator.
         input_spec: one `InputSpec` (or None) per argument, ``self`` not counted.
-        full_graph: the whole call becomes one program, or a `CaptureError` says why not.
+        full_graph: the whole call becomes one program, or a `CaptureError` says why not. Otherwise as much as can be
+            becomes programs, and Python carries out in between what cannot.
+        strict: without a full graph, whether a capture that fails in an unforeseen way raises, rather than that the
+            rest of the call is made in plain PyTorch, of which one warning tells.
         backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
         unroll_limit: loops with a known number of iterations are unrolled up to this many.
         cache_size: how many programs are kept.
@@ -105,9 +113,10 @@ def to_static(
             unroll_limit=unroll_limit,
             cache_size=cache_size,
             check=check,
+            strict=strict,
         )
-    if not full_graph:
-        raise ValueError("to_static: full_graph=False is not available yet; leave it out")
+    if strict and full_graph:
+        raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
     if not isinstance(unroll_limit, int) or unroll_limit < 0:
         raise ValueError(f"to_static: unroll_limit is a number of iterations, not {unroll_limit!r}")
     if not isinstance(cache_size, int):
@@ -116,8 +125,9 @@ def to_static(
         raise TypeError(f"to_static: check is a number of calls, not {check!r}")
     _check_spec(input_spec)
     options = Options(unroll_limit)
+    kind = Static if full_graph else functools.partial(Partial, strict=strict)
     make = functools.partial(
-        Static, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
+        kind, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
         return _static_module(target, make)
@@ -126,6 +136,42 @@ def to_static(
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
     return make(target)
+
+
+def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, strict: bool = False) -> Any:
+    """Capture as much as possible of any Python function, and leave the rest to Python.
+
+    As ``to_static(target, full_graph=False)``. It may be called again and again for one function or module, as a training
+    loop does: what was captured is kept with it (Paddle's ``symbolic_trace``).
+
+    Args:
+        target: a function, bound method, or `torch.nn.Module`.
+        backend: any ``torch.compile`` backend, by name or as ``(GraphModule, example_inputs) -> callable``.
+        cache_size: how many programs are kept of each segment.
+        strict: whether a capture that fails in an unforeseen way raises.
+
+    Returns:
+        A static function; a module is returned itself, its ``forward`` replaced.
+
+    Raises:
+        TypeError: the target is not callable.
+    """
+    if isinstance(target, MethodType):
+        made = symbolic_trace(target.__func__, backend=backend, cache_size=cache_size, strict=strict)
+        return BoundStaticFunction(made, target.__self__)
+    key = (str(backend) if isinstance(backend, str) else id(backend), cache_size, strict)
+    known = getattr(target, _TRACED, None)
+    if isinstance(known, tuple) and known[0] == key and known[1]() is target:
+        return known[2]
+    made = to_static(target, full_graph=False, backend=backend, cache_size=cache_size, strict=strict)
+    if isinstance(target, FunctionType):
+        setattr(target, _TRACED, (key, weakref.ref(target), made))
+    elif isinstance(target, torch.nn.Module):
+        object.__setattr__(target, _TRACED, (key, weakref.ref(target), made))
+    return made
+
+
+_TRACED = "__stillgraph_traced__"
 
 
 def _check_spec(spec: Specs | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode import convert as bytecode
+from stillgraph.bytecode.segments import Segment
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.files import is_torch
 from stillgraph.operators.calls import assigned_outer_variables, has_meaning
@@ -63,6 +64,14 @@ def _turn_inside_out(function: FunctionType, watched: frozenset[str], tries: boo
 
 # ---- bytecode
 def _interpret(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
+    return interpret_in(None, function, watched, tries)
+
+
+def _interpret_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+    return turn_inside_out_in(None, function, watched, tries)
+
+
+def interpret_in(segment: Segment | None, function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
     """In the interpreter; with source, where exceptions of the run are handled: that is rewriting's."""
     if tries:
         try:
@@ -70,17 +79,20 @@ def _interpret(function: FunctionType, watched: frozenset[str], tries: bool) -> 
         except CaptureError as error:
             if error.reason.code not in _WITHOUT_SOURCE:
                 raise
-    return bytecode.convert(function), assigned_outer_variables(function.__code__)
+    return bytecode.convert(function, segment), assigned_outer_variables(function.__code__)
 
 
-def _interpret_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
+def turn_inside_out_in(
+    segment: Segment | None, function: FunctionType, watched: frozenset[str], tries: bool
+) -> Turned | None:
+    """The same for a generator turned inside out."""
     if tries:
         try:
             return _turn_inside_out(function, watched, tries)
         except CaptureError as error:
             if error.reason.code not in _WITHOUT_SOURCE:
                 raise
-    turned = bytecode.convert_generator(function)
+    turned = bytecode.convert_generator(function, segment)
     return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
 
 

@@ -1,32 +1,31 @@
 """``to_static(..., full_graph=False)``: programs for what can be one, with Python in between for the rest.
 
 A call is a chain of *segments*. Each is a program, cached and guarded like that of a whole function, of the values that
-the frames of the call hold where it begins. Where it ends, Python carries out an instruction, and the next one is looked up.
+the frames of the call hold where it begins. Where it ends, Python carries out an instruction, and goes on by hand up to
+one that the next segment can begin with.
 """
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from stillgraph.api.captures import Specs, capture_call
+from stillgraph.api.front_ends import interpret_in, turn_inside_out_in
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
-from stillgraph.bytecode.frame import Frame
 from stillgraph.bytecode.resuming import SUSPENDED, go_by_hand, resume, run_on
 from stillgraph.bytecode.segments import Breaks, Layout, Learned, Segment, Unreachable, packed, restored, suspended
-from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.diagnostics import StillgraphError, refusal
 from stillgraph.core.parcel import opened
 from stillgraph.operators import acts
-from stillgraph.operators.calls import assigned_outer_variables
 from stillgraph.program.program import Program
+from stillgraph.runtime.cache import CacheInfo
+from stillgraph.runtime.tracebacks import presenting
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
 from stillgraph.trace.front_end import FrontEnd
-from stillgraph.trace.knowledge import Options
 from stillgraph.trace.watch import Watch
 
 
@@ -41,7 +40,7 @@ class Part(Static):
         self._plan = plan
         super().__init__(original, **options)
 
-    def _capture_call(self, args: Any, kwargs: Any, watch: Watch | None = None) -> Program:
+    def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
         while True:
             segment = Segment(self._plan.breaks, _is_residual, self._plan.number)
             self._front_end = self._plan.front_end(segment)
@@ -49,6 +48,14 @@ class Part(Static):
                 return super()._capture_call(args, kwargs, watch)
             except Learned:
                 continue
+            except Unreachable as error:
+                message = f"the program would end inside of code that Python cannot go on in: {error}"
+                raise refusal("SG107", message) from None
+
+    def _tell_of(self, failure: Exception) -> None:
+        if self._plan.strict:
+            raise failure
+        super()._tell_of(failure)
 
 
 class Plan:
@@ -57,17 +64,26 @@ class Plan:
     Attributes:
         breaks: where they end.
         layouts: how frames are where they end, by number.
-        parts: the segments, by the layout that they begin with.
+        entry: the first segment.
+        parts: the others, by the layout that they begin with.
+        strict: whether a capture that fails is an error, rather than the call's being made in plain PyTorch.
     """
 
-    def __init__(self, original: Any, options: dict[str, Any]) -> None:
+    def __init__(self, original: Any, strict: bool, options: dict[str, Any]) -> None:
         self.breaks = Breaks()
         self.layouts: list[Layout] = []
         self.parts: dict[Layout, Part] = {}
+        self.strict = strict
         self._numbers: dict[Layout, int] = {}
-        self._options = options
+        self._options = {**options, "input_spec": None}
         self._resumed: dict[int, Callable[[Segment], FunctionType]] = {}
+        self._told = False
         self.entry = Part(self, original, **options)
+
+    @property
+    def segments(self) -> tuple[Part, ...]:
+        """All segments, the first one first."""
+        return (self.entry, *self.parts.values())
 
     def number(self, layout: Layout) -> int:
         """The number of a layout."""
@@ -82,13 +98,10 @@ class Plan:
 
         def convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
             resumed = self._resumed.get(id(function))
-            if resumed is not None:
-                return resumed(segment), ()
-            return bytecode.convert(function, segment), assigned_outer_variables(function.__code__)
+            return interpret_in(segment, function, watched, tries) if resumed is None else (resumed(segment), ())
 
         def inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
-            turned = bytecode.convert_generator(function, segment)
-            return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
+            return turn_inside_out_in(segment, function, watched, tries)
 
         return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips)
 
@@ -96,8 +109,7 @@ class Plan:
         """The segment that begins with a layout."""
         found = self.parts.get(layout)
         if found is None:
-            function = self._resuming(layout)
-            found = self.parts[layout] = Part(self, function, **{**self._options, "input_spec": None})
+            found = self.parts[layout] = Part(self, self._resuming(layout), **self._options)
         return found
 
     def _resuming(self, layout: Layout) -> FunctionType:
@@ -105,7 +117,10 @@ class Plan:
             return run_on(restored(layout, list(map(opened, values))))
 
         def in_segment(segment: Segment) -> FunctionType:
-            return bytecode.resuming(layout[0].code, lambda *values: resume(segment, restored(layout, list(values))), True)
+            def run(*values: Any) -> Any:
+                return resume(segment, restored(layout, list(values)))
+
+            return bytecode.resuming(layout[0].code, run, True)
 
         made = bytecode.resuming(layout[0].code, in_python, False)
         self._resumed[id(made)] = in_segment
@@ -113,28 +128,64 @@ class Plan:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call."""
-        result = self.entry(*args, **kwargs)
-        while type(result) is tuple and result and result[0] is SUSPENDED:
-            frames: list[Frame] = restored(self.layouts[result[1]], list(map(opened, result[2:])))
+        part, values = self.entry, args
+        while True:
+            try:
+                result = part(*values, **kwargs)
+            except StillgraphError as error:
+                if self.strict:
+                    raise
+                result = self._in_python(part, values, kwargs, error)
+            kwargs = {}
+            if type(result) is not tuple or not result or result[0] is not SUSPENDED:
+                return opened(result)
+            frames = restored(self.layouts[result[1]], list(map(opened, result[2:])))
             ended = go_by_hand(frames, self.breaks)
             if ended is not None:
                 return ended[0]
-            layout, values = suspended(frames)
-            result = self.part(layout)(*packed(values))
-        return opened(result)
+            layout, found = suspended(frames)
+            part, values = self.part(layout), tuple(packed(found))
+
+    def _in_python(self, part: Part, values: tuple[Any, ...], kwargs: dict[str, Any], error: StillgraphError) -> Any:
+        """Make the rest of a call in plain PyTorch, and tell of it once."""
+        if not self._told:
+            self._told = True
+            warnings.warn(f"{error}\n  The rest of the call is made in plain PyTorch.", RuntimeWarning, stacklevel=4)
+        return part.original(*values, **kwargs)
 
 
 class Partial(Static):
     """A static function that leaves to Python what cannot be in a program."""
 
-    def __init__(self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int) -> None:
-        super().__init__(original, input_spec, backend, options, cache_size)
-        shared = {"input_spec": input_spec, "backend": backend, "options": options, "cache_size": cache_size}
-        self.plan = Plan(self.original, shared)
+    def __init__(self, original: Any, *, strict: bool, **options: Any) -> None:
+        super().__init__(original, **options)
+        self.plan = Plan(self.original, strict, options)
+        self._strict = strict
 
+    def __reduce__(self) -> Any:
+        made = super().__reduce__()
+        return made if isinstance(made, str) else (_made, (self._strict, *made[1]))
+
+    @presenting
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it like the original."""
+        if self._is_capturing() or self._rolled_back or not self._is_enabled():
+            return self._function(*args, **kwargs)
         return self.plan(args, kwargs)
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The cached programs, segment by segment."""
+        return tuple(program for part in self.plan.segments for program in part.programs)
 
-_ = functools, warnings, CaptureError, Unreachable, capture_call
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, programs and evictions of all segments together, and the size of each one's cache."""
+        found = [part.cache_info() for part in self.plan.segments]
+        hits, misses, programs, evictions, _ = map(sum, zip(*found))
+        return CacheInfo(hits, misses, programs, evictions, found[0].size)
+
+
+def _made(strict: bool, *made_with: Any) -> Partial:
+    original, input_spec, backend, options, cache_size, check = made_with
+    settings = {"input_spec": input_spec, "backend": backend, "options": options}
+    return Partial(original, strict=strict, **settings, cache_size=cache_size, check=check)

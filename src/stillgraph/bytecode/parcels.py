@@ -36,5 +36,5 @@ def is_opaque(value: Any) -> bool:
         receiver = value.__self__
         if isinstance(receiver, (ModuleType, type(None), type)):
             return False
-        return is_opaque(receiver) or hasattr(type(receiver), "__exit__") and not isinstance(receiver, torch.Tensor)
+        return is_opaque(receiver) or (hasattr(type(receiver), "__exit__") and not isinstance(receiver, torch.Tensor))
     return isinstance(value, _OPAQUE)

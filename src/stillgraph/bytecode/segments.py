@@ -7,7 +7,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -20,9 +20,12 @@ from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_opaque, is_plain, read
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.core.diagnostics import CaptureError, Refusal
+from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import Parcel, opened
-from stillgraph.operators.generators import Produced
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.unjoined import Unjoined
 
 
 class Ended(BaseException):
@@ -135,12 +138,15 @@ class Segment:
 
     def after(self, frame: Frame, index: int) -> None:
         """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
-        name = frame.prepared.decoded.instructions[index].name
-        if name in _MAKING:
-            value = frame.slots[frame.prepared.decoded.instructions[index].argument].cell_contents if (
-                name == "MAKE_CELL") else frame.peek(_MAKING[name])
-            if _stays(value):
-                self.made[id(value)] = (value, frame, index)
+        each = frame.prepared.decoded.instructions[index]
+        if each.name == "MAKE_CELL":
+            made = frame.slots[each.argument]
+        elif each.name in MOVES or not frame.depth:
+            return
+        else:
+            made = frame.stack[frame.depth - (2 if each.name == "BEFORE_WITH" else 1)]
+        if _stays(made.cell_contents):
+            self.made.setdefault(id(made.cell_contents), (made.cell_contents, frame, index))
 
     def end(self, frame: Frame, index: int, reason: str) -> None:
         """End the segment at an instruction, or find out how the next attempt can.
@@ -149,7 +155,7 @@ class Segment:
             Ended: always, unless
             Learned: this attempt cannot end here.
         """
-        frame, index = self._seen_by_python(frame, index)
+        frame, index = self._seen_by_python(frame, index, reason)
         regions = [each for each in self.regions if each.frame in self.frames[: self.frames.index(frame) + 1]]
         if self.regions or frame is not self.frames[-1]:
             self.breaks.residual[frame.code][index] = reason
@@ -165,12 +171,12 @@ class Segment:
         else:
             self.breaks.residual[region.frame.code].setdefault(region.index, f"in one of its arms {reason}")
 
-    def _seen_by_python(self, frame: Frame, index: int) -> tuple[Frame, int]:
+    def _seen_by_python(self, frame: Frame, index: int, reason: str) -> tuple[Frame, int]:
         """Where Python sees an instruction: in a frame that something else than a frame has called, at that call."""
         for position, each in enumerate(self.frames):
             if not each.transparent:
                 if position == 0:
-                    raise Unreachable
+                    raise Unreachable(reason)
                 return self.frames[position - 1], self.frames[position - 1].next
             if each is frame:
                 break
@@ -192,7 +198,7 @@ class Segment:
         if self.regions or (is_users and frame is not self.frames[0]):
             return  # an operator may know another way; a frame below may handle it
         frame, index = innermost if innermost[0] in self.frames else (frame, index)
-        frame, index = self._seen_by_python(frame, index)
+        frame, index = self._seen_by_python(frame, index, reason_of(told))
         if index in self.breaks.residual.get(frame.code, ()):
             return
         self.breaks.residual[frame.code][index] = reason_of(told)
@@ -205,7 +211,7 @@ class Segment:
             Learned: something among what they hold has to be made by Python.
         """
         layout, values = suspended(self.frames)
-        for value in (*values, *(cell.cell_contents for f in self.frames for cell in f.stack[: f.depth])):
+        for value in _inside(values):
             known = self.made.get(id(value))
             if known is not None:
                 _, frame, index = known
@@ -230,20 +236,28 @@ _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_D
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 
 
-_MAKING = {
-    **{"CALL": 1, "CALL_KW": 1, "CALL_FUNCTION_EX": 1, "SET_FUNCTION_ATTRIBUTE": 1, "MAKE_FUNCTION": 1, "GET_ITER": 1},
-    **{"LOAD_ATTR": 1, "BEFORE_WITH": 2, "MAKE_CELL": 0},
-}
-"""Instructions that may make what cannot leave a segment, and where that is then, from the top of the stack."""
-
-
 def _stays(value: Any) -> bool:
     """Whether an object cannot leave the segment that made it."""
     if isinstance(value, FunctionType):
         return bool(value.__closure__)
     if isinstance(value, Iteration):
         return not value.can_wait
-    return isinstance(value, (CellType, Produced)) or is_opaque(value)
+    if isinstance(value, CellType) or is_opaque(value):
+        return True
+    return is_our_module(type(value).__module__) and not isinstance(value, _LEAVING)
+
+
+_LEAVING = (StagedNumber, StagedArray, Unjoined, Parcel, Iteration)
+
+
+def _inside(values: Iterable[Any]) -> Iterator[Any]:
+    """Values, and what is in those that are plain containers."""
+    for value in values:
+        yield value
+        if type(value) in (list, tuple):
+            yield from _inside(value)
+        elif type(value) is dict:
+            yield from _inside(value.values())
 
 
 def _function(frame: Frame, each: Instruction) -> Any:
@@ -300,7 +314,7 @@ def suspended(frames: list[Frame]) -> tuple[Layout, list[Any]]:
         kinds = []
         for cell in frame.stack[: frame.depth]:
             value = cell.cell_contents
-            kind = "null" if value is NULL else "iteration" if isinstance(value, Iteration) else "value"
+            kind = "null" if value is NULL else "iteration" if _waits(value) else "value"
             kinds.append(kind)
             if kind == "value":
                 values.append(value)
@@ -309,6 +323,10 @@ def suspended(frames: list[Frame]) -> tuple[Layout, list[Any]]:
         values += frame.handled
         parts.append(FrameLayout(frame.code, frame.next, slots, tuple(kinds), len(frame.handled)))
     return tuple(parts), values
+
+
+def _waits(value: Any) -> bool:
+    return isinstance(value, Iteration) and value.can_wait
 
 
 def restored(layout: Layout, values: list[Any]) -> list[Frame]:
@@ -334,7 +352,7 @@ def restored(layout: Layout, values: list[Any]) -> list[Frame]:
 
 
 def packed(values: list[Any]) -> list[Any]:
-    """Values as a segment takes them: tensors as they are, anything else so that it is guarded only where it is read."""
+    """Values as a segment takes them: tensors as they are, anything else so that it is guarded where it is read."""
     known: dict[int, Parcel] = {}
     return [
         value if is_plain(value) else known.setdefault(id(value), Parcel(f"held_{number}", value))

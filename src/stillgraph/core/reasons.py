@@ -53,6 +53,12 @@ _ALL = (
         "This statement cannot be part of a captured function.",
         "Move it out of the function.",
     ),
+    Reason(
+        "SG107",
+        "no way out in the midst",
+        "Without a full graph Python takes over where a program ends; here other code stands in between, which waits.",
+        "Make the inner function static instead, or write what ends the program outside of that code.",
+    ),
     # ---- SG2xx: staging
     Reason(
         "SG201",

@@ -18,6 +18,7 @@ from torch import fx
 
 from stillgraph.core.files import is_below_torch, is_ours, is_standard_library
 from stillgraph.core.lookup import own_attributes
+from stillgraph.core.parcel import Parcel
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
@@ -66,6 +67,8 @@ class Told:
 
     def guards(self, value: Any, source: Source) -> list[Guard]:
         """The guards on an argument: that it is this very object, or where nobody can tell, that it is like it."""
+        if type(value) is Parcel:
+            return [TypeGuard(source, Parcel)]  # what is in it is guarded where it was read
         if is_array(value):
             identity = [IdentityGuard(source, value)] if value.dtype.hasobject or self.can_tell(value) else []
             return [*identity, *_like_array(value, source)]

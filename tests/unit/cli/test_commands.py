@@ -367,7 +367,7 @@ def test_errors_takes_a_code_as_people_type_it(spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "nearest"), [("SG2011", "SG201"), ("107", "SG106"), ("sg599", "SG503"), ("2", "SG201")]
+    ("code", "nearest"), [("SG2011", "SG201"), ("109", "SG107"), ("sg599", "SG503"), ("2", "SG201")]
 )
 def test_errors_names_the_nearest_code(code: str, nearest: str) -> None:
     result = invoke("errors", code)

@@ -27,6 +27,7 @@ CASES = [case for module in _MODULES for case in cases_of(module.__name__.rparti
 WITHOUT_A_MESSAGE = {
     "SG102": "Python has to be started with -X no_debug_ranges",
     "SG106": "wants a newer Python, or hundreds of nested statements",
+    "SG107": "of captures without a full graph",
     "SG307": "a fault of stillgraph's",
     "SG404": "says what is wrong with a file: see tests/unit/deploy/test_hostile_files.py",
     "SG403": "a fault of stillgraph's or of an exporter's",
