@@ -141,8 +141,8 @@ def to_static(
 def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, strict: bool = False) -> Any:
     """Capture as much as possible of any Python function, and leave the rest to Python.
 
-    As ``to_static(target, full_graph=False)``. It may be called again and again for one function or module, as a training
-    loop does: what was captured is kept with it (Paddle's ``symbolic_trace``).
+    As ``to_static(target, full_graph=False)``. It may be called again and again for one function or module, as training
+    loops do: what was captured is kept with it (Paddle's ``symbolic_trace``).
 
     Args:
         target: a function, bound method, or `torch.nn.Module`.
