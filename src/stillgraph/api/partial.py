@@ -8,19 +8,31 @@ one that the next segment can begin with.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
 from stillgraph.api.front_ends import interpret_in, turn_inside_out_in
+from stillgraph.api.planned import explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.resuming import SUSPENDED, go_by_hand, resume, run_on
-from stillgraph.bytecode.segments import Breaks, Layout, Learned, Segment, Unreachable, packed, restored, suspended
+from stillgraph.bytecode.segments import (
+    Breaks,
+    FrameLayout,
+    Layout,
+    Learned,
+    Segment,
+    Unreachable,
+    packed,
+    restored,
+    suspended,
+)
 from stillgraph.core.diagnostics import StillgraphError, refusal
 from stillgraph.core.parcel import opened
 from stillgraph.operators import acts
 from stillgraph.program.program import Program
+from stillgraph.report.plan import PlanExplanation
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.tracebacks import presenting
 from stillgraph.settings import SETTINGS
@@ -66,6 +78,7 @@ class Plan:
         layouts: how frames are where they end, by number.
         entry: the first segment.
         parts: the others, by the layout that they begin with.
+        followed: by the number of the layout that a segment ended with, the layouts that calls went on with.
         strict: whether a capture that fails is an error, rather than the call's being made in plain PyTorch.
     """
 
@@ -78,6 +91,7 @@ class Plan:
         self._options = {**options, "input_spec": None}
         self._resumed: dict[int, Callable[[Segment], FunctionType]] = {}
         self._told = False
+        self.followed: dict[int, tuple[Layout | None, ...]] = {}
         self.entry = Part(self, original, **options)
 
     @property
@@ -123,6 +137,7 @@ class Plan:
             return bytecode.resuming(layout[0].code, run, True)
 
         made = bytecode.resuming(layout[0].code, in_python, False)
+        made.__signature__ = signature_of(layout)  # type: ignore[attr-defined]  # as `inspect` looks for it
         self._resumed[id(made)] = in_segment
         return made
 
@@ -140,11 +155,29 @@ class Plan:
             if type(result) is not tuple or not result or result[0] is not SUSPENDED:
                 return opened(result)
             frames = restored(self.layouts[result[1]], list(map(opened, result[2:])))
+            number = result[1]
             ended = go_by_hand(frames, self.breaks)
             if ended is not None:
+                self._note(number, None)
                 return ended[0]
             layout, found = suspended(frames)
+            self._note(number, layout)
             part, values = self.part(layout), tuple(packed(found))
+
+    def _note(self, number: int, layout: Layout | None) -> None:
+        """Remember with what a call has gone on."""
+        known = self.followed.get(number, ())
+        if layout not in known:
+            self.followed[number] = (*known, layout)
+
+    def explanation(self, name: str) -> PlanExplanation:
+        """What is told of the calls so far."""
+        parts: list[tuple[Layout | None, Sequence[Program]]] = [(None, self.entry.programs)]
+        parts += ((layout, part.programs) for layout, part in self.parts.items())
+        return explained(name, self.entry.original, parts, self.layouts, self._reason, self.followed, SUSPENDED)
+
+    def _reason(self, frame: FrameLayout) -> str:
+        return self.breaks.residual.get(frame.code, {}).get(frame.index, "only Python can do it")
 
     def _in_python(self, part: Part, values: tuple[Any, ...], kwargs: dict[str, Any], error: StillgraphError) -> Any:
         """Make the rest of a call in plain PyTorch, and tell of it once."""
@@ -183,6 +216,24 @@ class Partial(Static):
         found = [part.cache_info() for part in self.plan.segments]
         hits, misses, programs, evictions, _ = map(sum, zip(*found))
         return CacheInfo(hits, misses, programs, evictions, found[0].size)
+
+
+    @property
+    def code(self) -> str:
+        """What the calls so far have become: one function in Python, of programs and of the steps between them."""
+        return self.plan.explanation(self._name).code
+
+    def explain(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Say what has become of the calls so far, or of one call what it would be as a whole.
+
+        Args:
+            args, kwargs: of a call, which is captured for this and not run: all of it, so that what ends a program makes
+                it refused. Without any: what the calls so far have become, see `report.plan.PlanExplanation`: subgraphs,
+                breaks with their reasons, and how they follow.
+        """
+        if (args and not (len(args) == 1 and self._is_without_call(args, kwargs))) or kwargs:
+            return super().explain(*args, **kwargs)
+        return self.plan.explanation(self._name)
 
 
 def _made(strict: bool, *made_with: Any) -> Partial:

@@ -14,8 +14,12 @@ from stillgraph.bytecode.parcels import is_opaque
 from stillgraph.bytecode.segments import Breaks, Ended, Segment
 from stillgraph.bytecode.table import MOVES, taken
 
-SUSPENDED = object()
-"""The first element of what a segment gives that has not come to the end of the call."""
+
+def suspended() -> None:
+    """The first element of what a segment gives that has not come to the end of the call: an object like no other."""
+
+
+SUSPENDED = suspended
 
 
 def run_in(segment: Segment, frame: Frame) -> Any:
@@ -126,10 +130,34 @@ def go_by_hand(frames: list[Frame], breaks: Breaks) -> tuple[Any] | None:
                 return (value,)
             frames[-1].push(value)
             frames[-1].next += 1
+        elif each.name in _LOADS:
+            if not _leads_to_more(frame, breaks):
+                return None
         elif _is_by_hand(frame, breaks):
             step(frames)
         else:
             return None
+
+
+_LOADS = frozenset({"LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "PUSH_NULL", "COPY"})
+
+
+def _leads_to_more(frame: Frame, breaks: Breaks) -> bool:
+    """Put on the stack what comes next, if Python is to do something with it: otherwise that is the next segment's."""
+    depth, index = frame.depth, frame.next
+    try:
+        while frame.instruction.name in _LOADS:
+            carry_out(frame)
+    except (NameError, UnboundLocalError):
+        frame.cut(depth)
+        frame.next = index
+        step([frame])
+        raise AssertionError("it has raised before") from None
+    if frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, breaks):
+        return True
+    frame.cut(depth)
+    frame.next = index
+    return False
 
 
 def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:

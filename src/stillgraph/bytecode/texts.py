@@ -1,0 +1,97 @@
+"""An instruction as the piece of Python that it is, given the names of the values that it takes from the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stillgraph.bytecode.decode import Instruction
+
+NOTHING = None  # in the place of what `PUSH_NULL` has pushed
+Names = Sequence[str | None]
+
+
+def _call(each: Instruction, names: Names, keywords: Sequence[str] = ()) -> str:
+    first, second, *given = names
+    function, args = (second, given) if first is NOTHING else (first, given)
+    if first is not NOTHING and second is not NOTHING:
+        args = [second, *given]
+    split = len(args) - len(keywords)
+    shown = [*map(str, args[:split]), *(f"{name}={value}" for name, value in zip(keywords, args[split:]))]
+    return f"{function}({', '.join(shown)})"
+
+
+def _call_ex(each: Instruction, names: Names) -> str:
+    first, second, *given = names
+    shown = [f"*{given[0]}", *(f"**{value}" for value in given[1:])]
+    return f"{second if first is NOTHING else first}({', '.join(shown)})"
+
+
+_ATTRIBUTE: Callable[[Instruction, Names], str] = lambda each, names: f"{names[-1]}.{each.argument}"  # noqa: E731
+_BETWEEN: Callable[[Instruction, Names], str] = lambda each, names: f"{names[0]} {each.argument} {names[1]}"  # noqa: E731
+
+_TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
+    "CALL": _call,
+    "CALL_FUNCTION_EX": _call_ex,
+    "LOAD_ATTR": _ATTRIBUTE,
+    "LOAD_METHOD": _ATTRIBUTE,
+    "BINARY_OP": _BETWEEN,
+    "COMPARE_OP": _BETWEEN,
+    "IS_OP": _BETWEEN,
+    "CONTAINS_OP": _BETWEEN,
+    "UNARY_OP": lambda each, names: f"{each.argument} {names[0]}",
+    "BINARY_SUBSCR": lambda each, names: f"{names[0]}[{names[1]}]",
+    "STORE_SUBSCR": lambda each, names: f"{names[1]}[{names[2]}] = {names[0]}",
+    "DELETE_SUBSCR": lambda each, names: f"del {names[0]}[{names[1]}]",
+    "STORE_ATTR": lambda each, names: f"{names[1]}.{each.argument} = {names[0]}",
+    "DELETE_ATTR": lambda each, names: f"del {names[0]}.{each.argument}",
+    "STORE_GLOBAL": lambda each, names: f"{each.argument} = {names[0]}",
+    "GET_ITER": lambda each, names: f"iter({names[0]})",
+    "FOR_ITER": lambda each, names: f"next({names[0]})",
+    "RAISE_VARARGS": lambda each, names: f"raise {' from '.join(map(str, names))}".strip(),
+    "RERAISE": lambda each, names: f"raise {names[-1]}",
+    "BEFORE_WITH": lambda each, names: f"enter({names[0]})",
+    "WITH_EXCEPT_START": lambda each, names: f"{names[0]}(...)",
+    "CHECK_EXC_MATCH": lambda each, names: f"isinstance({names[0]}, {names[1]})",
+    "FORMAT_SIMPLE": lambda each, names: f"format({names[0]})",
+    "FORMAT_WITH_SPEC": lambda each, names: f"format({names[0]}, {names[1]})",
+    "BUILD_STRING": lambda each, names: " + ".join(map(str, names)),
+    "BUILD_TUPLE": lambda each, names: f"({', '.join(map(str, names))},)",
+    "BUILD_LIST": lambda each, names: f"[{', '.join(map(str, names))}]",
+    "MAKE_CELL": lambda each, names: "make a variable for inner functions",
+    "MAKE_FUNCTION": lambda each, names: "define a function",
+    "SET_FUNCTION_ATTRIBUTE": lambda each, names: "define a function",
+    "IMPORT_NAME": lambda each, names: f"import {each.argument}",
+    "POP_JUMP_IF_TRUE": lambda each, names: f"bool({names[0]})",
+    "POP_JUMP_IF_FALSE": lambda each, names: f"bool({names[0]})",
+    "POP_JUMP_IF_NONE": lambda each, names: f"{names[0]} is None",
+    "POP_JUMP_IF_NOT_NONE": lambda each, names: f"{names[0]} is None",
+    "UNPACK_SEQUENCE": lambda each, names: f"tuple({names[0]})",
+}
+
+
+def text_of(each: Instruction, names: Names, values: Sequence[Any]) -> str:
+    """The text of an instruction.
+
+    Args:
+        each: the instruction.
+        names: of the values that it takes, the topmost last.
+        values: those of them that are known; the names of a call's keywords are.
+    """
+    if each.name == "CALL_KW":
+        return _call(each, names[:-1], values[-1])
+    write = _TEXTS.get(each.name)
+    return f"{each.name.lower()}({', '.join(map(str, names))})" if write is None else write(each, names)
+
+
+_WITHOUT_RESULT = frozenset(
+    {
+        *("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "RAISE_VARARGS", "RERAISE"),
+        *("MAKE_CELL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
+    }
+)
+
+
+def gives_result(each: Instruction) -> bool:
+    """Whether an instruction leaves something on the stack that is to be named."""
+    return each.name not in _WITHOUT_RESULT

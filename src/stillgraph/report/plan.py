@@ -1,0 +1,227 @@
+"""What becomes of calls without a full graph: the segments, what Python does between them, and how they follow."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stillgraph.core.location import Location
+from stillgraph.program.printer import guard_texts
+from stillgraph.program.program import Program
+
+
+@dataclass(frozen=True)
+class Break:
+    """What Python does between two segments.
+
+    Attributes:
+        text: the step, with the names of the values that the segment before it hands out.
+        result: the name of what it gives; None where nothing is done with that.
+        reason: why it is no part of a program.
+        place: the user's line.
+        callers: the lines that called the function which it stands in, the outermost first.
+    """
+
+    text: str
+    result: str | None
+    reason: str
+    place: Location | None
+    callers: tuple[Location, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A program of a part of a call.
+
+    Attributes:
+        number: of the subgraph.
+        program: it; its inputs, statements, guards and effects can be read and printed.
+        takes: the names of all values that are at hand where it begins, in their order.
+        inputs: the names of those that it computes with.
+        outputs: the names of what it computes and hands out.
+        step: what Python does behind it; None where the call ends with it.
+        goes_on: at which entries calls have gone on behind that, by their numbers; None for the end of the call.
+    """
+
+    number: int
+    program: Program
+    takes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    step: Break | None
+    goes_on: tuple[int | None, ...]
+
+    @property
+    def name(self) -> str:
+        """As the plan calls it."""
+        return f"region_{self.number}"
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The lines of its program, without head and guards."""
+        lines = str(self.program).splitlines()
+        return tuple(line for line in lines[1:] if not line.startswith(("guards", "effects")) and line[:1] == " ")
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """What has to hold for it to be used."""
+        return tuple(self._named(text) for text in guard_texts(self.program))
+
+    def _named(self, text: str) -> str:
+        """A guard with the names of the values in the place of where they are."""
+        return re.sub(r"args\[(\d+)\](?:\.held_\d+)?", lambda found: self.takes[int(found[1])], text)
+
+    @property
+    def lines(self) -> str:
+        """The user's lines that it stands for."""
+        found = [each.line for each in self.program.source_map.values() if each is not None]
+        if not found:
+            return "nothing is computed"
+        return f"line {min(found)}" if min(found) == max(found) else f"lines {min(found)}-{max(found)}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A place where segments begin: the function itself, or behind a step of Python's.
+
+    Attributes:
+        number: of the place.
+        name: of the function, or of the place.
+        parameters: what a program gets there.
+        subgraphs: the programs that begin there; which one is run, its guards say.
+    """
+
+    number: int
+    name: str
+    parameters: str
+    subgraphs: tuple[Subgraph, ...]
+
+
+@dataclass(frozen=True)
+class PlanExplanation:
+    """What became of the calls so far of a function that is static without a full graph.
+
+    Attributes:
+        name: of the function.
+        entries: the places where its segments begin, the function's own first.
+        gave_up: why calls are made in plain PyTorch from now on; None where they are not.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+    gave_up: str | None = None
+
+    @property
+    def subgraphs(self) -> tuple[Subgraph, ...]:
+        """All programs."""
+        return tuple(each for entry in self.entries for each in entry.subgraphs)
+
+    @property
+    def breaks(self) -> tuple[Break, ...]:
+        """All steps that Python does, each once."""
+        return tuple(dict.fromkeys(each.step for each in self.subgraphs if each.step is not None))
+
+    @property
+    def code(self) -> str:
+        """The plan, as a Python function that a person can follow."""
+        return "\n\n".join(_written(self))
+
+    def __str__(self) -> str:
+        return "\n".join(_told(self))
+
+
+# ---- as Python
+def _written(plan: PlanExplanation) -> Iterator[str]:
+    reached = [number for each in plan.subgraphs for number in each.goes_on if number is not None]
+    inline = {each for each in reached if reached.count(each) == 1}
+    for entry in plan.entries:
+        if entry.number not in inline or entry.number == 0:
+            lines = list(_body(plan, entry, inline, frozenset({entry.number})))
+            yield "\n".join([f"def {entry.name}{entry.parameters}:", *(f"    {line}" for line in lines)])
+
+
+def _body(plan: PlanExplanation, entry: Entry, inline: set[int], inside: frozenset[int]) -> Iterator[str]:
+    if not entry.subgraphs:
+        yield "...  # no call has come here yet"
+    several = len(entry.subgraphs) > 1
+    for position, each in enumerate(entry.subgraphs):
+        if several:
+            yield f"{'elif' if position else 'if'} guards_{each.number}({', '.join(each.inputs)}):"
+        for line in _segment(plan, each, inline, inside):
+            yield f"    {line}" if several else line
+
+
+def _segment(plan: PlanExplanation, each: Subgraph, inline: set[int], inside: frozenset[int]) -> Iterator[str]:
+    for guard in textwrap.wrap("; ".join(each.guards[:_SHOWN]), _WIDTH):
+        yield f"# {guard}"
+    if len(each.guards) > _SHOWN:
+        yield f"# and {len(each.guards) - _SHOWN} more guards"
+    call = f"{each.name}({', '.join(each.inputs)})"
+    if each.step is None:
+        yield _with_comment(f"return {call}", each.lines)
+        return
+    yield _with_comment(f"{', '.join(each.outputs)} = {call}" if each.outputs else call, each.lines)
+    step = each.step if each.step.result is None else None
+    text = each.step.text if step is not None else f"{each.step.result} = {each.step.text}"
+    place = "" if each.step.place is None else f"line {each.step.place.line}, "
+    yield _with_comment(text, f"{place}by Python: {each.step.reason}")
+    names = [_name(plan, number) for number in each.goes_on if number is not None]
+    if len(each.goes_on) == 1 and each.goes_on[0] is not None and each.goes_on[0] in inline - inside:
+        following = plan.entries[each.goes_on[0]]
+        yield from _body(plan, following, inline, inside | {following.number})
+    elif names:
+        ending = ["the call ends"] if None in each.goes_on else []
+        comment = " or ".join([*(f"at {name}" for name in names[1:]), *ending])
+        yield _with_comment(f"return {names[0]}(...)", f"or {comment}" if comment else "")
+    else:
+        yield "return"
+
+
+_SHOWN = 6
+_WIDTH = 100
+_COLUMN = 48
+
+
+def _with_comment(text: str, comment: str) -> str:
+    return f"{text:<{_COLUMN}}  # {comment}" if comment else text
+
+
+def _name(plan: PlanExplanation, number: int) -> str:
+    return plan.entries[number].name
+
+
+# ---- as a report
+def _told(plan: PlanExplanation) -> Iterator[str]:
+    count, breaks = len(plan.subgraphs), plan.breaks
+    yield f"{plan.name}: {_counted(count, 'subgraph')}, {_counted(len(breaks), 'break')}"
+    if plan.gave_up is not None:
+        yield f"calls are made in plain PyTorch from now on: {plan.gave_up}"
+    for step in breaks:
+        yield ""
+        yield f"break at {step.place or 'an unknown line'}: {step.text}"
+        yield f"  {step.reason}"
+        text = None if step.place is None else step.place.source_line()
+        if text is not None:
+            yield f"    {text.strip()}"
+    for each in plan.subgraphs:
+        yield ""
+        gives = "the result" if each.step is None else ", ".join(each.outputs) or "nothing"
+        yield f"{each.name} ({each.lines}): {', '.join(each.inputs) or 'nothing'} -> {gives}"
+        yield from (f"  {line}" for line in str(each.program).splitlines())
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def names_in_turn(names: Sequence[str]) -> list[str]:
+    """Names, each made another one where it stands there already."""
+    found: list[str] = []
+    for name in names:
+        fresh, count = name, 2
+        while fresh in found:
+            fresh, count = f"{name}_{count}", count + 1
+        found.append(fresh)
+    return found
