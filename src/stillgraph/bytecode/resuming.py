@@ -26,13 +26,16 @@ def run_in(segment: Segment, frame: Frame) -> Any:
     """Run a frame for a segment; the outermost one gives what is to be gone on with where the segment ends."""
     segment.enter(frame)
     try:
-        return finished(run(frame))
-    except Ended:
+        value = finished(run(frame))
+    except Ended:  # the frames stay, to be handed out
         if frame is not segment.frames[0]:
             raise
         return _handed_out(segment)
-    finally:
+    except BaseException:
         segment.leave(frame)
+        raise
+    segment.leave(frame)
+    return value
 
 
 def resume(segment: Segment, frames: list[Frame]) -> Any:
@@ -62,20 +65,27 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
     def go_on_behind_call() -> Any:
         try:
             value = frame.act(_returned, frames, position + 1, innermost)
+        except Ended:  # the frames stay, to be handed out
+            raise
         except BaseException as error:
+            _leave(frame, position)
             if not is_handled(frame, frame.next, error):
                 if frame.segment is not None:
                     frame.segment.failed(frame, frame.next, error)
                 raise
         else:
+            _leave(frame, position)
             frame.push(value)
             frame.next += 1
-        finally:
-            if frame.segment is not None and frames[position + 1] in frame.segment.frames:
-                del frame.segment.frames[position + 1 :]
         return go_on(frame)
 
     return finished(run_under(frame, go_on_behind_call))
+
+
+def _leave(frame: Frame, position: int) -> None:
+    """The frames above one have ended."""
+    if frame.segment is not None:
+        del frame.segment.frames[position + 1 :]
 
 
 def run_on(frames: list[Frame]) -> Any:
@@ -131,8 +141,13 @@ def go_by_hand(frames: list[Frame], breaks: Breaks) -> tuple[Any] | None:
             frames[-1].push(value)
             frames[-1].next += 1
         elif each.name in _LOADS:
-            if not _leads_to_more(frame, breaks):
-                return None
+            try:
+                more = _leads_to_more(frame, breaks)
+            except NameError:  # raised anew, where its handlers get it
+                step(frames)
+            else:
+                if not more:
+                    return None
         elif _is_by_hand(frame, breaks):
             step(frames)
         else:
@@ -145,19 +160,26 @@ _LOADS = frozenset({"LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "PUSH_NULL", "COPY
 def _leads_to_more(frame: Frame, breaks: Breaks) -> bool:
     """Put on the stack what comes next, if Python is to do something with it: otherwise that is the next segment's."""
     depth, index = frame.depth, frame.next
+    more = False
     try:
         while frame.instruction.name in _LOADS:
             carry_out(frame)
-    except (NameError, UnboundLocalError):
-        frame.cut(depth)
-        frame.next = index
-        step([frame])
-        raise AssertionError("it has raised before") from None
-    if frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, breaks):
-        return True
-    frame.cut(depth)
-    frame.next = index
-    return False
+        more = frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, breaks)
+    finally:
+        if not more:
+            frame.cut(depth)
+            frame.next = index
+    return more
+
+
+_DATA = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = frozenset(
+    {
+        *("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "UNARY_OP", "BINARY_OP"),
+        *("COMPARE_OP", "IS_OP", "CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"),
+    }
+)
+"""Instructions that Python does by the way where nothing but numbers and texts are at hand."""
 
 
 def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
@@ -165,6 +187,6 @@ def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
     if each.name in MOVES or frame.next in breaks.residual.get(frame.code, ()):
         return True
     operands = [cell.cell_contents for cell in frame.stack[frame.depth - taken(each) : frame.depth]]
-    if each.name.startswith("POP_JUMP") and type(operands[0]) in (bool, type(None)):
+    if each.name in _PLAIN and all(type(value) in _DATA for value in operands):
         return True
     return any(is_opaque(value) for value in operands)

@@ -25,6 +25,7 @@ from stillgraph.core.parcel import Parcel, opened
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
 
@@ -215,8 +216,8 @@ class Segment:
             known = self.made.get(id(value))
             if known is not None:
                 _, frame, index = known
-                kind = type(value).__name__
-                self.breaks.residual[frame.code].setdefault(index, f"a {kind} made in it is needed behind it")
+                reason = f"{_KINDS.get(type(value), 'a ' + type(value).__name__)} that is made in it is needed behind it"
+                self.breaks.residual[frame.code].setdefault(index, reason)
                 raise Learned
         return layout, values
 
@@ -248,6 +249,9 @@ def _stays(value: Any) -> bool:
 
 
 _LEAVING = (StagedNumber, StagedArray, Unjoined, Parcel, Iteration)
+
+
+_KINDS = {StagedText: "a text", CellType: "a variable of inner functions"}
 
 
 def _inside(values: Iterable[Any]) -> Iterator[Any]:
