@@ -16,7 +16,7 @@ from stillgraph.api.front_ends import interpret_in, turn_inside_out_in
 from stillgraph.api.planned import explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
-from stillgraph.bytecode.resuming import SUSPENDED, go_by_hand, resume, run_on
+from stillgraph.bytecode.resuming import SUSPENDED, Done, go_by_hand, resume, run_on
 from stillgraph.bytecode.segments import (
     Breaks,
     FrameLayout,
@@ -78,7 +78,8 @@ class Plan:
         layouts: how frames are where they end, by number.
         entry: the first segment.
         parts: the others, by the layout that they begin with.
-        followed: by the number of the layout that a segment ended with, the layouts that calls went on with.
+        followed: by the number of the layout that a segment ended with, the layouts that calls went on with, and what
+            Python has done on the way there.
         strict: whether a capture that fails is an error, rather than the call's being made in plain PyTorch.
     """
 
@@ -91,7 +92,7 @@ class Plan:
         self._options = {**options, "input_spec": None}
         self._resumed: dict[int, Callable[[Segment], FunctionType]] = {}
         self._told = False
-        self.followed: dict[int, tuple[Layout | None, ...]] = {}
+        self.followed: dict[int, dict[Layout | None, tuple[Done, ...]]] = {}
         self.entry = Part(self, original, **options)
 
     @property
@@ -156,19 +157,20 @@ class Plan:
                 return opened(result)
             frames = restored(self.layouts[result[1]], list(map(opened, result[2:])))
             number = result[1]
-            ended = go_by_hand(frames, self.breaks)
+            done: list[Done] = []
+            ended = go_by_hand(frames, self.breaks, done)
             if ended is not None:
-                self._note(number, None)
+                self._note(number, None, done)
                 return ended[0]
             layout, found = suspended(frames)
-            self._note(number, layout)
+            self._note(number, layout, done)
             part, values = self.part(layout), tuple(packed(found))
 
-    def _note(self, number: int, layout: Layout | None) -> None:
+    def _note(self, number: int, layout: Layout | None, done: list[Done]) -> None:
         """Remember with what a call has gone on."""
-        known = self.followed.get(number, ())
+        known = self.followed.get(number, {})
         if layout not in known:
-            self.followed[number] = (*known, layout)
+            self.followed[number] = {**known, layout: tuple(done)}
 
     def explanation(self, name: str) -> PlanExplanation:
         """What is told of the calls so far."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from torch import fx
 
-from stillgraph.bytecode.decode import Instruction, decode
+from stillgraph.bytecode.decode import decode
+from stillgraph.bytecode.resuming import Done
 from stillgraph.bytecode.segments import FrameLayout, Layout
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
@@ -67,7 +68,7 @@ def explained(
     parts: Sequence[tuple[Layout | None, Sequence[Program]]],
     layouts: Sequence[Layout],
     reasons: Callable[[FrameLayout], str],
-    followed: Mapping[int, Sequence[Layout | None]],
+    followed: Mapping[int, Mapping[Layout | None, Sequence[Done]]],
     suspended: object,
     gave_up: str | None = None,
 ) -> PlanExplanation:
@@ -79,7 +80,8 @@ def explained(
         parts: by the layout with which they begin (None: the function's own beginning) the programs.
         layouts: by number how frames are where programs end.
         reasons: why Python does the instruction that a frame is at.
-        followed: by number of the layout that a program ended with, the layouts that calls went on with.
+        followed: by number of the layout that a program ended with, the layouts that calls went on with, and what
+            Python has done on the way.
         suspended: what marks the result of a program that has not come to the end of the call.
         gave_up: why calls are made in plain PyTorch from now on.
     """
@@ -92,12 +94,16 @@ def explained(
             step: Break | None = None
             outputs: tuple[str, ...] = ()
             goes_on: tuple[int | None, ...] = ()
+            then: tuple[Break, ...] = ()
             if ending is not None:
                 number, values = ending
                 step, outputs = _step(program, layouts[number], values, reasons)
-                goes_on = tuple(None if each is None else places[each] for each in followed.get(number, ()))
+                ways = followed.get(number, {})
+                goes_on = tuple(None if each is None else places[each] for each in ways)
+                then = tuple(_done(*each) for each in next(iter(ways.values()), ())) if len(ways) == 1 else ()
             takes = tuple(_parameter_names(original)) if layout is None else tuple(names_of(layout))
-            subgraphs.append(Subgraph(count, program, takes, _inputs(program, takes), outputs, step, goes_on))
+            inputs = _inputs(program, takes)
+            subgraphs.append(Subgraph(count, program, takes, inputs, outputs, step, goes_on, then))
             count += 1
         own = getattr(original, "__name__", type(original).__name__) if layout is None else f"at_{position}"
         entries.append(Entry(position, own, _parameters(original, layout), tuple(subgraphs)))
@@ -213,9 +219,21 @@ def _shown(name: str, template: Template) -> str:
 
 
 def _place(frame: FrameLayout) -> Location:
-    each: Instruction = decode(frame.code).instructions[frame.index]
-    at = each.positions
+    return _located(frame.code, frame.index)
+
+
+def _located(code: CodeType, index: int) -> Location:
+    at = decode(code).instructions[index].positions
     if at is None or at.lineno is None:
-        return start_of(frame.code)
+        return start_of(code)
     end = at.end_col_offset if at.end_lineno == at.lineno else None
-    return Location(frame.code.co_filename, at.lineno, at.col_offset, end, frame.code.co_name)
+    return Location(code.co_filename, at.lineno, at.col_offset, end, code.co_name)
+
+
+def _done(code: CodeType, index: int) -> Break:
+    """A further step of Python's, as the user wrote it."""
+    place = _located(code, index)
+    line = place.source_line()
+    each = decode(code).instructions[index]
+    text = each.name.lower() if line is None else line.encode()[place.column : place.end_column].decode().strip()
+    return Break(text, None, "", place)

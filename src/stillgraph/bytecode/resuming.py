@@ -6,6 +6,7 @@ Outside of a capture the same is done by Python's own hand: one instruction (`st
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from stillgraph.bytecode.frame import Frame
@@ -121,10 +122,19 @@ def _step(frames: list[Frame], position: int) -> None:
     under(frame, one)
 
 
-def go_by_hand(frames: list[Frame], breaks: Breaks) -> tuple[Any] | None:
+Done = tuple[CodeType, int]
+"""An instruction that Python has carried out."""
+
+
+def go_by_hand(frames: list[Frame], breaks: Breaks, done: list[Done]) -> tuple[Any] | None:
     """Do in Python what is Python's, from an instruction on that is, up to one that a segment may begin with.
 
     Moves between variables and the stack are done on the way, and jumps on what is known.
+
+    Args:
+        frames: of the call; behind it those that are left.
+        breaks: which instructions are Python's.
+        done: gets the instructions that Python has carried out behind the first, but for what it does by the way.
 
     Returns:
         What the call gives, in a tuple, where it came to its end.
@@ -149,6 +159,8 @@ def go_by_hand(frames: list[Frame], breaks: Breaks) -> tuple[Any] | None:
                 if not more:
                     return None
         elif _is_by_hand(frame, breaks):
+            if each.name not in MOVES and each.name not in _PLAIN:
+                done.append((frame.code, frame.next))
             step(frames)
         else:
             return None

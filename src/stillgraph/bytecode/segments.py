@@ -216,8 +216,8 @@ class Segment:
             known = self.made.get(id(value))
             if known is not None:
                 _, frame, index = known
-                reason = f"{_KINDS.get(type(value), 'a ' + type(value).__name__)} that is made in it is needed behind it"
-                self.breaks.residual[frame.code].setdefault(index, reason)
+                kind = _KINDS.get(type(value), f"a {type(value).__name__}")
+                self.breaks.residual[frame.code].setdefault(index, f"{kind} that is made in it is needed behind it")
                 raise Learned
         return layout, values
 

@@ -43,6 +43,7 @@ class Subgraph:
         outputs: the names of what it computes and hands out.
         step: what Python does behind it; None where the call ends with it.
         goes_on: at which entries calls have gone on behind that, by their numbers; None for the end of the call.
+        then: what Python does besides on the way there, as the user wrote it, where there is one way.
     """
 
     number: int
@@ -52,6 +53,7 @@ class Subgraph:
     outputs: tuple[str, ...]
     step: Break | None
     goes_on: tuple[int | None, ...]
+    then: tuple[Break, ...] = ()
 
     @property
     def name(self) -> str:
@@ -167,6 +169,9 @@ def _segment(plan: PlanExplanation, each: Subgraph, inline: set[int], inside: fr
     text = each.step.text if step is not None else f"{each.step.result} = {each.step.text}"
     place = "" if each.step.place is None else f"line {each.step.place.line}, "
     yield _with_comment(text, f"{place}by Python: {each.step.reason}")
+    for further in each.then:
+        at = "" if further.place is None else f"line {further.place.line}, "
+        yield _with_comment(further.text, f"{at}by Python as well")
     names = [_name(plan, number) for number in each.goes_on if number is not None]
     if len(each.goes_on) == 1 and each.goes_on[0] is not None and each.goes_on[0] in inline - inside:
         following = plan.entries[each.goes_on[0]]
