@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 _NAMES = ("a", "b", "c", "d")
 _ERRORS = ("ValueError", "KeyError", "ZeroDivisionError", "(TypeError, IndexError)", "Exception", "UnboundLocalError")
-_RAISED = ("ValueError(a)", "KeyError", "IndexError('at', b)", "TypeError(str(c)) from None", "ValueError from KeyError(1)")
+_RAISED = ("ValueError(a)", "KeyError", "IndexError('at', b)", "TypeError(c) from None", "ValueError from KeyError(1)")
 _EXPRESSIONS = (
     *("{0} + {1}", "{0} - {1}", "{0} * 2", "{0} // {1}", "{0} % 3", "-{0}", "abs({0})", "len(items)", "items[{0}]"),
     *("({0} if {2} else {1})", "({0} and {1})", "({0} or {1})", "sum(items)", "max({0}, {1}, key=lambda v: -v)"),
     *("sum([x * {0} for x in items if x > {1}])", "len({{x % 3 for x in items}})", "sum(x for x in items)"),
     *("(lambda v, w={0}: v + w)({1})", "[x for x in range({0} % 4)][-1]", "len(f'{{{0}!r:>4}}')", "(t := {0})"),
     *("sum({{x: x + {0} for x in items}}.values())", "[[y for y in items if y < x] for x in items][{0} % 2][0]"),
-    *("inner({0})", "next(x for x in items if x > {0})", "sum(numbers({0}))", "dict(k={0})['k']", "(*items, {0})[{1} % 2]"),
+    *("inner({0})", "next(x for x in items if x > {0})", "sum(numbers({0}))", "dict(k={0})['k']", "(*items, {0})[0]"),
 )
 _CONDITIONS = (
     *("{0} < {1}", "{0} == {1}", "{0} > 0", "not {0}", "{0} in items", "0 <= {0} < 3", "{0} is None", "items"),
@@ -114,7 +114,7 @@ class _Writer:
         self._else(indent, place)
 
     def _for(self, indent: int, place: _Place) -> None:
-        over = self.pick("range({0} % 4)", "list(items)", "enumerate(items[:3])", "numbers({0})", "zip(items, 'ab')", "{0}")
+        over = self.pick("range({0} % 4)", "list(items)", "enumerate(items[:3])", "numbers({0})", "zip(items, 'ab')")
         self.add(indent, f"for {self.pick(*_NAMES)} in {self.filled(over)}:")
         self.block(indent + 1, place.within(in_loop=True))
         self._else(indent, place)
