@@ -15,7 +15,7 @@ from typing import Any
 
 from stillgraph.bytecode.decode import UnknownInstruction
 from stillgraph.bytecode.frame import Frame
-from stillgraph.bytecode.interpreter import finished, generate, run
+from stillgraph.bytecode.interpreter import finished, resume, run
 from stillgraph.bytecode.lines import labelled
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.resuming import run_in
@@ -43,7 +43,7 @@ def convert(function: FunctionType, segment: Segment | None = None) -> FunctionT
     _require_known(function)
     is_generator = bool(function.__code__.co_flags & _GENERATOR)
     begin = _beginning(function, segment)
-    finish: Callable[[Frame], Any] = generate if is_generator else _finish
+    finish: Callable[[Frame], Any] = resume if is_generator else _finish
     return _bound(function, _entry(function.__code__, is_generator, False), begin, finish)
 
 
@@ -144,6 +144,17 @@ def _entry(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
         return made
 
 
+_RETURNS = f"        return {_RUN}({HELD})\n"
+_GENERATES = f"""
+        while {_RUN}({HELD}):
+            try:
+                {HELD}.push((yield {HELD}.give()))
+            except BaseException as stillgraph_error:
+                {HELD}.throw(stillgraph_error)
+        return {HELD}.give()
+"""
+
+
 def _compiled(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
     """A function with the parameters of a code object; of a comprehension's, whose one has no name, by another."""
     names = [f"implicit_{name[1:]}" if name.startswith(".") else name for name in code.co_varnames]
@@ -171,7 +182,7 @@ def _compiled(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
         f"def factory({_BEGIN}, {_RUN}):\n"
         f"    def entry({', '.join(parts)}):\n"
         f"        {HELD} = {_BEGIN}(({values}){emit})\n"
-        f"        return {'(yield from ' if is_generator else '('}{_RUN}({HELD}))\n"
+        f"{_GENERATES if is_generator else _RETURNS}"
         f"    return entry\n"
     )
     factory = next(each for each in compile(text, "<entry>", "exec").co_consts if isinstance(each, CodeType))

@@ -156,6 +156,10 @@ def _names(text: str) -> frozenset[str]:
 JUMPS = _names("JUMP POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE FOR_ITER SEND")
 
 
+KEEPS_NAMESPACE = sys.version_info < (3, 13)
+"""Whether ``locals()`` of a function gives the same dict in each call of it, and keeps what is put there."""
+
+
 class UnknownInstruction(Exception):
     """This version of Python has an instruction of which `decode` does not know what it does."""
 

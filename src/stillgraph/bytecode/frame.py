@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.decode import KEEPS_NAMESPACE, Instruction
 from stillgraph.bytecode.prepared import Prepared, prepared
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING, Variable
@@ -67,6 +67,8 @@ class Frame:
         emit: of a generator turned inside out, what takes what it yields.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
+        given: what a generator yields or returns, until it is taken.
+        thrown: what has been thrown into a generator, for the ``yield`` that is next to raise.
     """
 
     function: FunctionType
@@ -79,6 +81,8 @@ class Frame:
     emit: Callable[[Any], Any] | None = None
     segment: Segment | None = None
     transparent: bool = False
+    thrown: BaseException | None = None
+    given: Any = None
 
     def __post_init__(self) -> None:
         self.code: CodeType = self.function.__code__
@@ -86,6 +90,7 @@ class Frame:
         self.globals: dict[str, Any] = self.function.__globals__
         found = self.globals.get("__builtins__", builtins)
         self.builtins: dict[str, Any] = found if isinstance(found, dict) else vars(found)
+        self._namespace: dict[str, Any] = {}
         self.slots = self.slots or [CellType() for _ in self.prepared.decoded.slots]
         self.stack = self.stack or [CellType() for _ in range(self.prepared.depth)]
 
@@ -123,6 +128,18 @@ class Frame:
         while self.depth > depth:
             self.pop()
 
+    # ---- generators
+    def give(self) -> Any:
+        """Take what the generator gives."""
+        given, self.given = self.given, None
+        return given
+
+    def throw(self, error: BaseException) -> None:
+        """The ``yield`` that the generator waits in is the next to be run, and is to raise this."""
+        trace = error.__traceback__
+        self.thrown = BaseException.with_traceback(error, None if trace is None else trace.tb_next)
+        self.next -= 1
+
     # ---- where it is
     @property
     def state(self) -> State:
@@ -148,7 +165,11 @@ class Frame:
 
     def act(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call something at the user's line."""
-        return self.prepared.line(self.next)(function, *args, **kwargs)
+        return self.line("call")(function, args, kwargs)
+
+    def line(self, kind: str) -> Callable[..., Any]:
+        """What does something at the user's line, and in the user's module; see `lines`."""
+        return FunctionType(self.prepared.line(self.next, kind), self.globals)
 
     # ---- variables
     def name(self, slot: int) -> str:
@@ -166,6 +187,16 @@ class Frame:
             if value is not MISSING:
                 found[name] = value
         return found
+
+    def namespace(self) -> dict[str, Any]:
+        """What ``locals()`` gives: before Python 3.13 one and the same dict, with what has been put into it."""
+        found = self.variables()
+        if not KEEPS_NAMESPACE:
+            return found
+        for name in self.prepared.decoded.slots:
+            self._namespace.pop(name, None)
+        self._namespace.update(found)
+        return self._namespace
 
     def held(self) -> list[Any]:
         """All values that it holds, those on its stack included."""

@@ -6,13 +6,14 @@ program, and a loop is handed to the operator for loops (`regions.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.bytecode import regions
 from stillgraph.bytecode.frame import NOWHERE, Frame, Stops
 from stillgraph.bytecode.table import HANDLERS
+from stillgraph.bytecode.tracebacks import clean, raise_again
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import is_none
@@ -31,7 +32,7 @@ class Yielded:
 
 
 _HANDLED_LESS = object()
-"""An exception is no longer being handled, in whose handler the frame was run."""
+"""An exception is no longer being handled, in whose handler the frame was run, or only a part of it is."""
 
 Outcome = Exit | Yielded | None
 
@@ -59,11 +60,12 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
 def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any:
     """Run a frame as long as so many exceptions are being handled; Python handles them too."""
     instructions = frame.prepared.decoded.instructions
+    handling = frame.handled[level - 1] if level else None
     while True:
         count = len(frame.handled)
-        if count != level:
-            if count < level:
-                return _HANDLED_LESS
+        if count < level or (level and frame.handled[level - 1] is not handling):
+            return _HANDLED_LESS
+        if count > level:
             found = _handling(frame.handled[level], lambda: _steps(frame, stops, level + 1))
             if found is not _HANDLED_LESS:
                 return found
@@ -136,14 +138,16 @@ def go_on(frame: Frame) -> Any:
 
 def _handling(error: BaseException, action: Callable[[], Any]) -> Any:
     """Do something while Python handles an exception, which a bare ``raise`` finds and new ones have for context."""
-    trace, before = error.__traceback__, error.__context__
+    trace = error.__traceback__
     try:
-        raise error
+        raise_again(error)
     except BaseException as now:
         if now is not error:
             raise
-        error.__traceback__, error.__context__ = trace, before
+        BaseException.with_traceback(error, trace)
         return action()
+    finally:
+        del error, trace  # its traceback may lead here
 
 
 def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
@@ -158,6 +162,8 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
                     leave(type(error), error, error.__traceback__)
             handler = decoded.handler(handler.target)
         return False
+    if session() is None:
+        clean(error)
     if handler is None:
         return False
     frame.cut(handler.depth)
@@ -229,6 +235,8 @@ def _return_value(frame: Frame, _: Any, stops: Stops) -> _Left:
 
 
 def _yield_value(frame: Frame, _: Any, stops: Stops) -> _Left:
+    if frame.thrown is not None:
+        return _throw(frame)
     value = frame.pop()
     if frame.emit is not None:
         return regions.give_out(frame, frame.emit, value, stops)
@@ -240,7 +248,7 @@ def _send(frame: Frame, target: int, stops: Stops) -> _Left:
     value = frame.pop()
     generator = frame.peek()
     try:
-        given = frame.act(next, generator) if value is None else frame.act(generator.send, value)
+        given = frame.act(_sent, generator, value)
     except StopIteration as ended:
         frame.push(ended.value)
         frame.next = target
@@ -250,11 +258,47 @@ def _send(frame: Frame, target: int, stops: Stops) -> _Left:
     return None
 
 
+def _sent(generator: Any, value: Any) -> Any:
+    return next(generator) if value is None else generator.send(value)
+
+
+def _throw(frame: Frame) -> _Left:
+    """Raise what was thrown into a generator; one that it takes its values from gets it first."""
+    held, frame.thrown = [frame.thrown], None
+    frame.push(None)  # in the place of what would have been sent
+    before = frame.prepared.decoded.instructions[frame.next - 1]
+    inner = frame.peek(2) if before.name == "SEND" else None
+    if isinstance(held[0], GeneratorExit):
+        if hasattr(inner, "close"):
+            frame.act(_closed, inner)
+    elif hasattr(inner, "throw"):
+        try:
+            given = frame.act(_throw_into, inner, held)
+        except StopIteration as ended:
+            frame.pop()
+            frame.push(ended.value)
+            frame.next = before.argument
+            return None
+        frame.pop()
+        frame.next += 1
+        return (Yielded(given),)
+    frame.line("raise")(held)
+    return None
+
+
+def _closed(generator: Any) -> None:
+    generator.close()
+
+
+def _throw_into(generator: Any, held: list[Any]) -> Any:
+    return generator.throw(held.pop())
+
+
 def _cleanup_throw(frame: Frame, _: Any, stops: Stops) -> _Left:
     error = frame.pop()
     frame.take(2)
     if not isinstance(error, StopIteration):
-        raise error
+        raise_again(error)
     frame.push(None)
     frame.push(error.value)
     frame.next += 1
@@ -276,46 +320,8 @@ _WAYS: dict[str, Callable[[Frame, Any, Stops], _Left]] = {
 
 
 # ---- generators
-def generate(frame: Frame) -> Generator[Any, Any, Any]:
-    """The generator that a frame is the body of."""
+def resume(frame: Frame) -> bool:
+    """Run the frame of a generator on. Whether it waits in a ``yield`` then; what it gives is in ``frame.given``."""
     outcome = run(frame)
-    while isinstance(outcome, Yielded):
-        try:
-            sent = yield outcome.value
-        except BaseException as error:
-            outcome = _thrown(frame, error)
-        else:
-            frame.push(sent)
-            outcome = run(frame)
-    return None if outcome is None else outcome.value
-
-
-def _thrown(frame: Frame, error: BaseException) -> Outcome:
-    """Go on with an exception that was thrown into a generator; one that it takes its values from gets it first."""
-    instructions = frame.prepared.decoded.instructions
-    if instructions[frame.next - 2].name == "SEND":
-        inner, target = frame.peek(), instructions[frame.next - 2].argument
-        try:
-            given = _throw_into(inner, error)
-        except StopIteration as ended:
-            frame.push(ended.value)
-            frame.next = target
-            return run(frame)
-        except BaseException as raised:
-            error = raised
-        else:
-            return Yielded(given)
-    frame.push(None)  # in the place of what would have been sent
-    if not is_handled(frame, frame.next - 1, error):
-        raise error
-    return run(frame)
-
-
-def _throw_into(inner: Any, error: BaseException) -> Any:
-    if isinstance(error, GeneratorExit):
-        if hasattr(inner, "close"):
-            inner.close()
-        raise error
-    if not hasattr(inner, "throw"):
-        raise error
-    return inner.throw(error)
+    frame.given = None if outcome is None else outcome.value
+    return isinstance(outcome, Yielded)

@@ -8,34 +8,41 @@ own frame.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from stillgraph.core.rewritten import BLOCK, REWRITTEN
 
-Line = Callable[..., Any]
-"""Calls its first argument with the others; the frame in which it does so is at the user's line."""
 
-
-def _calls(act: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _calls(act: Any, args: Any, kwargs: Any, /) -> Any:
     return act(*args, **kwargs)
 
 
-def _calls_in_try(act: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _calls_in_try(act: Any, args: Any, kwargs: Any, /) -> Any:
     try:  # what looks at the frame is to see that the line stands in one
         return act(*args, **kwargs)
     except BaseException:
         raise
 
 
-def _raises(error: Any, /) -> Any:
-    raise error
+def _raises(held: list[Any], /) -> Any:  # the frame is not to keep the exception, which keeps the frame
+    raise held.pop()
 
 
-def _raises_in_try(error: Any, /) -> Any:
+def _raises_in_try(held: list[Any], /) -> Any:
     try:
-        raise error
+        raise held.pop()
+    except BaseException:
+        raise
+
+
+def _raises_from(held: list[Any], /) -> Any:
+    raise held.pop() from held.pop()
+
+
+def _raises_from_in_try(held: list[Any], /) -> Any:
+    try:
+        raise held.pop() from held.pop()
     except BaseException:
         raise
 
@@ -45,21 +52,23 @@ _TEMPLATES: dict[tuple[str, bool], CodeType] = {
     ("call", True): _calls_in_try.__code__,
     ("raise", False): _raises.__code__,
     ("raise", True): _raises_in_try.__code__,
+    ("raise from", False): _raises_from.__code__,
+    ("raise from", True): _raises_from_in_try.__code__,
 }
-_NAMES = {"__name__": "stillgraph.bytecode.lines", "__builtins__": __builtins__}
 
 
-def line(code: CodeType, positions: dis.Positions | None, kind: str, in_try: bool) -> Line:
-    """What does something in the user's place.
+def line(code: CodeType, positions: dis.Positions | None, kind: str, in_try: bool) -> CodeType:
+    """The code of a function that does something in the user's place.
 
     Args:
         code: the user's.
         positions: of the instruction; None for one that has no place of its own.
-        kind: ``"call"``: calls a function. ``"raise"``: raises an exception.
+        kind: what it does with its arguments. ``"call"``: calls the first with those in the second, a sequence, and
+            in the third, a mapping. ``"raise"``: raises what it takes from the end of a list. ``"raise from"``:
+            takes the cause from there, too.
         in_try: whether the instruction stands in the body of a ``try``.
     """
-    template = _TEMPLATES[kind, in_try]
-    return FunctionType(labelled(template, code, positions, (BLOCK, REWRITTEN)), _NAMES)
+    return labelled(_TEMPLATES[kind, in_try], code, positions, (BLOCK, REWRITTEN))
 
 
 def labelled(

@@ -9,7 +9,7 @@ from types import CodeType
 
 from stillgraph.bytecode.decode import Decoded, decode
 from stillgraph.bytecode.flow import Flow
-from stillgraph.bytecode.lines import Line, line
+from stillgraph.bytecode.lines import line
 
 
 class Prepared:
@@ -26,10 +26,10 @@ class Prepared:
         self.decoded: Decoded = decode.__wrapped__(code)
         self.flow = Flow(self.decoded)
         self.depth = code.co_stacksize + _SPARE
-        self._lines: dict[tuple[int, str], Line] = {}
+        self._lines: dict[tuple[int, str], CodeType] = {}
 
-    def line(self, index: int, kind: str = "call") -> Line:
-        """What runs something as an instruction."""
+    def line(self, index: int, kind: str = "call") -> CodeType:
+        """The code of what runs something as an instruction; see `lines`."""
         found = self._lines.get((index, kind))
         if found is None:
             code = self._code()

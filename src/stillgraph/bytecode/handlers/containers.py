@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections.abc
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -61,12 +60,7 @@ def _list_extend(frame: Frame, position: int) -> None:
 
 
 def _extend(target: list[Any], values: Any) -> None:
-    try:
-        call(target.extend, values)
-    except TypeError as error:
-        if hasattr(type(values), "__iter__") or hasattr(type(values), "__getitem__"):
-            raise
-        raise TypeError(f"Value after * must be an iterable, not {type(values).__name__}") from error
+    call(target.extend, [*values] if session() is None else values)  # which says by itself what is wrong
 
 
 def _set_update(frame: Frame, position: int) -> None:
@@ -80,9 +74,7 @@ def _dict_update(frame: Frame, position: int) -> None:
 
 
 def _update(target: dict[Any, Any], values: Any) -> None:
-    if not hasattr(values, "keys"):
-        raise TypeError(f"'{type(values).__name__}' object is not a mapping")
-    call(target.update, values)
+    call(target.update, {**values} if session() is None or not hasattr(values, "keys") else values)
 
 
 def _dict_merge(frame: Frame, position: int) -> None:
@@ -93,14 +85,24 @@ def _dict_merge(frame: Frame, position: int) -> None:
 
 
 def _merge(target: dict[Any, Any], values: Any, function: Any) -> None:
-    values = keywords(values)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}()"
-    if not hasattr(values, "keys"):
-        raise TypeError(f"{name} argument after ** must be a mapping, not {type(values).__name__}")
-    for key in values.keys():  # noqa: SIM118 (a mapping need not be iterable over its keys)
-        if key in target:
-            raise TypeError(f"{name} got multiple values for keyword argument '{key}'")
-        target[key] = values[key]
+    target.update(_Keywords(function)(**target, **keywords(values)))
+
+
+class _Keywords:
+    """Stands for a function in a call, so that Python says of that function what is wrong with its keywords."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        for name in ("__module__", "__qualname__"):
+            value = getattr(function, name, None)
+            if value is not None:
+                setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return str(self._function)
+
+    def __call__(self, **given: Any) -> dict[str, Any]:
+        return given
 
 
 def _list_to_tuple(frame: Frame, _: Any) -> None:
@@ -124,7 +126,8 @@ def _taking_apart(targets: str) -> Callable[[Any], Any]:
     """Python's own assignment to so many targets, which knows what to say where it fails."""
     names: dict[str, Any] = {}
     shown = f"({targets})"
-    exec(f"def taken_apart(value):\n    {shown} = value\n    return {shown}", names)
+    text = f"def taken_apart(value):\n    {shown} = value\n    return {shown.replace('*', '')}"
+    exec(compile(text, f"{__file__}: taking apart", "exec"), names)
     found: Callable[[Any], Any] = names["taken_apart"]
     return found
 
@@ -147,13 +150,14 @@ def _get_len(frame: Frame, _: Any) -> None:
 
 # ---- patterns
 def _match_mapping(frame: Frame, _: Any) -> None:
-    frame.push(isinstance(frame.act(matched, frame.peek(), False), collections.abc.Mapping))
+    frame.push(bool(type(frame.act(matched, frame.peek(), False)).__flags__ & _MAPPING))
 
 
 def _match_sequence(frame: Frame, _: Any) -> None:
-    value = frame.act(matched, frame.peek(), False)
-    plain = isinstance(value, collections.abc.Sequence) and not isinstance(value, (str, bytes, bytearray))
-    frame.push(plain)
+    frame.push(bool(type(frame.act(matched, frame.peek(), False)).__flags__ & _SEQUENCE))
+
+
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE and Py_TPFLAGS_MAPPING, by which Python decides
 
 
 def _match_keys(frame: Frame, _: Any) -> None:
@@ -161,12 +165,18 @@ def _match_keys(frame: Frame, _: Any) -> None:
 
 
 def _values_for(subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    if len(set(keys)) < len(keys):
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise ValueError(f"mapping pattern checks duplicate key ({twice!r})")
-    missing = object()
-    values = tuple(call(subject.get, key, missing) for key in keys)
-    return None if any(value is missing for value in values) else values
+    missing, seen = object(), set()
+    get = subject.get if keys else None
+    values = []
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
+        seen.add(key)
+        value = call(get, key, missing)
+        if value is missing:
+            return None
+        values.append(value)
+    return tuple(values)
 
 
 def _match_class(frame: Frame, positional: int) -> None:
@@ -174,42 +184,27 @@ def _match_class(frame: Frame, positional: int) -> None:
     frame.push(frame.act(_parts_of, subject, kind, names, positional))
 
 
-_OF_THEMSELVES = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-
-
 def _parts_of(subject: Any, kind: Any, names: tuple[str, ...], positional: int) -> tuple[Any, ...] | None:
-    """The attributes that a class pattern looks at, or None; see the language reference."""
-    if not isinstance(kind, type):
-        raise TypeError("called match pattern must be a class")
-    subject = matched(subject, True)
-    if not isinstance(subject, kind):
-        return None
-    found: list[Any] = []
-    seen: list[str] = []
-    if positional:
-        own = getattr(kind, "__match_args__", None)
-        if own is None and kind.__flags__ & (1 << 22):  # Py_TPFLAGS_MATCH_SELF
-            if positional > 1:
-                raise TypeError(f"{kind.__name__}() accepts 1 positional sub-pattern ({positional} given)")
-            found.append(subject)
-            positional = 0
-        own = () if own is None else own
-        if not isinstance(own, tuple):
-            raise TypeError(f"{kind.__name__}.__match_args__ must be a tuple (got {type(own).__name__})")
-        if positional > len(own):
-            plural = "" if len(own) == 1 else "s"
-            raise TypeError(f"{kind.__name__}() accepts {len(own)} positional sub-pattern{plural} ({positional} given)")
-        seen += own[:positional]
-    for index, name in enumerate((*seen, *names)):
-        if not isinstance(name, str):
-            raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
-        if name in (*seen, *names)[:index]:
-            raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute '{name}'")
-        try:
-            found.append(getattr(subject, name))
-        except AttributeError:
-            return None
-    return tuple(found)
+    """The attributes that a class pattern looks at, or None."""
+    found: tuple[Any, ...] | None = _trying(positional, names)(matched(subject, True), kind)
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _trying(positional: int, names: tuple[str, ...]) -> Callable[[Any, Any], Any]:
+    """Python's own pattern with so many positions and these names, whatever the class."""
+    values = [f"value{number}" for number in range(positional + len(names))]
+    parts = [*values[:positional], *(f"{name}={value}" for name, value in zip(names, values[positional:]))]
+    text = (
+        "def tried(subject, kind):\n"
+        "    match subject:\n"
+        f"        case kind({', '.join(parts)}):\n"
+        f"            return ({''.join(f'{value}, ' for value in values)})\n"
+    )
+    made: dict[str, Any] = {}
+    exec(compile(text, f"{__file__}: a pattern", "exec"), made)
+    found: Callable[[Any, Any], Any] = made["tried"]
+    return found
 
 
 HANDLERS: dict[str, Handler] = {

@@ -7,31 +7,31 @@ from types import TracebackType
 from typing import Any
 
 from stillgraph.bytecode.frame import Frame, Handler
+from stillgraph.bytecode.tracebacks import raise_again
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.calls import call
 from stillgraph.operators.contexts import context
 from stillgraph.operators.protected import handled
 from stillgraph.operators.raising import caused, raised
+from stillgraph.trace.session import session
 
 
 # ---- raise
 def _raise(frame: Frame, count: int) -> None:
-    error: Any
+    """Raise. No frame of ours is to hold the exception then: through its traceback, that would keep itself alive."""
     if count == 0:
-        error = sys.exc_info()[1]
-        if error is None:
-            error = RuntimeError("No active exception to reraise")
-    elif count == 1:
-        error = frame.act(raised, frame.pop())
-    else:
-        cause = frame.pop()
-        error = frame.act(caused, frame.pop(), cause)
-    frame.prepared.line(frame.next, "raise")(error)
+        if sys.exc_info()[1] is not None:
+            raise  # which is not raised at another line then
+        frame.line("raise")([RuntimeError("No active exception to reraise")])
+    held = frame.take(count)[::-1]
+    if session() is None:
+        frame.line("raise" if count == 1 else "raise from")(held)
+    error = frame.act(raised, held[0]) if count == 1 else frame.act(caused, held[1], held[0])
+    frame.line("raise")([error])
 
 
 def _reraise(frame: Frame, position: int) -> None:
-    error: BaseException = frame.pop()
-    raise error
+    raise_again(frame.pop())
 
 
 def _load_assertion_error(frame: Frame, _: Any) -> None:
@@ -64,7 +64,13 @@ def _matches(error: BaseException, kinds: Any) -> bool:
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             raise TypeError(_PLAIN)
-    return isinstance(error, kinds)
+    return isinstance(error, kinds) if session() is not None else _is_one(error, kinds)
+
+
+def _is_one(error: BaseException, kinds: Any) -> bool:
+    """As Python asks it of what was raised: by the bases alone, whatever ``__instancecheck__`` says."""
+    bases = type(error).__mro__
+    return any(kind is base for kind in (kinds if isinstance(kinds, tuple) else (kinds,)) for base in bases)
 
 
 def _check_eg_match(frame: Frame, _: Any) -> None:
@@ -78,17 +84,22 @@ def _check_eg_match(frame: Frame, _: Any) -> None:
 
 def _split(group: BaseException | None, kinds: Any) -> tuple[Any, Any]:
     """The part of a group that is not of some kinds, and the part that is; a lone exception becomes a group."""
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError(_PLAIN)
+        if issubclass(kind, BaseExceptionGroup):
+            raise TypeError(_GROUPS)
     if group is None:
         return None, None
+    if _is_one(group, kinds):
+        return None, group if isinstance(group, BaseExceptionGroup) else BaseExceptionGroup("", (group,))
     if not isinstance(group, BaseExceptionGroup):
-        if not isinstance(group, kinds):
-            return group, None
-        kind = ExceptionGroup if isinstance(group, Exception) else BaseExceptionGroup
-        wrapped = kind("", [group])
-        wrapped.__traceback__ = group.__traceback__
-        return None, wrapped
+        return group, None
     match, rest = group.split(kinds)
     return rest, match
+
+
+_GROUPS = "catching ExceptionGroup with except* is not allowed. Use except instead."
 
 
 def _prep_reraise_star(frame: Frame, _: Any) -> None:
@@ -107,15 +118,15 @@ def _to_be_raised(group: BaseException, errors: list[BaseException | None]) -> B
     new = [each for each in found if not _is_part(each, group)]
     leaves = {id(leaf) for each in again for leaf in _leaves(each)}
     rest = group.subgroup(lambda leaf: id(leaf) in leaves) if leaves else None
-    if not new:
-        return rest
-    return BaseExceptionGroup("", [*new, *([] if rest is None else [rest])])
+    leaving = [*new, *([] if rest is None else [rest])]
+    return BaseExceptionGroup("", leaving) if len(leaving) > 1 else leaving[0]
 
 
 def _is_part(error: BaseException, group: BaseException) -> bool:
-    return isinstance(error, BaseExceptionGroup) and {id(each) for each in _leaves(error)} <= {
-        id(each) for each in _leaves(group)
-    }
+    """Whether it is what ``split`` has made of the group: that has all but the exceptions in common with it."""
+    names = ("__notes__", "__traceback__", "__cause__", "__context__")
+    same = all(getattr(error, name, None) is getattr(group, name, None) for name in names)
+    return isinstance(error, BaseExceptionGroup) and same
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -135,13 +146,18 @@ def _enter(manager: Any) -> tuple[Any, Any]:
     """The method that leaves a context manager, and what entering it gives."""
     for name in ("__enter__", "__exit__"):
         if class_member(type(manager), name) is None:
-            kind = f"'{type(manager).__module__}.{type(manager).__qualname__}'"
-            kind = kind.replace("'builtins.", "'")
-            missing = "" if name == "__enter__" else " (missed __exit__ method)"
-            raise TypeError(f"{kind} object does not support the context manager protocol{missing}")
+            with manager:  # which says what is wrong, before it does anything
+                raise AssertionError("is no context manager")
     entered: Any = context(manager)
-    leave = type(entered).__exit__.__get__(entered)
-    return leave, call(type(entered).__enter__, entered)
+    enter, leave = _special(entered, "__enter__"), _special(entered, "__exit__")
+    return leave, call(enter)
+
+
+def _special(value: Any, name: str) -> Any:
+    """A method as Python looks it up for a statement: in the class, past what the object itself has."""
+    found = class_member(type(value), name)
+    bind = getattr(type(found), "__get__", None)
+    return found if bind is None else bind(found, value, type(value))
 
 
 def _with_except_start(frame: Frame, _: Any) -> None:

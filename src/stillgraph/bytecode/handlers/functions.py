@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import sys
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.operators.calls import call
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.session import session
 
 
 # ---- calls
@@ -45,49 +45,53 @@ def _called(frame: Frame, args: Any, kwargs: Any) -> None:
     if own is not None:
         frame.push(frame.act(own))
         return
-    frame.push(frame.act(_called_with, function, args, kwargs))
-
-
-def _called_with(function: Any, args: Any, kwargs: Any) -> Any:
-    if type(args) not in (list, tuple) and not hasattr(type(args), "__iter__"):
-        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}()"
-        raise TypeError(f"{name} argument after * must be an iterable, not {type(args).__name__}")
-    return call(function, *args, **kwargs)
+    if session() is None or not (hasattr(type(args), "__iter__") or hasattr(type(args), "__getitem__")):
+        frame.push(frame.line("call")(function, args, kwargs))
+    else:
+        frame.push(frame.act(call, function, *args, **kwargs))
 
 
 def _of_the_frame(frame: Frame, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What does the work of a built-in function that looks at the frame which calls it; None for any other."""
     if function is super and not args and not kwargs:
         return functools.partial(_super, frame)
-    if kwargs or not isinstance(function, BuiltinFunctionType):
+    if not isinstance(function, BuiltinFunctionType):
         return None
     known: Any = function
+    if known in (builtins.eval, builtins.exec) and type(args) in (list, tuple) and args:
+        source, names, variables = (*args, None, None)[:3]
+        if names is None and "globals" not in kwargs and len(args) <= 3:
+            variables = frame.namespace() if variables is None and "locals" not in kwargs else variables
+            given = (source, frame.globals) if "locals" in kwargs else (source, frame.globals, variables)
+            return functools.partial(known, *given, **kwargs)
+        return None
+    if kwargs:
+        return None
     if known is builtins.globals and not args:
         return lambda: frame.globals
     if known in (builtins.locals, builtins.vars) and not args:
-        return frame.variables
+        return frame.namespace
     if known is builtins.dir and not args:
-        return lambda: sorted(frame.variables())
-    if known in (builtins.eval, builtins.exec) and len(args) == 1:
-        return functools.partial(known, args[0], frame.globals, frame.variables())
+        return lambda: sorted(frame.namespace())
     return None
 
 
 def _super(frame: Frame) -> Any:
-    names = frame.prepared.decoded.slots
+    """``super()``, asked in the order in which Python asks."""
+    code, names = frame.code, frame.prepared.decoded.slots
+    if not code.co_argcount:
+        raise RuntimeError("super(): no arguments")
+    receiver = contents(frame.slots[0])
+    if code.co_varnames[0] in code.co_cellvars and receiver is not MISSING:
+        receiver = contents(receiver)
+    if receiver is MISSING:
+        raise RuntimeError("super(): arg[0] deleted")
     if "__class__" not in names:
         raise RuntimeError("super(): __class__ cell not found")
     cell = contents(frame.slots[names.index("__class__")])
     kind = MISSING if cell is MISSING else contents(cell)
     if kind is MISSING:
         raise RuntimeError("super(): empty __class__ cell")
-    if not frame.code.co_argcount:
-        raise RuntimeError("super(): no arguments")
-    receiver = contents(frame.slots[0])
-    if frame.code.co_varnames[0] in frame.code.co_cellvars and receiver is not MISSING:
-        receiver = contents(receiver)
-    if receiver is MISSING:
-        raise RuntimeError("super(): arg[0] deleted")
     return super(kind, receiver)
 
 
@@ -95,8 +99,6 @@ def _super(frame: Frame) -> Any:
 def _make_function(frame: Frame, _: Any) -> None:
     code: CodeType = frame.pop()
     made = FunctionType(code, frame.globals, code.co_name, None, tuple(CellType() for _ in code.co_freevars))
-    made.__qualname__ = code.co_qualname
-    made.__doc__ = code.co_consts[0] if code.co_consts and isinstance(code.co_consts[0], str) else None
     frame.push(made)
 
 
@@ -144,16 +146,16 @@ def _import_from(frame: Frame, name: str) -> None:
 
 
 def _member(module: Any, name: str) -> Any:
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        own = getattr(module, "__name__", "<unknown module name>")
-        found = sys.modules.get(f"{own}.{name}")
-        if found is not None:
-            return found
-        file = getattr(module, "__file__", None) or "unknown location"
-        message = f"cannot import name {name!r} from {own!r} ({file})"
-        raise ImportError(message, name=own, path=getattr(module, "__file__", None)) from None
+    """What ``from module import name`` finds in a module that has been imported: Python does it, asked for that one."""
+    namespace = {"__builtins__": {"__import__": lambda *_: module}}
+    return FunctionType(_importing(name), namespace)()
+
+
+@functools.lru_cache(maxsize=256)
+def _importing(name: str) -> CodeType:
+    text = f"def member():\n    from module import {name} as found\n    return found"
+    made = compile(text, f"{__file__}: an import", "exec")
+    return next(each for each in made.co_consts if isinstance(each, CodeType))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -12,6 +12,7 @@ from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.calls import call
 from stillgraph.operators.stores import attr, del_attr, del_item, inplace, item, set_attr, set_item
 from stillgraph.operators.strings import percent, text
+from stillgraph.trace.session import session
 
 
 # ---- the stack
@@ -158,26 +159,30 @@ def _store_slice(frame: Frame, _: Any) -> None:
 
 
 # ---- texts
-_CONVERSIONS = {1: "{!s}", 2: "{!r}", 3: "{!a}"}
+_CONVERSIONS: dict[int, tuple[str, Callable[[Any], str]]] = {1: ("{!s}", str), 2: ("{!r}", repr), 3: ("{!a}", ascii)}
 
 
 def _convert(frame: Frame, kind: int) -> None:
-    frame.push(frame.act(text, _CONVERSIONS[kind], frame.pop()))
+    template, convert = _CONVERSIONS[kind]
+    value = frame.pop()
+    frame.push(frame.act(convert, value) if session() is None else frame.act(text, template, value))
 
 
 def _format(frame: Frame, _: Any) -> None:
     value = frame.pop()
-    frame.push(value if type(value) is str else frame.act(text, "{}", value))
+    if type(value) is not str:
+        value = frame.act(format, value) if session() is None else frame.act(text, "{}", value)
+    frame.push(value)
 
 
 def _format_with(frame: Frame, _: Any) -> None:
     spec, value = frame.pop(), frame.pop()
-    frame.push(frame.act(text, "{:{}}", value, spec))
+    frame.push(frame.act(format, value, spec) if session() is None else frame.act(text, "{:{}}", value, spec))
 
 
 def _build_string(frame: Frame, count: int) -> None:
     parts = frame.take(count)
-    frame.push(frame.act(text, "{}" * count, *parts))
+    frame.push("".join(parts) if session() is None else frame.act(text, "{}" * count, *parts))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -14,7 +14,7 @@ from stillgraph.trace.session import session
 def _unbound(frame: Frame, slot: int) -> NoReturn:
     name = frame.name(slot)
     if name in frame.code.co_freevars:
-        raise NameError(f"cannot access free variable '{name}' where {_NO_VALUE} in enclosing scope")
+        raise NameError(f"cannot access free variable '{name}' where {_NO_VALUE} in enclosing scope", name=name)
     raise UnboundLocalError(f"cannot access local variable '{name}' where {_NO_VALUE}")
 
 
