@@ -32,10 +32,14 @@ Handler = Callable[["Frame", Any], None]
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a block ends: what its exit is there, and a variable that is set to tell that it was there."""
+    """Where a block ends: what its exit is there, and a variable that is set to tell that it was there.
+
+    ``answers``: the block is a condition, and ends here for one of its two answers.
+    """
 
     exit: Exit | None = None
     flag: Variable | None = None
+    answers: bool = False
 
 
 Stops = Mapping[int, Stop]

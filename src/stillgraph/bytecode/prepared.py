@@ -7,6 +7,7 @@ import threading
 import weakref
 from types import CodeType
 
+from stillgraph.bytecode.copies import without_copies
 from stillgraph.bytecode.decode import Decoded, decode
 from stillgraph.bytecode.flow import Flow
 from stillgraph.bytecode.lines import Line, line
@@ -23,7 +24,7 @@ class Prepared:
 
     def __init__(self, code: CodeType) -> None:
         self._code = weakref.ref(code)
-        self.decoded: Decoded = decode.__wrapped__(code)
+        self.decoded: Decoded = without_copies(decode.__wrapped__(code))
         self.flow = Flow(self.decoded)
         self.depth = code.co_stacksize + _SPARE
         self._lines: dict[tuple[int, str], Line] = {}

@@ -16,6 +16,7 @@ from typing import Any
 
 from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
 from stillgraph.bytecode.iteration import Iteration
+from stillgraph.operators.booleans import not_
 from stillgraph.operators.loops import Context, capture_for, capture_while
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
 from stillgraph.trace.journal import CellPlace, Variable
@@ -47,6 +48,9 @@ def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:
 # ---- branches
 def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
     """Go both ways from a jump."""
+    asked, opposite = stops.get(if_true), stops.get(if_false)
+    if asked is not None and opposite is not None and asked.answers and opposite.answers:
+        return _answer(frame, predicate, if_true, if_false, stops)
     _capture().watch.staged(frame.act(_here))
     frame.states[if_true] = frame.states[if_false] = frame.state
     return _branch(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
@@ -54,6 +58,17 @@ def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops
 
 def _here() -> Any:
     return sys._getframe(1)
+
+
+def _answer(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
+    """The condition of a loop ends with this jump: what it asks is the answer."""
+    stops_true = stops[if_true].flag
+    answer = stops_true or stops[if_false].flag
+    assert answer is not None
+    _capture().journal.write(answer, predicate if stops_true is not None else frame.act(not_, predicate))
+    frame.states[if_true] = frame.states[if_false] = frame.state
+    frame.clear()
+    return (None,)
 
 
 def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: Stops, written: str = "") -> Left:
@@ -143,7 +158,9 @@ def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     found = frame.prepared.flow.loops[header]
     each = frame.prepared.decoded.instructions[header]
     is_for = each.name == "FOR_ITER"
-    exits = [index for index in found.exits if not (is_for and index == each.argument)]
+    ends = each.argument if is_for else None if found.test is None else found.test.ends
+    exits = [index for index in found.exits if not (is_for and index == ends)]
+    exits.sort(key=lambda index: index == ends, reverse=True)
     needs_flags = is_for or len(exits) > 1
     flags = {
         index: Variable(f"whether it goes on at {index}", False) if needs_flags and (is_for or number) else None
@@ -161,9 +178,33 @@ def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
         frame.states[each.argument] = replace(start, depth=start.depth - 1)
         ordered.append((each.argument, None))
     else:
-        exit = frame.act(capture_while, context, lambda: True, _body(frame, header, start, inner))
-    frame.act(_note_unrolled, "for" if is_for else "while", context)
+        go_on = Variable("whether the loop goes on", False)
+        context.keeps.append(go_on)
+        test, body = _asking(frame, header, start, go_on), _body(frame, header, start, inner)
+        exit = frame.act(capture_while, context, test, body)
+        if ends is not None:
+            frame.states[ends] = start
+    frame.prepared.line(header)(_note_unrolled, "for" if is_for else "while", context)
     return _behind(frame, exit, ordered, stops)
+
+
+def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callable[[], Any]:
+    """The condition of a ``while`` loop; it always holds where the loop does not begin with one."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    test = frame.prepared.flow.loops[header].test
+    if test is None:
+        return lambda: True
+    stops = {test.holds: Stop(None, go_on, answers=True), test.ends: Stop(None, None, answers=True)}
+
+    def ask() -> Any:
+        frame.go(header, start)
+        run_block(frame, stops, started=True)
+        answer = go_on.value
+        _capture().journal.write(go_on, False)
+        return answer
+
+    return ask
 
 
 def _note_unrolled(kind: str, context: Context) -> None:
@@ -176,6 +217,13 @@ def _body(frame: Frame, header: int, start: State, stops: Stops) -> Callable[...
     from stillgraph.bytecode.interpreter import run_block
 
     inner = {**stops, header: Stop(CONTINUE)}
+    test = frame.prepared.flow.loops[header].test
+    if test is not None:
+        def after_test() -> Exit | None:
+            frame.go(test.holds, start)
+            return run_block(frame, inner)
+
+        return after_test
 
     def body(*item: Any) -> Exit | None:
         frame.go(header, start)

@@ -12,6 +12,7 @@ from typing import Any
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.operators.calls import call
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.session import session
 
 
 # ---- calls
@@ -97,8 +98,15 @@ def _make_function(frame: Frame, _: Any) -> None:
     made = FunctionType(code, frame.globals, code.co_name, None, tuple(CellType() for _ in code.co_freevars))
     made.__qualname__ = code.co_qualname
     made.__doc__ = code.co_consts[0] if code.co_consts and isinstance(code.co_consts[0], str) else None
+    _note_made(made)
     frame.push(made)
 
+
+
+def _note_made(function: FunctionType) -> None:
+    capture = session()
+    if capture is not None:
+        capture.made_functions.add(function)
 
 
 def _set_function_attribute(frame: Frame, kind: int) -> None:
@@ -112,6 +120,7 @@ def _set_function_attribute(frame: Frame, kind: int) -> None:
         function.__annotations__ = dict(pairs)
     else:
         function = _closed(function, value)
+        _note_made(function)
     frame.push(function)
 
 
