@@ -37,6 +37,14 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
+class With:
+    """A ``with`` statement: where its body ends and ``__exit__`` is called, and where it goes on if that has been."""
+
+    ends: tuple[int, ...]
+    swallowed: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop: its instructions, and where it is left for, but by an exception.
 
@@ -151,6 +159,51 @@ class Flow:
             return index > 0 and self._instructions[index - 1].name == "COPY"
         return name not in _OF_STATEMENTS
 
+    @cached_property
+    def withs(self) -> dict[int, With]:
+        """By the instruction that begins each."""
+        found = {}
+        for index, each in enumerate(self._instructions):
+            handler = self._decoded.handler(index + 1) if each.name == "BEFORE_WITH" else None
+            if handler is not None:
+                inside = frozenset(i for i in range(len(self.next)) if self._is_under(i, handler.target))
+                body = {i for i in _closure({index + 1}, self.next, set(range(len(self.next))) - inside)}
+                ends = {way for i in body for way in self.next[i] if way not in inside}
+                ends = {way for way in ends if way in self._ending}
+                found[index] = With(tuple(sorted(ends)), self._behind_swallowed(handler.target))
+        return found
+
+    def _is_under(self, index: int, target: int) -> bool:
+        """Whether an exception of an instruction may come to a handler, be it by way of others."""
+        passed: set[int] = set()
+        while (handler := self._decoded.handler(index)) is not None and handler.target not in passed:
+            if handler.target == target:
+                return True
+            passed.add(handler.target)
+            index = handler.target
+        return False
+
+    def _behind_swallowed(self, target: int) -> int | None:
+        """Where a ``with`` goes on whose ``__exit__`` has ended an exception."""
+        ways = sorted(_closure({target}, self.next))
+        last = next((index for index in ways if self._instructions[index].name == "POP_EXCEPT"), None)
+        if last is None:
+            return None
+        index = last + 3  # behind what was on the stack for it
+        while self._instructions[index].name == "JUMP":
+            index = self._instructions[index].argument
+        return index if index in self._ending else None
+
+    def assertion(self, start: int) -> int | None:
+        """The end of the message of an ``assert`` that fails by going on at an instruction; None if there is none."""
+        if self._instructions[start].name != "LOAD_ASSERTION_ERROR":
+            return None
+        raised = [index for index in self.reach(start, frozenset()) if self._instructions[index].name in _RAISING]
+        if len(raised) != 1 or self._instructions[raised[0]].argument != 1:
+            return None
+        calls = raised[0] != start + 1 and self._instructions[raised[0] - 1].name == "CALL"
+        return raised[0] - calls
+
     def reach(self, start: int, stops: AbstractSet[int]) -> frozenset[int]:
         """The instructions that control may come to from one on, before it comes to one of ``stops``."""
         if start in stops:
@@ -179,6 +232,13 @@ class Flow:
         entered = {after for each in (one | other) - common for after in self.next[each] if after in common}
         entered |= {each for side in starts for each in side if each in common}
         return tuple(sorted(entered, key=lambda each: -len(self.reach(each, stops))))
+
+    def ends(self, starts: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
+        """Which of ``stops`` control may come to from some instructions."""
+        found = {start for start in starts if start in stops}
+        for start in starts:
+            found |= {way for index in self.reach(start, stops) for way in self.next[index] if way in stops}
+        return frozenset(found)
 
     def leaves(self, starts: Iterable[int], meetings: AbstractSet[int], stops: AbstractSet[int]) -> bool:
         """Whether a way may leave by a ``return``, or come to one of ``stops``, before it comes to a meeting."""

@@ -65,6 +65,8 @@ class Frame:
         next: the instruction that is to be run.
         handled: the exceptions that its ``except`` blocks are handling, the outermost first.
         states: of places where blocks have stopped, how it is there.
+        outside: handlers that stand around the loop or ``with`` that is being run, and not in it: what is run there
+            leaves exceptions for them to its caller.
         emit: of a generator turned inside out, what takes what it yields.
     """
 
@@ -75,6 +77,7 @@ class Frame:
     next: int = 0
     handled: list[BaseException] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
+    outside: frozenset[int] = frozenset()
     emit: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:

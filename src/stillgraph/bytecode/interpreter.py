@@ -66,14 +66,16 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
             stop = stops.get(index)
             if stop is not None:
                 return regions.stopped(frame, index, stop)
-            if session() is not None and index in frame.prepared.flow.loops and regions.is_structured(frame, index):
-                done, found = regions.loop(frame, index, stops)
-                if done:
-                    return found
-                continue
-        started = False
         each = instructions[index]
         try:
+            if session() is not None and not started:
+                structure = regions.structure_at(frame, index)
+                if structure is not None:
+                    done, found = structure(frame, index, stops)
+                    if done:
+                        return found
+                    continue
+            started = False
             handler = HANDLERS.get(each.name)
             if handler is not None:
                 handler(frame, each.argument)
@@ -105,13 +107,13 @@ def _is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     decoded = frame.prepared.decoded
     handler = decoded.handler(index)
     if is_signal(error) or (isinstance(error, StillgraphError) and session() is not None):
-        while handler is not None:
+        while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
                 leave = frame.stack[handler.depth - 1].cell_contents
                 leave(type(error), error, error.__traceback__)
             handler = decoded.handler(handler.target)
         return False
-    if handler is None:
+    if handler is None or handler.target in frame.outside:
         return False
     frame.cut(handler.depth)
     if handler.pushes_place:
@@ -178,7 +180,9 @@ def _for_iter(frame: Frame, target: int, stops: Stops) -> _Left:
 
 
 def _return_value(frame: Frame, _: Any, stops: Stops) -> _Left:
-    return (frame.act(return_, frame.pop()),)
+    value = frame.pop()
+    frame.cut(0)
+    return (frame.act(return_, value),)
 
 
 def _yield_value(frame: Frame, _: Any, stops: Stops) -> _Left:

@@ -62,6 +62,10 @@ class Prepared:
             target = outer.target
         return False
 
+    def handlers_around(self, index: int) -> frozenset[int]:
+        """The handlers that an instruction stands in the reach of."""
+        return frozenset(each.target for each in self.decoded.handlers if each.start <= index < each.end)
+
     def is_with(self, target: int) -> bool:
         """Whether a handler is that of a ``with`` statement."""
         names = [each.name for each in self.decoded.instructions[target : target + 2]]

@@ -7,8 +7,9 @@ makes it a loop of the program. A frame's variables and its stack are the places
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import CellType
@@ -17,9 +18,11 @@ from typing import Any
 from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.operators.booleans import not_
+from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context, capture_for, capture_while
+from stillgraph.operators.strings import assert_
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.journal import CellPlace, Variable
+from stillgraph.trace.journal import CellPlace, PassingPlace, Variable
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch, continue_
 
@@ -51,6 +54,9 @@ def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops
     asked, opposite = stops.get(if_true), stops.get(if_false)
     if asked is not None and opposite is not None and asked.answers and opposite.answers:
         return _answer(frame, predicate, if_true, if_false, stops)
+    checked = frame.prepared.flow.assertion(if_false)
+    if checked is not None:
+        return _assert(frame, predicate, if_true, if_false, checked)
     _capture().watch.staged(frame.act(_here))
     frame.states[if_true] = frame.states[if_false] = frame.state
     return _branch(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
@@ -58,6 +64,23 @@ def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops
 
 def _here() -> Any:
     return sys._getframe(1)
+
+
+def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int) -> Left:
+    """An ``assert``: its message is what the instructions give that are run where it does not hold."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    before, raising = frame.state, end == if_false + 1
+
+    def message() -> Any:
+        frame.go(if_false + 1, before)
+        run_block(frame, {end: Stop()})
+        frame.go(end)
+        return frame.pop()
+
+    frame.act(assert_, predicate, None if raising else message)
+    frame.go(if_true, before)
+    return None
 
 
 def _answer(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
@@ -77,21 +100,25 @@ def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: 
     capture, flow = _capture(), frame.prepared.flow
     starts = [index for index, _ in left], [index for index, _ in right]
     meetings = flow.meetings(*starts, stops.keys())
+    if meetings:  # an end of the block around is told from them
+        reached = flow.ends([*starts[0], *starts[1]], stops.keys())
+        meetings = (*meetings, *(index for index in sorted(reached) if stops[index].exit is None))
     flags: Targets = [
         (index, Variable(f"whether it goes on at {index}", False) if number < len(meetings) - 1 else None)
         for number, index in enumerate(meetings)
     ]
-    inner = {**stops, **{index: Stop(None, flag) for index, flag in flags}}
+    inner = {index: replace(stop, answers=False) for index, stop in stops.items()}
+    inner.update({index: Stop(None, flag) for index, flag in flags})
     ends = frozenset(inner)
     nodes = frozenset().union(*(flow.reach(index, ends) for side in starts for index in side))
     keeps, drops = places(frame, nodes, ends, meetings, stops)
     keeps += [flag for _, flag in flags if flag is not None]
-    before, states = frame.state, frame.states
+    here, before, states = frame.next, frame.state, frame.states
 
     def arm(targets: Targets) -> Callable[[], Exit | None]:
         def block() -> Exit | None:
             frame.states = dict(states)
-            frame.go(frame.next, before)
+            frame.next, frame.depth, frame.handled = here, before.depth, list(before.handled)
             arrived = _arrive(frame, targets, inner)
             exit = run_block(frame, inner) if arrived is None else arrived[0]
             states.update({index: state for index, state in frame.states.items() if index in inner})
@@ -140,17 +167,34 @@ def places(
         cell = contents(frame.slots[slot])
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
-    keeps += [CellPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
+    keeps += [PassingPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
     return keeps, drops
 
 
 # ---- loops
-def is_structured(frame: Frame, header: int) -> bool:
-    """Whether a loop is run by the operator for loops, rather than by its jumps."""
+Structure = Callable[[Frame, int, Stops], tuple[bool, "Exit | None"]]
+
+
+def structure_at(frame: Frame, index: int) -> Structure | None:
+    """What runs the statement that begins at an instruction as a whole, rather than by its jumps."""
     if frame.is_generator:
-        return False
-    each = frame.prepared.decoded.instructions[header]
-    return each.name != "FOR_ITER" or isinstance(frame.peek(), Iteration)
+        return None
+    flow = frame.prepared.flow
+    name = frame.prepared.decoded.instructions[index].name
+    if index in flow.loops:
+        return loop if name != "FOR_ITER" or isinstance(frame.peek(), Iteration) else None
+    return with_ if name == "BEFORE_WITH" and index in flow.withs else None
+
+
+@contextlib.contextmanager
+def _inside(frame: Frame, index: int) -> Iterator[None]:
+    """Run the blocks of the statement that begins at an instruction."""
+    before = frame.outside
+    frame.outside = before | frame.prepared.handlers_around(index)
+    try:
+        yield
+    finally:
+        frame.outside = before
 
 
 def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
@@ -174,14 +218,16 @@ def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()
-        exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
+        with _inside(frame, header):
+            exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
         frame.states[each.argument] = replace(start, depth=start.depth - 1)
         ordered.append((each.argument, None))
     else:
         go_on = Variable("whether the loop goes on", False)
         context.keeps.append(go_on)
         test, body = _asking(frame, header, start, go_on), _body(frame, header, start, inner)
-        exit = frame.act(capture_while, context, test, body)
+        with _inside(frame, header):
+            exit = frame.act(capture_while, context, test, body)
         if ends is not None:
             frame.states[ends] = start
     frame.prepared.line(header)(_note_unrolled, "for" if is_for else "while", context)
@@ -253,6 +299,32 @@ def _behind(frame: Frame, exit: Exit | None, targets: Targets, stops: Stops) -> 
     nodes = frozenset().union(*(frame.prepared.flow.reach(index, stops.keys()) for index, _ in targets))
     keeps, drops = places(frame, nodes, frozenset(stops), (), stops)
     return True, branch(_capture(), any_flag(outside), lambda: outside.taken, rest, keeps, drops)
+
+
+# ---- with
+def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
+    """Run a ``with``: its manager is left once, whichever way the run takes out of its body."""
+    from stillgraph.bytecode.interpreter import run_block
+    from stillgraph.bytecode.table import HANDLERS
+
+    found, line = frame.prepared.flow.withs[index], frame.prepared.line(index)
+    HANDLERS["BEFORE_WITH"](frame, None)
+    frame.next = index + 1
+    manager = frame.stack[frame.depth - 2]
+    ends = [*found.ends, *(() if found.swallowed is None else (found.swallowed,))]
+    flags = {end: Variable(f"whether it goes on at {end}", False) for end in ends}
+    with _inside(frame, index):
+        exit = run_block(frame, {end: Stop(None, flag) for end, flag in flags.items()})
+    assert exit is None, "a body ends where its manager is left"
+    if not any(flag.value is True for flag in flags.values()):
+        line(call, manager.cell_contents, None, None, None)
+        manager.cell_contents = _left_before
+    left = _arrive(frame, list(flags.items()), stops)
+    return (False, None) if left is None else (True, left[0])
+
+
+def _left_before(*_: Any) -> None:
+    """Stands for the ``__exit__`` of a manager that has been left already."""
 
 
 # ---- generators turned inside out
