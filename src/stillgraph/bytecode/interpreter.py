@@ -42,9 +42,13 @@ def run(frame: Frame) -> Outcome:
 
 def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     """Run a frame until it comes to one of ``stops``, or returns; ``started``: the instruction it is at is no stop."""
+    depth = frame.depth
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if found is not _HANDLED_LESS:
+            if found is not None and found.returned is True:  # what the block has put on the stack is not needed
+                frame.depth = min(depth, frame.depth)
+                frame.clear()
             return found  # type: ignore[no-any-return]  # of Any
         started = False
 
@@ -180,9 +184,7 @@ def _for_iter(frame: Frame, target: int, stops: Stops) -> _Left:
 
 
 def _return_value(frame: Frame, _: Any, stops: Stops) -> _Left:
-    value = frame.pop()
-    frame.cut(0)
-    return (frame.act(return_, value),)
+    return (frame.act(return_, frame.pop()),)
 
 
 def _yield_value(frame: Frame, _: Any, stops: Stops) -> _Left:
