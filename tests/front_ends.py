@@ -16,7 +16,8 @@ _CAPTURING = ("stillgraph.api", "stillgraph.api.static", "stillgraph.api.migrati
 @pytest.fixture
 def bytecode() -> Iterator[None]:
     """Every capture of the test interprets bytecode, be there source or not."""
+    through_bytecode = functools.partial(capture_call, front_end=BYTECODE)
     with pytest.MonkeyPatch.context() as patch:
         for name in _CAPTURING:
-            patch.setattr(importlib.import_module(name), "capture_call", functools.partial(capture_call, front_end=BYTECODE))
+            patch.setattr(importlib.import_module(name), "capture_call", through_bytecode)
         yield

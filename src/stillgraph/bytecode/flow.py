@@ -129,7 +129,7 @@ class Flow:
         return Loop(header, frozenset(nodes), exits, self._test(header, nodes, exits))
 
     def _test(self, header: int, nodes: AbstractSet[int], exits: Iterable[int]) -> Test | None:
-        """The condition that a loop begins with: the longest expression that leads to its body or to one of its ends."""
+        """The condition that a loop begins with: the longest expression that leads to its body or an end."""
         found: tuple[int, Test] | None = None
         for ends in exits:
             first = self.reach(header, {ends})
@@ -167,7 +167,7 @@ class Flow:
             handler = self._decoded.handler(index + 1) if each.name == "BEFORE_WITH" else None
             if handler is not None:
                 inside = frozenset(i for i in range(len(self.next)) if self._is_under(i, handler.target))
-                body = {i for i in _closure({index + 1}, self.next, set(range(len(self.next))) - inside)}
+                body = _closure({index + 1}, self.next, set(range(len(self.next))) - inside)
                 ends = {way for i in body for way in self.next[i] if way not in inside}
                 ends = {way for way in ends if way in self._ending}
                 found[index] = With(tuple(sorted(ends)), self._behind_swallowed(handler.target))

@@ -133,9 +133,9 @@ def close_arms(
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.at = place
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
-        sides = left.value(place, before), right.value(place, before)
+        sides: tuple[Any, Any] = left.value(place, before), right.value(place, before)
         if isinstance(place, PassingPlace) and any(side is not MISSING for side in sides):
-            sides = tuple(DEAD if side is MISSING else side for side in sides)
+            sides = DEAD if sides[0] is MISSING else sides[0], DEAD if sides[1] is MISSING else sides[1]
         try:
             build = join(*sides, str(place))
         except JoinFailure as failure:

@@ -108,7 +108,8 @@ PROGRAMS = {
             return x + 1
         """,
 }
-INPUTS = [torch.tensor(values) for values in ([1.0, 2, 3], [-1.0, -2, -3], [-1.0, 12, 4], [2.0, -1, 20], [0.5, -0.5, 0])]
+_VALUES = ([1.0, 2, 3], [-1.0, -2, -3], [-1.0, 12, 4], [2.0, -1, 20], [0.5, -0.5, 0])
+INPUTS = [torch.tensor(values) for values in _VALUES]
 
 
 def made(text: str) -> Any:
