@@ -5,6 +5,9 @@ from __future__ import annotations
 STATIC: dict[str, str] = {}
 """By case: why its static function does not give eager's results in one program."""
 
+BYTECODE: dict[str, str] = {**STATIC}
+"""By case: the same, captured through its bytecode."""
+
 PT2: dict[str, str] = {}
 """By case: why it cannot be saved as `.pt2`, or the loaded program differs."""
 

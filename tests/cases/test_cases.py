@@ -41,6 +41,7 @@ def test_python(case: Case, tmp_path: Path) -> None:
 def test_pending_names_only_cases() -> None:
     names = set(all_cases())
     assert set(pending.STATIC) <= names
+    assert set(pending.BYTECODE) <= names
     assert set(pending.PT2) <= names
     assert set(pending.ONNX) <= names
     assert set(pending.PYTHON) <= names

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import stillgraph as sg
 from tests.cases.case import Case
 from tests.cases.harness import check_static
+from tests.front_ends import bytecode
 from tests.property.containers import container_programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
 
-__all__ = ["folder"]  # the fixture
+__all__ = ["bytecode", "folder"]  # the fixtures
 
 QUICK, BATCH, BATCHES = 12, 60, 10
 REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
@@ -73,5 +74,19 @@ def test_programs_agree_with_eager(folder: Path, batch: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
+    refused = check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+    assert sum(refused.values()) <= BATCH / 3, refused
+
+
+@pytest.mark.usefixtures("bytecode")
+def test_programs_agree_with_eager_through_bytecode(folder: Path) -> None:
+    refused = check(folder, QUICK, seed=-1 - SEED * 1000)
+    assert sum(refused.values()) <= QUICK / 2, refused
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
     refused = check(folder, BATCH, seed=SEED * 1000 + batch + 1)
     assert sum(refused.values()) <= BATCH / 3, refused

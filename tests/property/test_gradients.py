@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 import stillgraph as sg
 from tests.cases.compare import assert_same, tensors_in
+from tests.front_ends import bytecode
 from tests.property.containers import container_programs
 from tests.property.programs import programs
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
 from tests.unit.gradients.derivatives import derivatives
 
-__all__ = ["folder"]  # the fixture
+__all__ = ["bytecode", "folder"]  # the fixtures
 
 QUICK, BATCH, BATCHES = 8, 40, 4
 WRITERS = {"plain": programs, "containers": container_programs}
@@ -93,3 +94,19 @@ def test_many_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> N
     found = check(folder, writer, BATCH, seed=SEED * 1000 + batch + 1)
     assert found["refused"] <= BATCH / 3, found
     assert found["twice differentiable"] >= 2, found
+
+
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("writer", WRITERS)
+def test_derivatives_are_eagers_through_bytecode(folder: Path, writer: str) -> None:
+    found = check(folder, writer, QUICK, seed=-1 - SEED * 1000)
+    assert found["refused"] <= QUICK / 2, found
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_derivatives_are_eagers_through_bytecode(folder: Path, writer: str, batch: int) -> None:
+    found = check(folder, writer, BATCH, seed=SEED * 1000 + batch + 1)
+    assert found["refused"] <= BATCH / 3, found

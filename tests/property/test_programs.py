@@ -20,7 +20,10 @@ from torch import Tensor
 
 from tests.cases.case import Case
 from tests.cases.harness import check_static
+from tests.front_ends import bytecode
 from tests.property.programs import programs
+
+__all__ = ["bytecode"]  # the fixture
 
 QUICK, BATCH, BATCHES = 15, 125, 16  # programs; all together no fewer than 2,000
 
@@ -97,6 +100,19 @@ def test_programs_agree_with_eager(folder: Path, batch: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+
+
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("batch", range(2))
+def test_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
+    check(folder, QUICK, seed=-1 - batch - SEED * 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1)
 
 

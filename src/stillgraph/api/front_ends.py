@@ -9,7 +9,7 @@ import torch
 
 from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.segments import Segment
-from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.files import is_torch
 from stillgraph.operators.calls import assigned_outer_variables, has_meaning
 from stillgraph.operators.table import OPERATORS
@@ -20,7 +20,11 @@ from stillgraph.trace.front_end import FrontEnd
 Converted = tuple[FunctionType, tuple[str, ...]]
 Turned = tuple[FunctionType, tuple[str, ...], str]
 
-_WITHOUT_SOURCE = ("SG101", "SG102")
+
+def _lacks_source(error: CaptureError | Refusal) -> bool:
+    """Whether a function was refused because its source cannot be had."""
+    refused = error.error if isinstance(error, Refusal) else error
+    return refused.reason.code in ("SG101", "SG102")
 
 
 # ---- source
@@ -76,8 +80,8 @@ def interpret_in(segment: Segment | None, function: FunctionType, watched: froze
     if tries:
         try:
             return _rewrite(function, watched, tries)
-        except CaptureError as error:
-            if error.reason.code not in _WITHOUT_SOURCE:
+        except (CaptureError, Refusal) as error:
+            if not _lacks_source(error):
                 raise
     return bytecode.convert(function, segment), assigned_outer_variables(function.__code__)
 
@@ -89,8 +93,8 @@ def turn_inside_out_in(
     if tries:
         try:
             return _turn_inside_out(function, watched, tries)
-        except CaptureError as error:
-            if error.reason.code not in _WITHOUT_SOURCE:
+        except (CaptureError, Refusal) as error:
+            if not _lacks_source(error):
                 raise
     turned = bytecode.convert_generator(function, segment)
     return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
@@ -100,8 +104,8 @@ def turn_inside_out_in(
 def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
     try:
         return _rewrite(function, watched, tries)
-    except CaptureError as error:
-        if error.reason.code not in _WITHOUT_SOURCE:
+    except (CaptureError, Refusal) as error:
+        if not _lacks_source(error):
             raise
         return _interpret(function, watched, False)
 
@@ -109,8 +113,8 @@ def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Co
 def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
     try:
         return _turn_inside_out(function, watched, tries)
-    except CaptureError as error:
-        if error.reason.code not in _WITHOUT_SOURCE:
+    except (CaptureError, Refusal) as error:
+        if not _lacks_source(error):
             raise
         return _interpret_inside_out(function, watched, False)
 

@@ -229,9 +229,9 @@ class Partial(Static):
         """Say what has become of the calls so far, or of one call what it would be as a whole.
 
         Args:
-            args, kwargs: of a call, which is captured for this and not run: all of it, so that what ends a program makes
-                it refused. Without any: what the calls so far have become, see `report.plan.PlanExplanation`: subgraphs,
-                breaks with their reasons, and how they follow.
+            args, kwargs: of a call, which is captured for this and not run: all of it, so that it is refused for what
+                ends a program. Without any: what the calls so far have become, see `report.plan.PlanExplanation`:
+                subgraphs, breaks with their reasons, and how they follow.
         """
         if (args and not (len(args) == 1 and self._is_without_call(args, kwargs))) or kwargs:
             return super().explain(*args, **kwargs)

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from stillgraph.bytecode.decode import decode
+from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.resuming import Done
 from stillgraph.bytecode.segments import FrameLayout, Layout
 from stillgraph.bytecode.table import taken
@@ -26,7 +26,7 @@ def names_of(layout: Layout) -> list[str]:
     names: list[str] = []
     for position, frame in enumerate(layout):
         prefix = "" if position == 0 else f"{_plain(frame.code.co_name)}_"
-        slots = decode(frame.code).slots
+        slots = prepared(frame.code).decoded.slots
         names.append(f"{prefix}function")
         names += (prefix + _plain(slots[slot]) for slot in frame.slots)
         for number, kind in enumerate(frame.stack):
@@ -154,7 +154,7 @@ def _step(
     program: Program, layout: Layout, values: list[Template], reasons: Callable[[FrameLayout], str]
 ) -> tuple[Break, tuple[str, ...]]:
     innermost = layout[-1]
-    each = decode(innermost.code).instructions[innermost.index]
+    each = prepared(innermost.code).decoded.instructions[innermost.index]
     names = names_in_turn([_computed_as(program, *each) for each in zip(names_of(layout), values)])
     known = dict(zip(names, values))
     stack = _stack(innermost, names)
@@ -163,10 +163,10 @@ def _step(
         operands = stack[len(stack) - 3 - bool(each.argument) :]
     shown = [None if name is None else _shown(name, known[name]) for name in operands]
     constants = [_constant(known[name]) if name is not None else None for name in operands]
-    following = decode(innermost.code).instructions[innermost.index + 1]
+    following = prepared(innermost.code).decoded.instructions[innermost.index + 1]
     result = "result" if gives_result(each) and following.name != "POP_TOP" else None
     if result is not None and following.name == "STORE_FAST":
-        result = decode(innermost.code).slots[following.argument]
+        result = prepared(innermost.code).decoded.slots[following.argument]
     place, *callers = reversed([_place(frame) for frame in layout])
     step = Break(text_of(each, shown, constants), result, reasons(innermost), place, tuple(reversed(callers)))
     used = {text for text, name in zip(shown, operands) if text == name}
@@ -223,7 +223,7 @@ def _place(frame: FrameLayout) -> Location:
 
 
 def _located(code: CodeType, index: int) -> Location:
-    at = decode(code).instructions[index].positions
+    at = prepared(code).decoded.instructions[index].positions
     if at is None or at.lineno is None:
         return start_of(code)
     end = at.end_col_offset if at.end_lineno == at.lineno else None
@@ -234,6 +234,6 @@ def _done(code: CodeType, index: int) -> Break:
     """A further step of Python's, as the user wrote it."""
     place = _located(code, index)
     line = place.source_line()
-    each = decode(code).instructions[index]
+    each = prepared(code).decoded.instructions[index]
     text = each.name.lower() if line is None else line.encode()[place.column : place.end_column].decode().strip()
     return Break(text, None, "", place)

@@ -19,6 +19,29 @@ _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST", "MAKE_CEL
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _EMPTIES = frozenset({"STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
 _WRITES = frozenset({"STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
+_OF_STATEMENTS = frozenset(
+    {
+        *("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_FAST", "DELETE_DEREF", "DELETE_GLOBAL", "DELETE_ATTR"),
+        *("DELETE_SUBSCR", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "FOR_ITER", "SEND", "YIELD_VALUE"),
+        *("BEFORE_WITH", "PUSH_EXC_INFO", "POP_EXCEPT", "IMPORT_NAME"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition at the head of a loop: where it goes on if the condition holds, and where if it does not."""
+
+    holds: int
+    ends: int
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """A ``with`` statement: where its body ends and ``__exit__`` is called, and where it goes on if that has been."""
+
+    ends: tuple[int, ...]
+    swallowed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +54,7 @@ class Loop:
     header: int
     nodes: frozenset[int]
     exits: tuple[int, ...]
+    test: Test | None
 
 
 class Flow:
@@ -70,21 +94,27 @@ class Flow:
     @cached_property
     def loops(self) -> dict[int, Loop]:
         """By the index of the first instruction of each."""
-        return {header: self._loop(header) for header in self._headers}
+        return {header: self._loop(header, latches) for header, latches in self._latches.items()}
 
     @cached_property
-    def _headers(self) -> frozenset[int]:
-        return frozenset(
-            target
-            for index, after in enumerate(self.next)
-            for target in after
-            if target <= index and self._instructions[target].name not in ("SEND", "END_SEND")
-            and self._instructions[index].name != "SEND"
-        )
+    def _latches(self) -> dict[int, list[int]]:
+        """By the first instruction of each loop, those that lead back to it."""
+        ways = self._with_handlers
+        found: dict[int, list[int]] = {}
+        reached = _closure({0}, ways)
+        for index in sorted(reached):
+            if self._instructions[index].name == "SEND":
+                continue
+            for target in self.next[index]:
+                if target <= index and self._instructions[target].name not in ("SEND", "END_SEND"):
+                    found.setdefault(target, []).append(index)
+        for header, latches in found.items():
+            past = _closure({0}, ways, {header}) if header else set()
+            latches[:] = [index for index in latches if index not in past]
+        return {header: latches for header, latches in found.items() if latches}
 
-    def _loop(self, header: int) -> Loop:
+    def _loop(self, header: int, latches: Iterable[int]) -> Loop:
         before = _reversed(self._with_handlers)
-        latches = [index for index in range(header, len(self.next)) if header in self.next[index] and index >= header]
         nodes = {header}
         queue = [index for index in latches if index != header]
         while queue:
@@ -95,7 +125,84 @@ class Flow:
         left = {target for index in nodes for target in self.next[index] if target not in nodes}
         raising = {target for target in left if target not in self._ending}
         nodes |= _closure(raising, self.next)
-        return Loop(header, frozenset(nodes), tuple(sorted(left - raising)))
+        exits = tuple(sorted(left - raising))
+        return Loop(header, frozenset(nodes), exits, self._test(header, nodes, exits))
+
+    def _test(self, header: int, nodes: AbstractSet[int], exits: Iterable[int]) -> Test | None:
+        """The condition that a loop begins with: the longest expression that leads to its body or an end."""
+        found: tuple[int, Test] | None = None
+        for ends in exits:
+            first = self.reach(header, {ends})
+            jumps = [index for index in first if self._instructions[index].name.startswith("POP_JUMP")]
+            for holds in {way for index in jumps for way in self.next[index]} - {ends, header}:
+                asked = self.reach(header, {ends, holds})
+                if self._is_condition(asked, header, holds, ends, nodes) and (found is None or len(asked) > found[0]):
+                    found = len(asked), Test(holds, ends)
+        return None if found is None else found[1]
+
+    def _is_condition(
+        self, asked: AbstractSet[int], header: int, holds: int, ends: int, nodes: AbstractSet[int]
+    ) -> bool:
+        if not asked <= nodes:
+            return False
+        ways = {way for index in asked for way in self.next[index]}
+        if header in ways or not {holds, ends} <= ways:
+            return False
+        return all(self._is_of_expression(index, {holds, ends}) for index in asked)
+
+    def _is_of_expression(self, index: int, ends: AbstractSet[int]) -> bool:
+        """Whether an instruction is part of an expression, rather than the end of a statement."""
+        name = self._instructions[index].name
+        if name == "POP_TOP":  # the end of a comparison of several values
+            return all(way in ends or self._instructions[way].name == "JUMP" for way in self.next[index])
+        if name in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL"):  # an assignment expression
+            return index > 0 and self._instructions[index - 1].name == "COPY"
+        return name not in _OF_STATEMENTS
+
+    @cached_property
+    def withs(self) -> dict[int, With]:
+        """By the instruction that begins each."""
+        found = {}
+        for index, each in enumerate(self._instructions):
+            handler = self._decoded.handler(index + 1) if each.name == "BEFORE_WITH" else None
+            if handler is not None:
+                inside = frozenset(i for i in range(len(self.next)) if self._is_under(i, handler.target))
+                body = _closure({index + 1}, self.next, set(range(len(self.next))) - inside)
+                ends = {way for i in body for way in self.next[i] if way not in inside}
+                ends = {way for way in ends if way in self._ending}
+                found[index] = With(tuple(sorted(ends)), self._behind_swallowed(handler.target))
+        return found
+
+    def _is_under(self, index: int, target: int) -> bool:
+        """Whether an exception of an instruction may come to a handler, be it by way of others."""
+        passed: set[int] = set()
+        while (handler := self._decoded.handler(index)) is not None and handler.target not in passed:
+            if handler.target == target:
+                return True
+            passed.add(handler.target)
+            index = handler.target
+        return False
+
+    def _behind_swallowed(self, target: int) -> int | None:
+        """Where a ``with`` goes on whose ``__exit__`` has ended an exception."""
+        ways = sorted(_closure({target}, self.next))
+        last = next((index for index in ways if self._instructions[index].name == "POP_EXCEPT"), None)
+        if last is None:
+            return None
+        index = last + 3  # behind what was on the stack for it
+        while self._instructions[index].name == "JUMP":
+            index = self._instructions[index].argument
+        return index if index in self._ending else None
+
+    def assertion(self, start: int) -> int | None:
+        """The end of the message of an ``assert`` that fails by going on at an instruction; None if there is none."""
+        if self._instructions[start].name != "LOAD_ASSERTION_ERROR":
+            return None
+        raised = [index for index in self.reach(start, frozenset()) if self._instructions[index].name in _RAISING]
+        if len(raised) != 1 or self._instructions[raised[0]].argument != 1:
+            return None
+        calls = raised[0] != start + 1 and self._instructions[raised[0] - 1].name == "CALL"
+        return raised[0] - calls
 
     def reach(self, start: int, stops: AbstractSet[int]) -> frozenset[int]:
         """The instructions that control may come to from one on, before it comes to one of ``stops``."""
@@ -125,6 +232,13 @@ class Flow:
         entered = {after for each in (one | other) - common for after in self.next[each] if after in common}
         entered |= {each for side in starts for each in side if each in common}
         return tuple(sorted(entered, key=lambda each: -len(self.reach(each, stops))))
+
+    def ends(self, starts: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
+        """Which of ``stops`` control may come to from some instructions."""
+        found = {start for start in starts if start in stops}
+        for start in starts:
+            found |= {way for index in self.reach(start, stops) for way in self.next[index] if way in stops}
+        return frozenset(found)
 
     def leaves(self, starts: Iterable[int], meetings: AbstractSet[int], stops: AbstractSet[int]) -> bool:
         """Whether a way may leave by a ``return``, or come to one of ``stops``, before it comes to a meeting."""

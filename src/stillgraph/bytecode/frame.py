@@ -35,10 +35,14 @@ Handler = Callable[["Frame", Any], None]
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a block ends: what its exit is there, and a variable that is set to tell that it was there."""
+    """Where a block ends: what its exit is there, and a variable that is set to tell that it was there.
+
+    ``answers``: the block is a condition, and ends here for one of its two answers.
+    """
 
     exit: Exit | None = None
     flag: Variable | None = None
+    answers: bool = False
 
 
 Stops = Mapping[int, Stop]
@@ -64,6 +68,8 @@ class Frame:
         next: the instruction that is to be run.
         handled: the exceptions that its ``except`` blocks are handling, the outermost first.
         states: of places where blocks have stopped, how it is there.
+        outside: handlers that stand around the loop or ``with`` that is being run, and not in it: what is run there
+            leaves exceptions for them to its caller.
         emit: of a generator turned inside out, what takes what it yields.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
@@ -78,6 +84,7 @@ class Frame:
     next: int = 0
     handled: list[BaseException] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
+    outside: frozenset[int] = frozenset()
     emit: Callable[[Any], Any] | None = None
     segment: Segment | None = None
     transparent: bool = False
@@ -167,9 +174,9 @@ class Frame:
         """Call something at the user's line."""
         return self.line("call")(function, args, kwargs)
 
-    def line(self, kind: str) -> Callable[..., Any]:
+    def line(self, kind: str, index: int | None = None) -> Callable[..., Any]:
         """What does something at the user's line, and in the user's module; see `lines`."""
-        return FunctionType(self.prepared.line(self.next, kind), self.globals)
+        return FunctionType(self.prepared.line(self.next if index is None else index, kind), self.globals)
 
     # ---- variables
     def name(self, slot: int) -> str:

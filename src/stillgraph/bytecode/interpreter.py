@@ -50,9 +50,13 @@ def finished(outcome: Outcome) -> Any:
 
 def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     """Run a frame until it comes to one of ``stops``, or returns; ``started``: the instruction it is at is no stop."""
+    depth = frame.depth
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
         if found is not _HANDLED_LESS:
+            if found is not None and found.returned is True:  # what the block has put on the stack is not needed
+                frame.depth = min(depth, frame.depth)
+                frame.clear()
             return found  # type: ignore[no-any-return]  # of Any
         started = False
 
@@ -75,16 +79,18 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
             stop = stops.get(index)
             if stop is not None:
                 return regions.stopped(frame, index, stop)
-            if session() is not None and index in frame.prepared.flow.loops and regions.is_structured(frame, index):
-                done, found = regions.loop(frame, index, stops)
-                if done:
-                    return found
-                continue
-        started = False
         each = instructions[index]
         try:
             if frame.segment is not None:
                 frame.segment.before(frame, index)
+            if session() is not None and not started:
+                structure = regions.structure_at(frame, index)
+                if structure is not None:
+                    done, found = structure(frame, index, stops)
+                    if done:
+                        return found
+                    continue
+            started = False
             handler = HANDLERS.get(each.name)
             if handler is not None:
                 handler(frame, each.argument)
@@ -155,7 +161,7 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     decoded = frame.prepared.decoded
     handler = decoded.handler(index)
     if is_signal(error) or (isinstance(error, StillgraphError) and session() is not None):
-        while handler is not None:
+        while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
                 leave = frame.stack[handler.depth - 1].cell_contents
                 if type(leave) is not Parcel:  # that was entered before this segment, and is left behind it
@@ -164,7 +170,7 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
         return False
     if session() is None:
         clean(error)
-    if handler is None:
+    if handler is None or handler.target in frame.outside:
         return False
     frame.cut(handler.depth)
     if handler.pushes_place:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from types import CodeType
 
+from stillgraph.bytecode.copies import without_copies
 from stillgraph.bytecode.decode import Decoded, decode
 from stillgraph.bytecode.flow import Flow
 from stillgraph.bytecode.lines import line
@@ -23,7 +24,7 @@ class Prepared:
 
     def __init__(self, code: CodeType) -> None:
         self._code = weakref.ref(code)
-        self.decoded: Decoded = decode.__wrapped__(code)
+        self.decoded: Decoded = without_copies(decode.__wrapped__(code))
         self.flow = Flow(self.decoded)
         self.depth = code.co_stacksize + _SPARE
         self._lines: dict[tuple[int, str], CodeType] = {}
@@ -60,6 +61,10 @@ class Prepared:
                 return False
             target = outer.target
         return False
+
+    def handlers_around(self, index: int) -> frozenset[int]:
+        """The handlers that an instruction stands in the reach of."""
+        return frozenset(each.target for each in self.decoded.handlers if each.start <= index < each.end)
 
     def is_with(self, target: int) -> bool:
         """Whether a handler is that of a ``with`` statement."""

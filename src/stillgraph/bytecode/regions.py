@@ -20,9 +20,12 @@ from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_opaque, read
 from stillgraph.bytecode.segments import Region
 from stillgraph.core.parcel import Parcel
+from stillgraph.operators.booleans import not_
+from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context, capture_for, capture_while
+from stillgraph.operators.strings import assert_
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
-from stillgraph.trace.journal import CellPlace, Variable
+from stillgraph.trace.journal import CellPlace, PassingPlace, Variable
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch, continue_
 
@@ -69,6 +72,12 @@ def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops
 
 
 def _fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
+    asked, opposite = stops.get(if_true), stops.get(if_false)
+    if asked is not None and opposite is not None and asked.answers and opposite.answers:
+        return _answer(frame, predicate, if_true, if_false, stops)
+    checked = frame.prepared.flow.assertion(if_false)
+    if checked is not None:
+        return _assert(frame, predicate, if_true, if_false, checked)
     _capture().watch.staged(frame.act(_here))
     frame.states[if_true] = frame.states[if_false] = frame.state
     return _branch(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
@@ -78,27 +87,59 @@ def _here() -> Any:
     return sys._getframe(1)
 
 
+def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int) -> Left:
+    """An ``assert``: its message is what the instructions give that are run where it does not hold."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    before, raising = frame.state, end == if_false + 1
+
+    def message() -> Any:
+        frame.go(if_false + 1, before)
+        run_block(frame, {end: Stop()})
+        frame.go(end)
+        return frame.pop()
+
+    frame.act(assert_, predicate, None if raising else message)
+    frame.go(if_true, before)
+    return None
+
+
+def _answer(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
+    """The condition of a loop ends with this jump: what it asks is the answer."""
+    stops_true = stops[if_true].flag
+    answer = stops_true or stops[if_false].flag
+    assert answer is not None
+    _capture().journal.write(answer, predicate if stops_true is not None else frame.act(not_, predicate))
+    frame.states[if_true] = frame.states[if_false] = frame.state
+    frame.clear()
+    return (None,)
+
+
 def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: Stops, written: str = "") -> Left:
     from stillgraph.bytecode.interpreter import run_block
 
     capture, flow = _capture(), frame.prepared.flow
     starts = [index for index, _ in left], [index for index, _ in right]
     meetings = flow.meetings(*starts, stops.keys())
+    if meetings:  # an end of the block around is told from them
+        reached = flow.ends([*starts[0], *starts[1]], stops.keys())
+        meetings = (*meetings, *(index for index in sorted(reached) if stops[index].exit is None))
     flags: Targets = [
         (index, Variable(f"whether it goes on at {index}", False) if number < len(meetings) - 1 else None)
         for number, index in enumerate(meetings)
     ]
-    inner = {**stops, **{index: Stop(None, flag) for index, flag in flags}}
+    inner = {index: replace(stop, answers=False) for index, stop in stops.items()}
+    inner.update({index: Stop(None, flag) for index, flag in flags})
     ends = frozenset(inner)
     nodes = frozenset().union(*(flow.reach(index, ends) for side in starts for index in side))
     keeps, drops = places(frame, nodes, ends, meetings, stops)
     keeps += [flag for _, flag in flags if flag is not None]
-    before, states = frame.state, frame.states
+    here, before, states = frame.next, frame.state, frame.states
 
     def arm(targets: Targets) -> Callable[[], Exit | None]:
         def block() -> Exit | None:
             frame.states = dict(states)
-            frame.go(frame.next, before)
+            frame.next, frame.depth, frame.handled = here, before.depth, list(before.handled)
             arrived = _arrive(frame, targets, inner)
             exit = run_block(frame, inner) if arrived is None else arrived[0]
             states.update({index: state for index, state in frame.states.items() if index in inner})
@@ -150,17 +191,35 @@ def places(
         cell = contents(frame.slots[slot])
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
-    keeps += [CellPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
+    keeps += [PassingPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
     return keeps, drops
 
 
 # ---- loops
-def is_structured(frame: Frame, header: int) -> bool:
-    """Whether a loop is run by the operator for loops, rather than by its jumps."""
-    if frame.is_generator or (frame.segment is not None and header in frame.segment.breaks.plain[frame.code]):
-        return False
-    each = frame.prepared.decoded.instructions[header]
-    return each.name != "FOR_ITER" or (isinstance(frame.peek(), Iteration) and not frame.peek().begun)
+Structure = Callable[[Frame, int, Stops], tuple[bool, "Exit | None"]]
+
+
+def structure_at(frame: Frame, index: int) -> Structure | None:
+    """What runs the statement that begins at an instruction as a whole, rather than by its jumps."""
+    if frame.is_generator or (frame.segment is not None and index in frame.segment.breaks.plain[frame.code]):
+        return None
+    flow = frame.prepared.flow
+    name = frame.prepared.decoded.instructions[index].name
+    if index in flow.loops:
+        is_begun = name == "FOR_ITER" and not (isinstance(frame.peek(), Iteration) and not frame.peek().begun)
+        return None if is_begun else loop
+    return with_ if name == "BEFORE_WITH" and index in flow.withs else None
+
+
+@contextlib.contextmanager
+def _inside(frame: Frame, index: int) -> Iterator[None]:
+    """Run the blocks of the statement that begins at an instruction."""
+    before = frame.outside
+    frame.outside = before | frame.prepared.handlers_around(index)
+    try:
+        yield
+    finally:
+        frame.outside = before
 
 
 def loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
@@ -173,7 +232,9 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     found = frame.prepared.flow.loops[header]
     each = frame.prepared.decoded.instructions[header]
     is_for = each.name == "FOR_ITER"
-    exits = [index for index in found.exits if not (is_for and index == each.argument)]
+    ends = each.argument if is_for else None if found.test is None else found.test.ends
+    exits = [index for index in found.exits if not (is_for and index == ends)]
+    exits.sort(key=lambda index: index == ends, reverse=True)
     needs_flags = is_for or len(exits) > 1
     flags = {
         index: Variable(f"whether it goes on at {index}", False) if needs_flags and (is_for or number) else None
@@ -187,13 +248,39 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()
-        exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
+        with _inside(frame, header):
+            exit = frame.act(capture_for, context, iteration.values, _body(frame, header, start, inner))
         frame.states[each.argument] = replace(start, depth=start.depth - 1)
         ordered.append((each.argument, None))
     else:
-        exit = frame.act(capture_while, context, lambda: True, _body(frame, header, start, inner))
-    frame.act(_note_unrolled, "for" if is_for else "while", context)
+        go_on = Variable("whether the loop goes on", False)
+        context.keeps.append(go_on)
+        test, body = _asking(frame, header, start, go_on), _body(frame, header, start, inner)
+        with _inside(frame, header):
+            exit = frame.act(capture_while, context, test, body)
+        if ends is not None:
+            frame.states[ends] = start
+    frame.line("call", header)(_note_unrolled, ("for" if is_for else "while", context), {})
     return _behind(frame, exit, ordered, stops)
+
+
+def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callable[[], Any]:
+    """The condition of a ``while`` loop; it always holds where the loop does not begin with one."""
+    from stillgraph.bytecode.interpreter import run_block
+
+    test = frame.prepared.flow.loops[header].test
+    if test is None:
+        return lambda: True
+    stops = {test.holds: Stop(None, go_on, answers=True), test.ends: Stop(None, None, answers=True)}
+
+    def ask() -> Any:
+        frame.go(header, start)
+        run_block(frame, stops, started=True)
+        answer = go_on.value
+        _capture().journal.write(go_on, False)
+        return answer
+
+    return ask
 
 
 def _note_unrolled(kind: str, context: Context) -> None:
@@ -206,6 +293,13 @@ def _body(frame: Frame, header: int, start: State, stops: Stops) -> Callable[...
     from stillgraph.bytecode.interpreter import run_block
 
     inner = {**stops, header: Stop(CONTINUE)}
+    test = frame.prepared.flow.loops[header].test
+    if test is not None:
+        def after_test() -> Exit | None:
+            frame.go(test.holds, start)
+            return run_block(frame, inner)
+
+        return after_test
 
     def body(*item: Any) -> Exit | None:
         frame.go(header, start)
@@ -235,6 +329,37 @@ def _behind(frame: Frame, exit: Exit | None, targets: Targets, stops: Stops) -> 
     nodes = frozenset().union(*(frame.prepared.flow.reach(index, stops.keys()) for index, _ in targets))
     keeps, drops = places(frame, nodes, frozenset(stops), (), stops)
     return True, branch(_capture(), any_flag(outside), lambda: outside.taken, rest, keeps, drops)
+
+
+# ---- with
+def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
+    """Run a ``with``: its manager is left once, whichever way the run takes out of its body."""
+    with inside(frame, index, is_loop=True):
+        return _with(frame, index, stops)
+
+
+def _with(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
+    from stillgraph.bytecode.interpreter import run_block
+    from stillgraph.bytecode.table import HANDLERS
+
+    found, line = frame.prepared.flow.withs[index], frame.line("call")
+    HANDLERS["BEFORE_WITH"](frame, None)
+    frame.next = index + 1
+    manager = frame.stack[frame.depth - 2]
+    ends = [*found.ends, *(() if found.swallowed is None else (found.swallowed,))]
+    flags = {end: Variable(f"whether it goes on at {end}", False) for end in ends}
+    with _inside(frame, index):
+        exit = run_block(frame, {end: Stop(None, flag) for end, flag in flags.items()})
+    assert exit is None, "a body ends where its manager is left"
+    if not any(flag.value is True for flag in flags.values()):
+        line(call, (manager.cell_contents, None, None, None), {})
+        manager.cell_contents = _left_before
+    left = _arrive(frame, list(flags.items()), stops)
+    return (False, None) if left is None else (True, left[0])
+
+
+def _left_before(*_: Any) -> None:
+    """Stands for the ``__exit__`` of a manager that has been left already."""
 
 
 # ---- generators turned inside out

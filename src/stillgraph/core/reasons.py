@@ -20,7 +20,7 @@ _ALL = (
     Reason(
         "SG101",
         "no source",
-        "The function's source text cannot be read, so it cannot be rewritten.",
+        "The function's source text cannot be read, so its rewritten source cannot be shown.",
         "Define the function in a file, or mark it with stillgraph.not_to_static.",
     ),
     Reason(

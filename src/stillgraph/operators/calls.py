@@ -305,7 +305,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
-    note_outer_variables(capture, function)
+    note_outer_variables(capture, original)
     if not capture.in_arm:
         return function(*args, **kwargs)
     return _call_in_arm(capture, original, function, args, kwargs)

@@ -29,7 +29,7 @@ def call_recursive(
 ) -> Any:
     """Call a function known to be recursive: the first call stages it, those inside belong to that one.
 
-    ``before`` is to be called before each call of the rewritten function.
+    ``before`` is to be called with the function before each call of it.
 
     Raises:
         Restart: the function turned out not to call itself in tail position only.
@@ -43,7 +43,7 @@ def call_recursive(
     given = dict(bound.arguments)
 
     def call(values: Given) -> Any:
-        before(capture, function)
+        before(capture, original)
         complete = inspect.BoundArguments(signature, values)
         return function(*complete.args, **complete.kwargs)
 

@@ -278,6 +278,8 @@ class CaptureAttempt:
         return turned[0], turned[2]
 
     def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
+        if function in self.session.made_functions:
+            return  # nothing of it was there before; what it reads is part of what the function around it does
         self.functions.append(function)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
         for name in written_cells:

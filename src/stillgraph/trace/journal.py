@@ -187,6 +187,10 @@ class CellPlace:
         return self.name
 
 
+class PassingPlace(CellPlace):
+    """A place that is only looked at on the paths that have put something there."""
+
+
 class VariablePlace(CellPlace):
     """A variable of a block that a generator runs: it belongs to a function further out than the generator's arms."""
 

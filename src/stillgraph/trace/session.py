@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import CodeType, FunctionType, GeneratorType
@@ -113,6 +114,7 @@ class Session(BothSides):
         self.settling = Settling(self)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
+        self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
@@ -364,12 +366,14 @@ class Session(BothSides):
 
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
-        self.finder.add_function(function)
+        if function not in self.made_functions:
+            self.finder.add_function(function)
         return self._convert(function)
 
     def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
         """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
-        self.finder.add_function(generator)
+        if generator not in self.made_functions:
+            self.finder.add_function(generator)
         return self._turn_inside_out(generator)
 
     def is_wanted(self, method: Any) -> bool:

@@ -18,7 +18,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair
-from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
@@ -133,8 +133,11 @@ def close_arms(
     for place, before in _places(recorder, [left, right], variables, dropped):
         joiner.at = place
         join = joiner.join_contents if isinstance(place, ContentsPlace) else joiner.join
+        sides: tuple[Any, Any] = left.value(place, before), right.value(place, before)
+        if isinstance(place, PassingPlace) and any(side is not MISSING for side in sides):
+            sides = DEAD if sides[0] is MISSING else sides[0], DEAD if sides[1] is MISSING else sides[1]
         try:
-            build = join(left.value(place, before), right.value(place, before), str(place))
+            build = join(*sides, str(place))
         except JoinFailure as failure:
             raise refuse_join(str(place), failure) from None
         builds.append((place, before, build))

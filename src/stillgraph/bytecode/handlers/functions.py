@@ -99,8 +99,14 @@ def _super(frame: Frame) -> Any:
 def _make_function(frame: Frame, _: Any) -> None:
     code: CodeType = frame.pop()
     made = FunctionType(code, frame.globals, code.co_name, None, tuple(CellType() for _ in code.co_freevars))
+    _note_made(made)
     frame.push(made)
 
+
+def _note_made(function: FunctionType) -> None:
+    capture = session()
+    if capture is not None:
+        capture.made_functions.add(function)
 
 
 def _set_function_attribute(frame: Frame, kind: int) -> None:
@@ -114,6 +120,7 @@ def _set_function_attribute(frame: Frame, kind: int) -> None:
         function.__annotations__ = dict(pairs)
     else:
         function = _closed(function, value)
+        _note_made(function)
     frame.push(function)
 
 
