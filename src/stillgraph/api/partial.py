@@ -16,7 +16,8 @@ from stillgraph.api.front_ends import interpret_in, turn_inside_out_in
 from stillgraph.api.planned import explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
-from stillgraph.bytecode.resuming import SUSPENDED, Done, go_by_hand, resume, run_on
+from stillgraph.bytecode.between import Between
+from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import (
     Breaks,
     FrameLayout,
@@ -26,7 +27,6 @@ from stillgraph.bytecode.segments import (
     Unreachable,
     packed,
     restored,
-    suspended,
 )
 from stillgraph.core.diagnostics import StillgraphError, refusal
 from stillgraph.core.parcel import opened
@@ -75,24 +75,21 @@ class Plan:
 
     Attributes:
         breaks: where they end.
-        layouts: how frames are where they end, by number.
+        ends: how frames are where they end, and how calls go on there.
         entry: the first segment.
         parts: the others, by the layout that they begin with.
-        followed: by the number of the layout that a segment ended with, the layouts that calls went on with, and what
-            Python has done on the way there.
         strict: whether a capture that fails is an error, rather than the call's being made in plain PyTorch.
     """
 
     def __init__(self, original: Any, strict: bool, options: dict[str, Any]) -> None:
         self.breaks = Breaks()
-        self.layouts: list[Layout] = []
+        self.ends: list[Between] = []
         self.parts: dict[Layout, Part] = {}
         self.strict = strict
         self._numbers: dict[Layout, int] = {}
         self._options = {**options, "input_spec": None}
         self._resumed: dict[int, Callable[[Segment], FunctionType]] = {}
         self._told = False
-        self.followed: dict[int, dict[Layout | None, tuple[Done, ...]]] = {}
         self.entry = Part(self, original, **options)
 
     @property
@@ -104,8 +101,8 @@ class Plan:
         """The number of a layout."""
         found = self._numbers.get(layout)
         if found is None:
-            found = self._numbers[layout] = len(self.layouts)
-            self.layouts.append(layout)
+            found = self._numbers[layout] = len(self.ends)
+            self.ends.append(Between(layout, self.breaks))
         return found
 
     def front_end(self, segment: Segment) -> FrontEnd:
@@ -155,28 +152,16 @@ class Plan:
             kwargs = {}
             if type(result) is not tuple or not result or result[0] is not SUSPENDED:
                 return opened(result)
-            frames = restored(self.layouts[result[1]], list(map(opened, result[2:])))
-            number = result[1]
-            done: list[Done] = []
-            ended = go_by_hand(frames, self.breaks, done)
-            if ended is not None:
-                self._note(number, None, done)
-                return ended[0]
-            layout, found = suspended(frames)
-            self._note(number, layout, done)
-            part, values = self.part(layout), tuple(packed(found))
-
-    def _note(self, number: int, layout: Layout | None, done: list[Done]) -> None:
-        """Remember with what a call has gone on."""
-        known = self.followed.get(number, {})
-        if layout not in known:
-            self.followed[number] = {**known, layout: tuple(done)}
+            following = self.ends[result[1]].go(result[2:])
+            if following.layout is None:
+                return following.result
+            part, values = self.part(following.layout), tuple(packed(following.values))
 
     def explanation(self, name: str) -> PlanExplanation:
         """What is told of the calls so far."""
         parts: list[tuple[Layout | None, Sequence[Program]]] = [(None, self.entry.programs)]
         parts += ((layout, part.programs) for layout, part in self.parts.items())
-        return explained(name, self.entry.original, parts, self.layouts, self._reason, self.followed, SUSPENDED)
+        return explained(name, self.entry.original, parts, self.ends, self._reason, SUSPENDED)
 
     def _reason(self, frame: FrameLayout) -> str:
         return self.breaks.residual.get(frame.code, {}).get(frame.index, "only Python can do it")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from torch import fx
 
+from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.prepared import prepared
-from stillgraph.bytecode.resuming import Done
 from stillgraph.bytecode.segments import FrameLayout, Layout
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
@@ -66,9 +66,8 @@ def explained(
     name: str,
     original: Any,
     parts: Sequence[tuple[Layout | None, Sequence[Program]]],
-    layouts: Sequence[Layout],
+    ends: Sequence[Between],
     reasons: Callable[[FrameLayout], str],
-    followed: Mapping[int, Mapping[Layout | None, Sequence[Done]]],
     suspended: object,
     gave_up: str | None = None,
 ) -> PlanExplanation:
@@ -78,10 +77,8 @@ def explained(
         name: of the function.
         original: the function.
         parts: by the layout with which they begin (None: the function's own beginning) the programs.
-        layouts: by number how frames are where programs end.
+        ends: by number how frames are where programs end, and how calls go on there.
         reasons: why Python does the instruction that a frame is at.
-        followed: by number of the layout that a program ended with, the layouts that calls went on with, and what
-            Python has done on the way.
         suspended: what marks the result of a program that has not come to the end of the call.
         gave_up: why calls are made in plain PyTorch from now on.
     """
@@ -97,8 +94,8 @@ def explained(
             then: tuple[Break, ...] = ()
             if ending is not None:
                 number, values = ending
-                step, outputs = _step(program, layouts[number], values, reasons)
-                ways = followed.get(number, {})
+                step, outputs = _step(program, ends[number].layout, values, reasons)
+                ways = ends[number].followed
                 goes_on = tuple(None if each is None else places[each] for each in ways)
                 then = tuple(_done(*each) for each in next(iter(ways.values()), ())) if len(ways) == 1 else ()
             takes = tuple(_parameter_names(original)) if layout is None else tuple(names_of(layout))

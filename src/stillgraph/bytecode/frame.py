@@ -95,8 +95,7 @@ class Frame:
         self.code: CodeType = self.function.__code__
         self.prepared: Prepared = prepared(self.code)
         self.globals: dict[str, Any] = self.function.__globals__
-        found = self.globals.get("__builtins__", builtins)
-        self.builtins: dict[str, Any] = found if isinstance(found, dict) else vars(found)
+        self.builtins = builtins_of(self.globals)
         self._namespace: dict[str, Any] = {}
         self.slots = self.slots or [CellType() for _ in self.prepared.decoded.slots]
         self.stack = self.stack or [CellType() for _ in range(self.prepared.depth)]
@@ -209,6 +208,12 @@ class Frame:
         """All values that it holds, those on its stack included."""
         values = [contents(cell) for cell in self.stack[: self.depth]]
         return [*self.variables().values(), *(each for each in values if each is not MISSING)]
+
+
+def builtins_of(globals: dict[str, Any]) -> dict[str, Any]:
+    """The built-in names that code with these globals sees."""
+    found: Any = globals.get("__builtins__", builtins)
+    return found if isinstance(found, dict) else vars(found)
 
 
 def contents(cell: CellType) -> Any:

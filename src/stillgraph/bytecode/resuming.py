@@ -6,6 +6,7 @@ Outside of a capture the same is done by Python's own hand: one instruction (`st
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
@@ -14,6 +15,8 @@ from stillgraph.bytecode.interpreter import carry_out, finished, go_on, is_handl
 from stillgraph.bytecode.parcels import is_opaque
 from stillgraph.bytecode.segments import Breaks, Ended, Segment
 from stillgraph.bytecode.table import MOVES, taken
+from stillgraph.bytecode.tracebacks import raise_again
+from stillgraph.bytecode.way import Passed
 
 
 def suspended() -> None:
@@ -126,64 +129,99 @@ Done = tuple[CodeType, int]
 """An instruction that Python has carried out."""
 
 
-def go_by_hand(frames: list[Frame], breaks: Breaks, done: list[Done]) -> tuple[Any] | None:
-    """Do in Python what is Python's, from an instruction on that is, up to one that a segment may begin with.
+@dataclass
+class Hand:
+    """Python's own hand: carries out instructions on the frames of a call, with the real values.
 
-    Moves between variables and the stack are done on the way, and jumps on what is known.
-
-    Args:
-        frames: of the call; behind it those that are left.
+    Attributes:
+        frames: those of the call, behind what was done.
         breaks: which instructions are Python's.
-        done: gets the instructions that Python has carried out behind the first, but for what it does by the way.
-
-    Returns:
-        What the call gives, in a tuple, where it came to its end.
+        way: all instructions that were carried out.
+        done: those that count: not the first, nor what Python does by the way.
     """
-    step(frames)
-    while True:
-        frame = frames[-1]
-        each = frame.instruction
-        if each.name == "RETURN_VALUE":
-            value = frame.pop()
-            frames.pop()
-            if not frames:
-                return (value,)
-            frames[-1].push(value)
-            frames[-1].next += 1
-        elif each.name in _LOADS:
-            try:
-                more = _leads_to_more(frame, breaks)
-            except NameError:  # raised anew, where its handlers get it
-                step(frames)
+
+    frames: list[Frame]
+    breaks: Breaks
+    way: list[Passed] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
+
+    def go(self) -> tuple[Any] | None:
+        """Carry out the instruction that the frames are at, which is Python's, and what is Python's behind it.
+
+        Moves between variables and the stack are done on the way, and jumps on what is known.
+
+        Returns:
+            What the call gives, in a tuple, where it came to its end.
+
+        Raises:
+            Exception: an instruction does, and no handler of the user's gets it.
+        """
+        self._step()
+        return self.go_on()
+
+    def go_on(self) -> tuple[Any] | None:
+        """The same, where the instruction that the frames are at may be the next segment's."""
+        while True:
+            frame = self.frames[-1]
+            each = frame.instruction
+            if each.name == "RETURN_VALUE":
+                self.way.append(Passed(len(self.frames) - 1, frame.next, 0))
+                value = frame.pop()
+                self.frames.pop()
+                if not self.frames:
+                    return (value,)
+                self.frames[-1].push(value)
+                self.frames[-1].next += 1
+            elif each.name in _LOADS:
+                try:
+                    more = self._leads_to_more(frame)
+                except NameError:  # raised anew, where its handlers get it
+                    self._step()
+                else:
+                    if not more:
+                        return None
+            elif _is_by_hand(frame, self.breaks):
+                if each.name not in MOVES and each.name not in _PLAIN:
+                    self.done.append((frame.code, frame.next))
+                self._step()
             else:
-                if not more:
-                    return None
-        elif _is_by_hand(frame, breaks):
-            if each.name not in MOVES and each.name not in _PLAIN:
-                done.append((frame.code, frame.next))
-            step(frames)
-        else:
-            return None
+                return None
+
+    def _step(self) -> None:
+        position, index = len(self.frames) - 1, self.frames[-1].next
+        step(self.frames)
+        self.way.append(Passed(position, index, self.frames[-1].next))
+
+    def _leads_to_more(self, frame: Frame) -> bool:
+        """Put on the stack what comes next, if Python is to do something with it: otherwise that is a segment's."""
+        depth, index, before = frame.depth, frame.next, len(self.way)
+        more = False
+        try:
+            while frame.instruction.name in _LOADS:
+                self.way.append(Passed(len(self.frames) - 1, frame.next, frame.next + 1))
+                carry_out(frame)
+            more = frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, self.breaks)
+        finally:
+            if not more:
+                del self.way[before:]
+                frame.cut(depth)
+                frame.next = index
+        return more
+
+
+def rethrow(frames: list[Frame], error: BaseException) -> None:
+    """Let the handler get an exception that the innermost frame's instruction has raised.
+
+    Raises:
+        BaseException: it, where there is none.
+    """
+    while not is_handled(frames[-1], frames[-1].next, error):
+        frames.pop()
+        if not frames:
+            raise_again(error)
 
 
 _LOADS = frozenset({"LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "PUSH_NULL", "COPY"})
-
-
-def _leads_to_more(frame: Frame, breaks: Breaks) -> bool:
-    """Put on the stack what comes next, if Python is to do something with it: otherwise that is the next segment's."""
-    depth, index = frame.depth, frame.next
-    more = False
-    try:
-        while frame.instruction.name in _LOADS:
-            carry_out(frame)
-        more = frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, breaks)
-    finally:
-        if not more:
-            frame.cut(depth)
-            frame.next = index
-    return more
-
-
 _DATA = (bool, int, float, complex, str, bytes, type(None))
 _PLAIN = frozenset(
     {

@@ -7,7 +7,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -355,7 +355,7 @@ def restored(layout: Layout, values: list[Any]) -> list[Frame]:
     return frames
 
 
-def packed(values: list[Any]) -> list[Any]:
+def packed(values: Sequence[Any]) -> list[Any]:
     """Values as a segment takes them: tensors as they are, anything else so that it is guarded where it is read."""
     known: dict[int, Parcel] = {}
     return [

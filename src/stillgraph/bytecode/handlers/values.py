@@ -50,13 +50,13 @@ def _modulo(left: Any, right: Any) -> Any:
     return percent(left, right) if isinstance(left, str) else left % right
 
 
-_UNARY: dict[str, Callable[[Any], Any]] = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
     "-": operator.neg,
     "~": operator.invert,
     "not": not_,
 }
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -75,7 +75,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
         for symbol in ("+", "-", "*", "/", "//", "%", "@", "**", "<<", ">>", "&", "|", "^")
     },
 }
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "==": eq,
     "!=": ne,
     "<": ordered(operator.lt),
@@ -90,17 +90,17 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _unary(frame: Frame, symbol: str) -> None:
-    frame.push(frame.act(_UNARY[symbol], frame.pop()))
+    frame.push(frame.act(UNARY[symbol], frame.pop()))
 
 
 def _binary(frame: Frame, symbol: str) -> None:
     right, left = frame.pop(), frame.pop()
-    frame.push(frame.act(_BINARY[symbol], left, right))
+    frame.push(frame.act(BINARY[symbol], left, right))
 
 
 def _compare(frame: Frame, symbol: str) -> None:
     right, left = frame.pop(), frame.pop()
-    frame.push(frame.act(_COMPARED[symbol], left, right))
+    frame.push(frame.act(COMPARED[symbol], left, right))
 
 
 # ---- attributes and items
@@ -159,11 +159,11 @@ def _store_slice(frame: Frame, _: Any) -> None:
 
 
 # ---- texts
-_CONVERSIONS: dict[int, tuple[str, Callable[[Any], str]]] = {1: ("{!s}", str), 2: ("{!r}", repr), 3: ("{!a}", ascii)}
+CONVERSIONS: dict[int, tuple[str, Callable[[Any], str]]] = {1: ("{!s}", str), 2: ("{!r}", repr), 3: ("{!a}", ascii)}
 
 
 def _convert(frame: Frame, kind: int) -> None:
-    template, convert = _CONVERSIONS[kind]
+    template, convert = CONVERSIONS[kind]
     value = frame.pop()
     frame.push(frame.act(convert, value) if session() is None else frame.act(text, template, value))
 

@@ -100,17 +100,21 @@ def _load_from_dict_or_deref(frame: Frame, slot: int) -> None:
         _load_deref(frame, slot)
 
 
-def look_up(frame: Frame, name: str) -> Any:
-    """A global or built-in."""
-    if name in frame.globals:
-        return frame.globals[name]
-    if name in frame.builtins:
-        return frame.builtins[name]
+def global_or_builtin(globals: dict[str, Any], builtins: dict[str, Any], name: str) -> Any:
+    """What a name stands for.
+
+    Raises:
+        NameError: for nothing.
+    """
+    if name in globals:
+        return globals[name]
+    if name in builtins:
+        return builtins[name]
     raise NameError(f"name '{name}' is not defined", name=name)
 
 
 def _load_global(frame: Frame, name: str) -> None:
-    frame.push(frame.act(look_up, frame, name))
+    frame.push(frame.act(global_or_builtin, frame.globals, frame.builtins, name))
 
 
 def _store_global(frame: Frame, name: str) -> None:
