@@ -22,13 +22,16 @@ def run_in(segment: Segment, frame: Frame) -> Any:
     """Run a frame for a segment; the outermost one gives what is to be gone on with where the segment ends."""
     segment.enter(frame)
     try:
-        return finished(run(frame))
+        value = finished(run(frame))
     except Ended:
         if frame is not segment.frames[0]:
-            raise
+            raise  # and stay among the frames that are handed out
         return _handed_out(segment)
-    finally:
+    except BaseException:
         segment.leave(frame)
+        raise
+    segment.leave(frame)
+    return value
 
 
 def resume(segment: Segment, frames: list[Frame]) -> Any:
@@ -58,17 +61,20 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
     def go_on_behind_call() -> Any:
         try:
             value = frame.act(_returned, frames, position + 1, innermost)
+        except Ended:
+            raise  # the frames above are handed out too
         except BaseException as error:
+            if frame.segment is not None:
+                frame.segment.leave_all_above(frame)
             if not is_handled(frame, frame.next, error):
                 if frame.segment is not None:
                     frame.segment.failed(frame, frame.next, error)
                 raise
         else:
+            if frame.segment is not None:
+                frame.segment.leave_all_above(frame)
             frame.push(value)
             frame.next += 1
-        finally:
-            if frame.segment is not None and frames[position + 1] in frame.segment.frames:
-                del frame.segment.frames[position + 1 :]
         return go_on(frame)
 
     return finished(run_under(frame, go_on_behind_call))

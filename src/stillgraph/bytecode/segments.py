@@ -96,6 +96,10 @@ class Segment:
         """A frame has ended."""
         self.frames.remove(frame)
 
+    def leave_all_above(self, frame: Frame) -> None:
+        """What a frame has called has ended."""
+        del self.frames[self.frames.index(frame) + 1 :]
+
     @property
     def can_end(self) -> bool:
         """Whether it may end here."""
