@@ -51,19 +51,26 @@ def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:
 @contextlib.contextmanager
 def inside(frame: Frame, index: int, is_loop: bool) -> Iterator[None]:
     """In the body, a segment cannot end."""
-    if frame.segment is None:
+    segment = frame.segment
+    if segment is None:
         yield
         return
-    frame.segment.regions.append(Region(frame, index, is_loop))
+    region = Region(frame, index, is_loop)
+    segment.regions.append(region)
     try:
         yield
-    finally:
-        frame.segment.regions.pop()
+    except BaseException as error:
+        segment.regions.pop()
+        segment.failed_in(region, error)
+        raise
+    segment.regions.pop()
 
 
 # ---- branches
 def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
     """Go both ways from a jump."""
+    if frame.segment is not None:
+        frame.segment.before_fork(frame, if_true, if_false)
     with inside(frame, frame.next, is_loop=False):
         return _fork(frame, predicate, if_true, if_false, stops)
 

@@ -192,10 +192,8 @@ class Segment:
         Raises:
             Learned: Python carries out the instruction in the next attempt.
         """
-        if isinstance(error, (Ended, Learned)):
-            return
-        told = error.error if isinstance(error, Refusal) else error
-        if not isinstance(told, Exception):
+        told = _told(error)
+        if told is None:
             return
         innermost = self.culprits.setdefault(id(told), (frame, index))
         is_users = not isinstance(told, CaptureError)
@@ -207,6 +205,34 @@ class Segment:
             return
         self.breaks.residual[frame.code][index] = reason_of(told)
         raise Learned from None
+
+    def failed_in(self, region: Region, error: BaseException) -> None:
+        """To be called with an exception that leaves a branch or loop, which may itself be what has failed.
+
+        Raises:
+            Learned: the loop is run by its jumps in the next attempt, or the jump is Python's.
+        """
+        told = _told(error)
+        if told is None:
+            return
+        if id(told) not in self.culprits and isinstance(told, CaptureError) and not self.regions:
+            self._open(region, reason_of(told))
+            raise Learned from None
+        self.failed(region.frame, region.index, error)
+
+    def before_fork(self, frame: Frame, *ways: int) -> None:
+        """To be called before a branch: one that leaves a loop that is run by its jumps would never come to an end.
+
+        Raises:
+            Learned: the jump is Python's in the next attempt.
+        """
+        for header in self.breaks.plain[frame.code]:
+            nodes = frame.prepared.flow.loops[header].nodes
+            if frame.next in nodes and not nodes.issuperset(ways):
+                self.breaks.residual[frame.code].setdefault(frame.next, "it leaves a loop in which Python does something")
+                for region in self.regions:
+                    self._open(region, "it leaves a loop in which Python does something")
+                raise Learned
 
     def hand_out(self) -> tuple[Layout, list[Any]]:
         """The frames as they are.
@@ -227,6 +253,12 @@ class Segment:
 
 class Unreachable(BaseException):
     """A segment would have to end where Python cannot go on: the call as a whole is Python's."""
+
+
+def _told(error: BaseException) -> Exception | None:
+    """The exception of the code's or of the capture's that is on its way; None for what ends an attempt."""
+    told = error.error if isinstance(error, Refusal) else error
+    return told if isinstance(told, Exception) else None
 
 
 def reason_of(error: BaseException) -> str:
