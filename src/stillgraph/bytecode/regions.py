@@ -190,7 +190,7 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     inner = {index: Stop(BREAK, flag) for index, flag in flags.items()}
     keeps, drops = places(frame, found.nodes, frozenset(inner), found.exits, [header, *stops])
     keeps += [flag for flag in flags.values() if flag is not None]
-    context = Context(_capture(), keeps, drops)
+    context = Context(_capture(), keeps, drops, nested=None if frame.segment is None else _MOST_NESTED)
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()
@@ -201,6 +201,9 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
         exit = frame.act(capture_while, context, lambda: True, _body(frame, header, start, inner))
     frame.act(_note_unrolled, "for" if is_for else "while", context)
     return _behind(frame, exit, ordered, stops)
+
+
+_MOST_NESTED = 4  # Python can run a loop that cannot be staged; without Python, more may be better than nothing
 
 
 def _note_unrolled(kind: str, context: Context) -> None:
