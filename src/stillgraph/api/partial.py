@@ -46,7 +46,9 @@ from stillgraph.trace.watch import Watch
 
 
 def _is_residual(function: Any) -> bool:
-    return function is print or isinstance(function, _CACHED) or _is_clock(function) or acts.act_of(function) is not None
+    if function is print or isinstance(function, _CACHED) or _is_clock(function):
+        return True
+    return acts.act_of(function) is not None
 
 
 def _is_clock(function: Any) -> bool:

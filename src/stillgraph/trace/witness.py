@@ -81,7 +81,7 @@ class Witness:
         if event == "call":
             self._note_call(frame.f_code, frame)
         elif event == "c_call":
-            if self.calling is not None:
+            if self.calling is not None and not _is_of_collector(frame.f_code):
                 self.calling(frame, argument)
             if self.reaching is not None and argument in _REACHING:
                 self.reaching(frame)
