@@ -7,11 +7,15 @@ one that the next segment can begin with.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+import torch
+
+from stillgraph.api.captures import function_of
 from stillgraph.api.front_ends import interpret_in, turn_inside_out_in
 from stillgraph.api.planned import explained, signature_of
 from stillgraph.api.static import Static
@@ -19,16 +23,19 @@ from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import (
+    CLOCKS,
     Breaks,
     FrameLayout,
     Layout,
     Learned,
     Segment,
     Unreachable,
+    code_called,
     packed,
     restored,
 )
-from stillgraph.core.diagnostics import StillgraphError, refusal
+from stillgraph.core.diagnostics import CaptureError, StillgraphError, refusal
+from stillgraph.core.logs import log
 from stillgraph.core.parcel import opened
 from stillgraph.operators import acts
 from stillgraph.program.program import Program
@@ -42,7 +49,17 @@ from stillgraph.trace.watch import Watch
 
 
 def _is_residual(function: Any) -> bool:
-    return function is print or acts.act_of(function) is not None
+    if function is print or isinstance(function, _CACHED) or _is_clock(function):
+        return True
+    return acts.act_of(function) is not None
+
+
+def _is_clock(function: Any) -> bool:
+    return isinstance(function, BuiltinFunctionType) and function in CLOCKS
+
+
+_CACHED = type(functools.lru_cache(lambda: None))
+"""What a cache keeps, Python has to put there: nothing of a capture."""
 
 
 class Part(Static):
@@ -54,12 +71,18 @@ class Part(Static):
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
         while True:
-            segment = Segment(self._plan.breaks, _is_residual, self._plan.number)
+            function, _ = function_of(self.original, args)
+            root = code_called(args[0] if function is torch.nn.Module.__call__ else function)
+            segment = Segment(self._plan.breaks, _is_residual, self._plan.number, root)
             self._front_end = self._plan.front_end(segment)
             try:
                 return super()._capture_call(args, kwargs, watch)
             except Learned:
                 continue
+            except CaptureError as error:
+                if not segment.cut():
+                    raise
+                log("capture", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
             except Unreachable as error:
                 message = f"the program would end inside of code that Python cannot go on in: {error}"
                 raise refusal("SG107", message) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator
 from types import BuiltinMethodType, FrameType, MethodType, MethodWrapperType, ModuleType, TracebackType
 from typing import Any
@@ -27,7 +29,10 @@ def is_plain(value: Any) -> bool:
     return value is None or value is True or value is False or isinstance(value, torch.Tensor)
 
 
-_OPAQUE = (Iterator, BaseException, FrameType, TracebackType)
+_OPAQUE = (
+    *(Iterator, BaseException, FrameType, TracebackType, io.IOBase),
+    *(contextlib._GeneratorContextManager, contextlib.ExitStack, contextlib.closing, contextlib.redirect_stdout),
+)
 
 
 def is_opaque(value: Any) -> bool:

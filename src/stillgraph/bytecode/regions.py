@@ -54,19 +54,26 @@ def stopped(frame: Frame, index: int, stop: Stop) -> Exit | None:
 @contextlib.contextmanager
 def inside(frame: Frame, index: int, is_loop: bool) -> Iterator[None]:
     """In the body, a segment cannot end."""
-    if frame.segment is None:
+    segment = frame.segment
+    if segment is None:
         yield
         return
-    frame.segment.regions.append(Region(frame, index, is_loop))
+    region = Region(frame, index, is_loop)
+    segment.regions.append(region)
     try:
         yield
-    finally:
-        frame.segment.regions.pop()
+    except BaseException as error:
+        segment.regions.pop()
+        segment.failed_in(region, error)
+        raise
+    segment.regions.pop()
 
 
 # ---- branches
 def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:
     """Go both ways from a jump."""
+    if frame.segment is not None:
+        frame.segment.before_fork(frame, if_true, if_false)
     with inside(frame, frame.next, is_loop=False):
         return _fork(frame, predicate, if_true, if_false, stops)
 
@@ -244,7 +251,7 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     inner = {index: Stop(BREAK, flag) for index, flag in flags.items()}
     keeps, drops = places(frame, found.nodes, frozenset(inner), found.exits, [header, *stops])
     keeps += [flag for flag in flags.values() if flag is not None]
-    context = Context(_capture(), keeps, drops)
+    context = Context(_capture(), keeps, drops, nested=None if frame.segment is None else _MOST_NESTED)
     start = frame.state
     if is_for:
         iteration: Iteration = frame.peek()
@@ -281,6 +288,9 @@ def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callabl
         return answer
 
     return ask
+
+
+_MOST_NESTED = 4  # Python can run a loop that cannot be staged; without Python, more may be better than nothing
 
 
 def _note_unrolled(kind: str, context: Context) -> None:

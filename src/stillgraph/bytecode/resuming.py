@@ -31,9 +31,9 @@ def run_in(segment: Segment, frame: Frame) -> Any:
     segment.enter(frame)
     try:
         value = finished(run(frame))
-    except Ended:  # the frames stay, to be handed out
+    except Ended:
         if frame is not segment.frames[0]:
-            raise
+            raise  # and stay among the frames that are handed out
         return _handed_out(segment)
     except BaseException:
         segment.leave(frame)
@@ -69,27 +69,23 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
     def go_on_behind_call() -> Any:
         try:
             value = frame.act(_returned, frames, position + 1, innermost)
-        except Ended:  # the frames stay, to be handed out
-            raise
+        except Ended:
+            raise  # the frames above are handed out too
         except BaseException as error:
-            _leave(frame, position)
+            if frame.segment is not None:
+                frame.segment.leave_all_above(frame)
             if not is_handled(frame, frame.next, error):
                 if frame.segment is not None:
                     frame.segment.failed(frame, frame.next, error)
                 raise
         else:
-            _leave(frame, position)
+            if frame.segment is not None:
+                frame.segment.leave_all_above(frame)
             frame.push(value)
             frame.next += 1
         return go_on(frame)
 
     return finished(run_under(frame, go_on_behind_call))
-
-
-def _leave(frame: Frame, position: int) -> None:
-    """The frames above one have ended."""
-    if frame.segment is not None:
-        del frame.segment.frames[position + 1 :]
 
 
 def run_on(frames: list[Frame]) -> Any:

@@ -7,9 +7,12 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 from __future__ import annotations
 
 import collections
+import io
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -19,12 +22,15 @@ from stillgraph.bytecode.frame import NULL, Frame, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_opaque, is_plain, read
 from stillgraph.bytecode.table import MOVES, taken
-from stillgraph.core.diagnostics import CaptureError, Refusal
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.audits import is_users
+from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.session import session
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
@@ -67,6 +73,7 @@ class Segment:
         breaks: what is known.
         is_residual: asked of a function: whether Python is to call it, for it does something outside the program.
         number: gives each layout a number.
+        root: the code whose result is that of the whole segment; None where something comes between.
         frames: those that are being run, the outermost first.
         regions: what they are in, the outermost first.
         calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
@@ -76,26 +83,35 @@ class Segment:
     breaks: Breaks
     is_residual: Callable[[Any], bool]
     number: Callable[[Layout], int]
+    root: CodeType | None = None
     frames: list[Frame] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     calling: tuple[Frame, CodeType] | None = None
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
+    passed: list[tuple[CodeType, int]] = field(default_factory=list)
     culprits: dict[int, tuple[Frame, int]] = field(default_factory=dict)
-    transparent_root: bool = True
 
     # ---- frames
     def enter(self, frame: Frame) -> None:
         """A frame begins to run."""
         calling, self.calling = self.calling, None
+        capture = session()
+        assert capture is not None
         if not self.frames:
-            frame.transparent = self.transparent_root
+            frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
+            capture.witness.calling = refuse_unseen
         else:
-            frame.transparent = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
+            called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
+            frame.transparent = called and frame.code not in capture.knowledge.recursive
         self.frames.append(frame)
 
     def leave(self, frame: Frame) -> None:
         """A frame has ended."""
         self.frames.remove(frame)
+
+    def leave_all_above(self, frame: Frame) -> None:
+        """What a frame has called has ended."""
+        del self.frames[self.frames.index(frame) + 1 :]
 
     @property
     def can_end(self) -> bool:
@@ -117,6 +133,8 @@ class Segment:
         if each.name in MOVES:
             return
         count = taken(each)
+        if not self.regions and frame in self.frames and self.can_end:
+            self.passed.append((frame.code, index))
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
         for cell in operands:
             value = cell.cell_contents
@@ -129,7 +147,7 @@ class Segment:
             if self.is_residual(function) and self.can_end:
                 name = getattr(function, "__name__", type(function).__name__)
                 self.end(frame, index, f"{name} does something outside the program")
-            code = _code_called(function)
+            code = code_called(function)
             self.calling = None if code is None else (frame, code)
 
         if each.name == "DELETE_DEREF":
@@ -189,10 +207,8 @@ class Segment:
         Raises:
             Learned: Python carries out the instruction in the next attempt.
         """
-        if isinstance(error, (Ended, Learned)):
-            return
-        told = error.error if isinstance(error, Refusal) else error
-        if not isinstance(told, Exception):
+        told = _told(error)
+        if told is None:
             return
         innermost = self.culprits.setdefault(id(told), (frame, index))
         is_users = not isinstance(told, CaptureError)
@@ -204,6 +220,46 @@ class Segment:
             return
         self.breaks.residual[frame.code][index] = reason_of(told)
         raise Learned from None
+
+    def failed_in(self, region: Region, error: BaseException) -> None:
+        """To be called with an exception that leaves a branch or loop, which may itself be what has failed.
+
+        Raises:
+            Learned: the loop is run by its jumps in the next attempt, or the jump is Python's.
+        """
+        told = _told(error)
+        if told is None:
+            return
+        if id(told) not in self.culprits and isinstance(told, CaptureError) and not self.regions:
+            self._open(region, reason_of(told))
+            raise Learned from None
+        self.failed(region.frame, region.index, error)
+
+    def before_fork(self, frame: Frame, *ways: int) -> None:
+        """To be called before a branch: one that leaves a loop that is run by its jumps would never come to an end.
+
+        Raises:
+            Learned: the jump is Python's in the next attempt.
+        """
+        for header in self.breaks.plain[frame.code]:
+            nodes = frame.prepared.flow.loops[header].nodes
+            if frame.next in nodes and not nodes.issuperset(ways):
+                reason = "it leaves a loop in which Python does something"
+                self.breaks.residual[frame.code].setdefault(frame.next, reason)
+                for region in self.regions:
+                    self._open(region, reason)
+                raise Learned
+
+    def cut(self) -> bool:
+        """To be called where a segment has been run through, but cannot become a program: what it gives or writes
+        cannot leave it. It will end half way; whether there is such a place.
+        """
+        places = [each for each in self.passed if each[1] not in self.breaks.residual.get(each[0], ())]
+        if not places:
+            return False
+        code, index = places[len(places) // 2]
+        self.breaks.residual[code][index] = "what the segment gives or writes could not leave it"
+        return True
 
     def hand_out(self) -> tuple[Layout, list[Any]]:
         """The frames as they are.
@@ -226,12 +282,36 @@ class Unreachable(BaseException):
     """A segment would have to end where Python cannot go on: the call as a whole is Python's."""
 
 
+def _told(error: BaseException) -> Exception | None:
+    """The exception of the code's or of the capture's that is on its way; None for what ends an attempt."""
+    told = error.error if isinstance(error, Refusal) else error
+    return told if isinstance(told, Exception) else None
+
+
 def reason_of(error: BaseException) -> str:
     """Why a segment ends, in a line."""
     if isinstance(error, CaptureError):
         return error.message
     return f"it raises {type(error).__name__}"
 
+
+def refuse_unseen(frame: FrameType, function: Any) -> None:
+    """To be called before code that is not rewritten calls a function of Python's.
+
+    Raises:
+        CaptureError: it would do something outside of the program, now, that each call has to do.
+    """
+    receiver = getattr(function, "__self__", None)
+    if function in (print, input) or (isinstance(receiver, io.IOBase) and not isinstance(receiver, io.StringIO)):
+        pass
+    elif not isinstance(receiver, random.Random) and function not in CLOCKS:
+        return
+    if not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
+        what = f"{function.__name__} is called by code that is not rewritten"
+        raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+CLOCKS = frozenset({time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns})
 
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
@@ -271,7 +351,7 @@ def _function(frame: Frame, each: Instruction) -> Any:
     return second if first is NULL else first
 
 
-def _code_called(function: Any) -> CodeType | None:
+def code_called(function: Any) -> CodeType | None:
     """The code of the frame whose result is that of a call; None where something may come between."""
     if isinstance(function, MethodType):
         function = function.__func__
@@ -323,14 +403,16 @@ def suspended(frames: list[Frame]) -> tuple[Layout, list[Any]]:
             if kind == "value":
                 values.append(value)
             elif kind == "iteration":
-                values += (value.values, value.index)
+                values += (opened(value).values, opened(value).index)
         values += frame.handled
         parts.append(FrameLayout(frame.code, frame.next, slots, tuple(kinds), len(frame.handled)))
     return tuple(parts), values
 
 
 def _waits(value: Any) -> bool:
-    return isinstance(value, Iteration) and value.can_wait
+    """Whether a loop's place on the stack can be handed out; in a segment that begins in the loop, it is in parcels."""
+    value = opened(value)
+    return isinstance(value, Iteration) and (value.can_wait or type(value.values) is Parcel)
 
 
 def restored(layout: Layout, values: list[Any]) -> list[Frame]:
@@ -346,8 +428,8 @@ def restored(layout: Layout, values: list[Any]) -> list[Frame]:
             if kind == "null":
                 frame.push(NULL)
             elif kind == "iteration":
-                over, index = next(given), next(given)
-                frame.push(Iteration(read(over), read(index)))
+                iteration = Iteration(next(given), next(given))
+                frame.push(iteration if iteration.can_wait else Parcel("iteration", iteration))
             else:
                 frame.push(next(given))
         frame.handled = [opened(next(given)) for _ in range(each.handled)]

@@ -321,11 +321,16 @@ _SUMMARIES = ("torch.utils.tensorboard.writer", "SummaryWriter.")
 
 def act_of(function: Any) -> Act | None:
     """How a call of a function reaches outside, if it does."""
-    inner = getattr(function, "__func__", function)
+    inner = _inner(function)
     found = _look_up(inner)
     if found is not None or not isinstance(function, (FunctionType, MethodType, BuiltinMethodType)):
         return found
     return _of_receiver(function, function.__self__) if hasattr(function, "__self__") else _of_library(inner)
+
+
+def _inner(function: Any) -> Any:
+    """The function of a bound method; an object of the user's is not asked, for its ``__getattr__`` is the user's."""
+    return function.__func__ if isinstance(function, MethodType) else function
 
 
 def _look_up(function: Any) -> Act | None:
@@ -367,7 +372,7 @@ def carry_out(capture: Session, function: Any, args: tuple[Any, ...], kwargs: di
     Raises:
         CaptureError: it cannot be a step; nothing has been done.
     """
-    inner = getattr(function, "__func__", function)
+    inner = _inner(function)
     if capture.acted and any(inner is each for each in _READING):
         _refuse_reading(_name(inner))
     found = act_of(function)

@@ -37,12 +37,14 @@ class Context:
 
     Attributes:
         iterations: how many times its body was recorded, one after the other; None once it is staged as a loop.
+        nested: how many iterations of a ``while`` may be nested, each in an arm of the one before; None: any number.
     """
 
     session: Session
     keeps: list[Any]
     drops: list[Any]
     iterations: int | None = 0
+    nested: int | None = None
 
     def iterated(self) -> None:
         """The body was recorded once more."""
@@ -185,6 +187,7 @@ def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exi
     start = context.checkpoint()
     limit: int | None = capture.options.unroll_limit
     count = 0
+    failure: _Unstageable | None = None
     while True:
         before = context.checkpoint()
         known = staged_test()
@@ -201,8 +204,13 @@ def capture_while(context: Context, test: Callable[[], Any], body: Block) -> Exi
             if not isinstance(staged, _Unstageable) and limit is not None:
                 return staged
             if limit is not None:
+                failure = staged
                 limit, count, start, context.iterations = None, 0, context.checkpoint(), 0
                 continue
+            if context.nested is not None:
+                context.nested -= 1
+                if context.nested < 0 and failure is not None:
+                    raise Refusal(failure.error)
             return _nested(context, exit, lambda: capture_while(context, test, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit

@@ -75,6 +75,12 @@ def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
     return frame is not None
 
 
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame of a capture does its work on behalf of rewritten code."""
+    recorder = current()
+    return recorder is not None and _is_users(recorder, frame)
+
+
 def is_machinery(code: CodeType) -> bool:
     file = code.co_filename
     if is_standard_library(file):

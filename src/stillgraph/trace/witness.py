@@ -22,10 +22,12 @@ class Witness:
     Attributes:
         codes: by code object, the globals of a function that has it.
         reaching: told before a function that may change what is outside the program is called, and by which frame.
+        calling: told before a function of Python's that is written in C is called, and by which frame.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
     """
 
     reaching: Callable[[FrameType], None] | None = None
+    calling: Callable[[FrameType, Any], None] | None = None
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
@@ -78,8 +80,11 @@ class Witness:
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
             self._note_call(frame.f_code, frame)
-        elif event == "c_call" and self.reaching is not None and argument in _REACHING:
-            self.reaching(frame)
+        elif event == "c_call":
+            if self.calling is not None and not _is_of_collector(frame.f_code):
+                self.calling(frame, argument)
+            if self.reaching is not None and argument in _REACHING:
+                self.reaching(frame)
 
     def _note_call(self, code: CodeType, frame: FrameType) -> None:
         if code is _HASH:
