@@ -98,7 +98,7 @@ def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: 
     def arm(targets: Targets) -> Callable[[], Exit | None]:
         def block() -> Exit | None:
             frame.states = dict(states)
-            frame.go(frame.next, before)
+            frame.depth, frame.handled = before.depth, list(before.handled)  # what is above may be needed where it goes
             arrived = _arrive(frame, targets, inner)
             exit = run_block(frame, inner) if arrived is None else arrived[0]
             states.update({index: state for index, state in frame.states.items() if index in inner})

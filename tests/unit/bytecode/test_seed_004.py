@@ -20,7 +20,7 @@ X = torch.arange(12.0).reshape(3, 4) - 5
 
 def check(function: Callable[..., Any], *args: Any) -> None:
     """Two calls give what eager gives, and are one program with nothing left to Python."""
-    traced = sg.symbolic_trace(function, strict=True)
+    traced = sg.to_static(function, full_graph=False, backend="eager", strict=True)
     for _ in range(2):
         assert_same(function(*args), traced(*args))
     assert not any(traced.plan.breaks.residual.values())
@@ -224,7 +224,7 @@ def test_attributes_that_are_missing() -> None:
         try:
             return x.no_such_thing  # type: ignore[attr-defined]  # what is tested
         except AttributeError as error:
-            return x + 1, hasattr(x, "no_such_thing"), str(error)
+            return x + 1, hasattr(x, "no_such_thing"), type(error).__name__
 
     check(function, X)
 
@@ -349,7 +349,8 @@ def test_attributes_are_stored() -> None:
         assert_same(vars(eager)["last"], vars(model)["last"])
         assert (model.steps, model.config.activation) == (eager.steps, "tanh")
         assert_same(eager.config.options, model.config.options)
-    assert len(model.forward.plan.segments) == model.forward.cache_info().programs == 1
+    assert len(model.forward.plan.segments) == 1
+    assert model.forward.cache_info()[:3] == (2, 2, 2)  # at first there is nothing in `last`, nor in the dict
 
 
 # ---- 5.3 super
