@@ -14,7 +14,9 @@ import stillgraph as sg
 from tests.cases.compare import assert_same, tensors_in
 from tests.unit.leaks.objects import census, frames, resident
 
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
+
+from transformers import BertConfig, BertForPreTraining
 
 from tests.e2e.huggingface_models import MODELS, Model
 
@@ -32,7 +34,7 @@ def bert(dtype: torch.dtype = torch.float32, **options: Any) -> nn.Module:
         "max_position_embeddings": 32,
     }
     torch.manual_seed(0)
-    model = transformers.BertForPreTraining(transformers.BertConfig(**{**sizes, **options}))
+    model = BertForPreTraining(BertConfig(**{**sizes, **options}))
     made: nn.Module = model.to(dtype).train()
     return made
 

@@ -29,12 +29,12 @@ from stillgraph.bytecode.segments import (
     suspended,
 )
 from stillgraph.core.diagnostics import StillgraphError, refusal
-from stillgraph.core.parcel import opened
+from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators import acts
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.runtime.cache import CacheInfo
-from stillgraph.runtime.tracebacks import presenting
+from stillgraph.runtime.tracebacks import present
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
 from stillgraph.trace.front_end import FrontEnd
@@ -154,7 +154,7 @@ class Plan:
                 result = self._in_python(part, values, kwargs, error)
             kwargs = {}
             if type(result) is not tuple or not result or result[0] is not SUSPENDED:
-                return opened(result)
+                return result if type(result) is not Parcel else result.value
             frames = restored(self.layouts[result[1]], list(map(opened, result[2:])))
             number = result[1]
             done: list[Done] = []
@@ -201,12 +201,15 @@ class Partial(Static):
         made = super().__reduce__()
         return made if isinstance(made, str) else (_made, (self._strict, *made[1]))
 
-    @presenting
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it like the original."""
-        if self._is_capturing() or self._rolled_back or not self._is_enabled():
-            return self._function(*args, **kwargs)
-        return self.plan(args, kwargs)
+        try:
+            if self._rolled_back or self._is_capturing():
+                return self._function(*args, **kwargs)
+            return self.plan(args, kwargs)  # whose segments ask for the global switch
+        except BaseException as error:
+            present(error)
+            raise
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -219,7 +222,6 @@ class Partial(Static):
         hits, misses, programs, evictions, _ = map(sum, zip(*found))
         return CacheInfo(hits, misses, programs, evictions, found[0].size)
 
-
     @property
     def code(self) -> str:
         """What the calls so far have become: one function in Python, of programs and of the steps between them."""
@@ -229,9 +231,9 @@ class Partial(Static):
         """Say what has become of the calls so far, or of one call what it would be as a whole.
 
         Args:
-            args, kwargs: of a call, which is captured for this and not run: all of it, so that what ends a program makes
-                it refused. Without any: what the calls so far have become, see `report.plan.PlanExplanation`: subgraphs,
-                breaks with their reasons, and how they follow.
+            args, kwargs: of a call, which is captured for this and not run: all of it, so that what ends a program
+                makes it refused. Without any: what the calls so far have become, see `report.plan.PlanExplanation`:
+                subgraphs, breaks with their reasons, and how they follow.
         """
         if (args and not (len(args) == 1 and self._is_without_call(args, kwargs))) or kwargs:
             return super().explain(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Each thing that was missing when BERT first ran through Paddle's symbolic trace (seed 004), by itself and unbroken."""
+"""What was missing when BERT first ran through Paddle's symbolic trace (seed 004), each by itself and unbroken."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COMPARISONS: dict[str, Callable[[Tensor], Any]] = {
     "tensor != None": lambda x: x + 1 if x != None else x,  # noqa: E711  # what is tested
     "tensor is None": lambda x: x + 1 if x is None else x * 2,
     "tensor is not None": lambda x: x + 1 if x is not None else x * 2,
-    "is itself": lambda x: (x is x, x + 1),  # noqa: PLR0124  # what is tested
+    "is itself": lambda x: (x is x, x + 1),  # what is tested
     "is not another": lambda x: (x is not x.clone(), x + 1),
     "shape ==": lambda x: x + 1 if x.shape == (3, 4) else x,
     "shape of two": lambda x: x + 1 if x.shape != x.T.shape else x,
@@ -67,7 +67,7 @@ COMPARISONS: dict[str, Callable[[Tensor], Any]] = {
     "ndim": lambda x: x + 1 if x.ndim == 2 and x.dim() == x.ndim else x,
     "device": lambda x: x + 1 if x.device == torch.device("cpu") and x.device.type != "cuda" else x,
     "requires_grad": lambda x: x + 1 if not x.requires_grad and x.is_leaf else x,
-    "values": lambda x: torch.where(x != x.T.T, x, -x) + (x == x).float() + (x >= 0).float(),  # noqa: PLR0124
+    "values": lambda x: torch.where(x != x.T.T, x, -x) + (x == x).float() + (x >= 0).float(),
 }
 
 
@@ -374,7 +374,7 @@ class Derived(Base):
 
     def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
         inside = super().forward(x, scale=self.factor)
-        return inside + super(Derived, self).forward(x) + super().doubled
+        return inside + super().forward(x) + super().doubled
 
 
 class Mixed(Derived):
