@@ -74,11 +74,12 @@ def subjects() -> list[Subject]:
 Call = Callable[[], object]
 
 
-def stillgraphs(subject: Subject) -> tuple[Call, Call]:
+def stillgraphs(subject: Subject, full_graph: bool = True) -> tuple[Call, Call]:
     """A call of a static function, and of its program's graph."""
-    static = sg.to_static(subject.make(), backend="eager")
+    static = sg.to_static(subject.make(), backend="eager", full_graph=full_graph)
     function = static.forward if isinstance(static, nn.Module) else static
-    program = function.get_program(*subject.args)
+    static(*subject.args)
+    (program,) = function.programs
     args = (static, *subject.args) if isinstance(static, nn.Module) else subject.args
     inputs = tuple(read_source(item.source, args, {}) for item in program.inputs)
     return partial(static, *subject.args), partial(program.graph.forward, *inputs)
@@ -102,7 +103,11 @@ def dynamos(subject: Subject) -> tuple[Call, Call]:
     return partial(torch.compile(target, backend="eager", fullgraph=True), *subject.args), graphs[0]
 
 
-CONTENDERS: Mapping[str, Callable[[Subject], tuple[Call, Call]]] = {"stillgraph": stillgraphs, "torch.compile": dynamos}
+CONTENDERS: Mapping[str, Callable[[Subject], tuple[Call, Call]]] = {
+    "stillgraph": stillgraphs,
+    "full_graph=False": partial(stillgraphs, full_graph=False),
+    "torch.compile": dynamos,
+}
 
 
 def measure(subject: Subject, rounds: int) -> dict[str, list[float]]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 pytest.importorskip("transformers")
 
-from bench import _timing, deploy, exporters, overhead, peers, training
+from bench import _timing, bert, deploy, exporters, overhead, peers, training
 from bench.models import MODELS
 from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same, tensors_in
@@ -73,6 +73,13 @@ def test_contenders_train_the_same_model_on_the_same_batches(name: str) -> None:
     assert len(set(losses["eager"])) == 3, "nothing is learnt, or every batch is the same"
     readings = training.memory(subject, "eager", warmup=1, steps=4)
     assert len(readings) == 5
+
+
+def test_bert_is_trained_alike_by_all_contenders() -> None:
+    trainers = [bert.trainer(name, width=16, layers=1, count=2, length=8) for name in bert.CALLS]
+    first, *others = [[step(number) for number in range(3)] for step in trainers]
+    assert others == [first, first]
+    assert len(set(first)) == 3, "nothing is learnt, or every batch is the same"
 
 
 # ---- exporters

@@ -36,12 +36,12 @@ from stillgraph.bytecode.segments import (
 )
 from stillgraph.core.diagnostics import CaptureError, StillgraphError, refusal
 from stillgraph.core.logs import log
-from stillgraph.core.parcel import opened
+from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators import acts
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.runtime.cache import CacheInfo
-from stillgraph.runtime.tracebacks import presenting
+from stillgraph.runtime.tracebacks import present
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
 from stillgraph.trace.front_end import FrontEnd
@@ -174,7 +174,7 @@ class Plan:
                 result = self._in_python(part, values, kwargs, error)
             kwargs = {}
             if type(result) is not tuple or not result or result[0] is not SUSPENDED:
-                return opened(result)
+                return result if type(result) is not Parcel else result.value
             following = self.ends[result[1]].go(result[2:])
             if following.layout is None:
                 return following.result
@@ -209,12 +209,15 @@ class Partial(Static):
         made = super().__reduce__()
         return made if isinstance(made, str) else (_made, (self._strict, *made[1]))
 
-    @presenting
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call it like the original."""
-        if self._is_capturing() or self._rolled_back or not self._is_enabled():
-            return self._function(*args, **kwargs)
-        return self.plan(args, kwargs)
+        try:
+            if self._rolled_back or self._is_capturing():
+                return self._function(*args, **kwargs)
+            return self.plan(args, kwargs)  # whose segments ask for the global switch
+        except BaseException as error:
+            present(error)
+            raise
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -226,7 +229,6 @@ class Partial(Static):
         found = [part.cache_info() for part in self.plan.segments]
         hits, misses, programs, evictions, _ = map(sum, zip(*found))
         return CacheInfo(hits, misses, programs, evictions, found[0].size)
-
 
     @property
     def code(self) -> str:

@@ -167,6 +167,10 @@ class Segment:
         if _stays(made.cell_contents):
             self.made.setdefault(id(made.cell_contents), (made.cell_contents, frame, index))
 
+    def has_made(self, value: Any) -> bool:
+        """Whether an object that cannot outlive the segment was made in it."""
+        return id(value) in self.made
+
     def end(self, frame: Frame, index: int, reason: str) -> None:
         """End the segment at an instruction, or find out how the next attempt can.
 

@@ -224,6 +224,15 @@ class Recorder(PlainAnswers):
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Run a torch call on fake tensors and add it to the open region."""
+        if spelling.is_autograd_function(func):
+            return self._recorded(func, args, kwargs)
+        watching = self.witness.pause()  # all that happens there is ours or torch's
+        try:
+            return self._recorded(func, args, kwargs)
+        finally:
+            self.witness.resume(watching)
+
+    def _recorded(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         for failure in special.failures_of(func, args, kwargs):
             self.before_raise(failure)
         if layouts.may_fail(self, func, args):

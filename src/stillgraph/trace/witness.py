@@ -31,8 +31,9 @@ class Witness:
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
-        self._own: set[CodeType] = set()  # of this package, or called by the garbage collector
-        self._at_service: set[tuple[CodeType, CodeType | None]] = set()  # what is called for it or torch, and by what
+        # By id, for a code object's hash is worked out anew each time, and its values keep it alive:
+        self._known: dict[int, CodeType] = {}  # those of `codes`, of this package, or called by the garbage collector
+        self._at_service: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}  # called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
         self._watching = False
 
@@ -79,7 +80,9 @@ class Witness:
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
-            self._note_call(frame.f_code, frame)
+            code = frame.f_code
+            if id(code) not in self._known:
+                self._note_call(code, frame)
         elif event == "c_call":
             if self.calling is not None and not _is_of_collector(frame.f_code):
                 self.calling(frame, argument)
@@ -91,19 +94,19 @@ class Witness:
             if frame.f_back is not None and not is_torch(frame.f_back.f_code.co_filename):
                 self.hashed.append(frame.f_locals["self"])
             return
-        if code in self.codes or code in self._own:
-            return
         caller = frame.f_back
-        pair = (code, None if caller is None else caller.f_code)
+        called_by = code if caller is None else caller.f_code
+        pair = id(code), id(called_by)
         if pair in self._at_service:
             return
         if is_our_module(_module(frame)) or _is_of_collector(code):
-            self._own.add(code)
+            self._known[id(code)] = code
             return
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
+            self._known[id(code)] = code
         elif caller is not None and not _is_standard(_module(caller)):
-            self._at_service.add(pair)  # to go down the stack at each of such calls takes long
+            self._at_service[pair] = code, called_by  # to go down the stack at each of such calls takes long
 
 
 def _is_of_collector(code: CodeType) -> bool:
