@@ -23,7 +23,7 @@ from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import REFUSED
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.location import start_of
-from stillgraph.core.rewritten import HELD, REWRITTEN
+from stillgraph.core.rewritten import HELD, RESUMES, REWRITTEN
 
 _GENERATOR = inspect.CO_GENERATOR
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -74,7 +74,7 @@ def resuming(code: CodeType, action: Callable[..., Any], is_rewritten: bool) -> 
     def entry(*values: Any) -> Any:
         return action(*values)
 
-    marks = (REWRITTEN,) if is_rewritten else ()
+    marks = (REWRITTEN if is_rewritten else RESUMES,)
     made = FunctionType(labelled(entry.__code__, code, None, marks), _NAMES, code.co_name, None, entry.__closure__)
     made.__qualname__ = code.co_qualname
     return made

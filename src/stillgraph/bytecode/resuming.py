@@ -17,6 +17,7 @@ from stillgraph.bytecode.segments import Breaks, Ended, Segment
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.tracebacks import raise_again
 from stillgraph.bytecode.way import Passed
+from stillgraph.trace.session import session
 
 
 def suspended() -> None:
@@ -44,8 +45,11 @@ def run_in(segment: Segment, frame: Frame) -> Any:
 
 def resume(segment: Segment, frames: list[Frame]) -> Any:
     """Run frames on for a segment."""
+    capture = session()
+    assert capture is not None
     for frame in frames:
         frame.segment, frame.transparent = segment, True
+        capture.resumes(frame.code, frame.globals)
     segment.frames[:] = frames
     try:
         return _returned(frames, 0, lambda: go_on(frames[-1]))

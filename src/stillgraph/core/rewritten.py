@@ -12,6 +12,15 @@ BLOCK = type("Block", (), {"__repr__": lambda self: "<a block of a function>"})(
 """The last constant but one of what is a part of the user's function, and none that the user wrote."""
 
 
+RESUMES = type("Resumes", (), {"__repr__": lambda self: "<goes on in a function>"})()
+"""The last constant of code that goes on in the midst of the user's functions: it is none of theirs itself."""
+
+
+def resumes(code: CodeType) -> bool:
+    """Whether a code object is of a function that goes on in the midst of the user's."""
+    return bool(code.co_consts) and code.co_consts[-1] is RESUMES
+
+
 HELD = "stillgraph_frame"
 """The local variable of the function that interprets one of the user's, which holds the variables of that."""
 

@@ -12,6 +12,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.files import is_torch
+from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Argument, Attribute, ModeGuard, Source
@@ -61,7 +62,8 @@ class CaptureAttempt:
         names = parameter_names(original_of(function) or function, args)
         self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
-            self.finder.add_function(function)
+            if not resumes(function.__code__):
+                self.finder.add_function(function)
         else:
             self.finder.add_root(function)
         self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
@@ -266,7 +268,8 @@ class CaptureAttempt:
     def _convert(self, function: FunctionType) -> FunctionType:
         with self.watch.phase(REWRITING), self.session.witness.paused():
             converted, written_cells = self.front_end.convert(function, self._watched, self.knowledge.tries)
-        self._watch(function, written_cells)
+        if not resumes(function.__code__):
+            self._watch(function, written_cells)
         return converted
 
     def _turn_inside_out(self, function: FunctionType) -> tuple[FunctionType, str] | None:

@@ -22,6 +22,7 @@ from stillgraph.core.files import (
     is_standard_library,
     is_torch,
 )
+from stillgraph.core.rewritten import resumes
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
@@ -366,9 +367,18 @@ class Session(BothSides):
 
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
-        if function not in self.made_functions:
+        if function not in self.made_functions and not resumes(function.__code__):
             self.finder.add_function(function)
         return self._convert(function)
+
+    def resumes(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        """To be called before a function is gone on with in its midst: what its code mentions it may read.
+
+        Its own variables, and those of functions around it, are among the arguments.
+        """
+        self.finder.add_code(code, namespace)
+        self.finder.complete()
+        self.witness.codes[code] = namespace
 
     def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
         """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
