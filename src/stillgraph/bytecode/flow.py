@@ -15,6 +15,7 @@ _CONDITIONAL = frozenset(
     {"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "FOR_ITER", "SEND"}
 )
 _RAISING = frozenset({"RAISE_VARARGS", "RERAISE"})
+_SHOWING = frozenset({"locals", "vars", "dir", "eval", "exec"})  # what may show all variables
 _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST", "MAKE_CELL"})
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _EMPTIES = frozenset({"STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
@@ -254,6 +255,8 @@ class Flow:
     def live(self) -> tuple[frozenset[int], ...]:
         """Of each instruction the slots whose values may be read from there on."""
         count = len(self._instructions)
+        if any(each.name == "LOAD_GLOBAL" and each.argument in _SHOWING for each in self._instructions):
+            return (frozenset(range(len(self._decoded.slots))),) * count
         live: list[frozenset[int]] = [frozenset()] * count
         before = _reversed(self._with_handlers)
         queue = list(range(count))

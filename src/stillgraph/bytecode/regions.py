@@ -19,10 +19,12 @@ from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_opaque, read
 from stillgraph.bytecode.segments import Region
+from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import not_
 from stillgraph.operators.calls import call
 from stillgraph.operators.loops import Context, capture_for, capture_while
+from stillgraph.operators.protected import is_signal
 from stillgraph.operators.strings import assert_
 from stillgraph.trace.exits import BREAK, CONTINUE, Exit, Return
 from stillgraph.trace.journal import CellPlace, PassingPlace, Variable
@@ -215,6 +217,8 @@ def structure_at(frame: Frame, index: int) -> Structure | None:
     if index in flow.loops:
         is_begun = name == "FOR_ITER" and not (isinstance(frame.peek(), Iteration) and not frame.peek().begun)
         return None if is_begun else loop
+    if frame.segment is not None:
+        return None  # a segment may end inside of a ``with``
     return with_ if name == "BEFORE_WITH" and index in flow.withs else None
 
 
@@ -344,11 +348,6 @@ def _behind(frame: Frame, exit: Exit | None, targets: Targets, stops: Stops) -> 
 # ---- with
 def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     """Run a ``with``: its manager is left once, whichever way the run takes out of its body."""
-    with inside(frame, index, is_loop=True):
-        return _with(frame, index, stops)
-
-
-def _with(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     from stillgraph.bytecode.interpreter import run_block
     from stillgraph.bytecode.table import HANDLERS
 
@@ -358,8 +357,13 @@ def _with(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     manager = frame.stack[frame.depth - 2]
     ends = [*found.ends, *(() if found.swallowed is None else (found.swallowed,))]
     flags = {end: Variable(f"whether it goes on at {end}", False) for end in ends}
-    with _inside(frame, index):
-        exit = run_block(frame, {end: Stop(None, flag) for end, flag in flags.items()})
+    try:
+        with _inside(frame, index):
+            exit = run_block(frame, {end: Stop(None, flag) for end, flag in flags.items()})
+    except BaseException as error:
+        if is_signal(error) or isinstance(error, StillgraphError):  # the capture ends here, or begins anew
+            manager.cell_contents(type(error), error, error.__traceback__)
+        raise
     assert exit is None, "a body ends where its manager is left"
     if not any(flag.value is True for flag in flags.values()):
         line(call, (manager.cell_contents, None, None, None), {})

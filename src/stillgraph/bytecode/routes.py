@@ -118,13 +118,12 @@ class _Writer:
 
     def act(self, function: str, args: Sequence[str], keywords: str = "{}") -> str:
         """A call at the user's line, below those of the frames that wait."""
-        called, given = function, f"({''.join(f'{each}, ' for each in args)}), {keywords}"
+        called, given, keywords_given = function, f"({''.join(f'{each}, ' for each in args)})", keywords
         for frame in reversed(self.frames):
             line = FunctionType(prepared(frame.code).line(frame.index, "call"), frame.globals)
-            called, given = self.constant(line), f"({called}, {given}), {{}}" if frame is not self.frames[-1] else given
-            if frame is self.frames[-1]:
-                called, given = called, f"{function}, {given}"
-        return f"{called}({given})"
+            inner = f"({called}, {given}, {keywords_given})"
+            called, given, keywords_given = self.constant(line), inner, "{}"
+        return f"{called}(*{given})"
 
 
 def route_of(layout: Layout, functions: Sequence[FunctionType], way: Sequence[Passed], target: Layout | None) -> Route:
