@@ -203,7 +203,7 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
     return _behind(frame, exit, ordered, stops)
 
 
-_MOST_NESTED = 4  # Python can run a loop that cannot be staged; without Python, more may be better than nothing
+_MOST_NESTED = 4  # Python can run a loop that cannot be staged; each iteration nested costs more than the last
 
 
 def _note_unrolled(kind: str, context: Context) -> None:

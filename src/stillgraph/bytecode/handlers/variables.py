@@ -80,7 +80,7 @@ def _load_deref(frame: Frame, slot: int) -> None:
 
 def _store_deref(frame: Frame, slot: int) -> None:
     cell, capture = _cell(frame, slot), session()
-    if capture is not None and frame.segment is not None:
+    if capture is not None and frame.segment is not None and id(cell) not in frame.segment.made:
         capture.journal.note(CellPlace(cell, frame.name(slot)))  # it may be there from before
     cell.cell_contents = frame.pop()
 
