@@ -119,7 +119,7 @@ def test_numbers_of_tensors_as_python_uses_them() -> None:
             key = names[n]
             word = ["a", "b", "c"][n]
             counted = {n: x}
-            return out, key, word, counted, "%d" % n, f"{x.sum().item():.2f}"
+            return out, key, word, counted, f"{n:d}", f"{x.sum().item():.2f}"
 
         return f
 
