@@ -18,10 +18,10 @@ SLOW = {"M08_shape_change_in_while", "golden_section"}
 
 MORE = {
     "golden_section": "not found yet; 15 programs",
-    "restarted_momentum": "an object that each call makes is guarded by which one it is; why it ends there is not found",
+    "restarted_momentum": "an object that each call makes is guarded by which one it is; why it ends is not found",
     "trimmed_mean": "not found yet; 7 programs",
 }
-"""Cases that are right, but in more segments and programs than they need, and what is known of why; how many is not asserted."""
+"""Cases that are right, in more segments and programs than they need, and what is known of why; not counted."""
 
 
 def cases() -> list[object]:
