@@ -294,7 +294,7 @@ def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callabl
     return ask
 
 
-_MOST_NESTED = 4  # Python can run a loop that cannot be staged; without Python, more may be better than nothing
+_MOST_NESTED = 4  # Python can run a loop that cannot be staged; each iteration nested costs more than the last
 
 
 def _note_unrolled(kind: str, context: Context) -> None:

@@ -119,7 +119,7 @@ def test_numbers_of_tensors_as_python_uses_them() -> None:
             key = names[n]
             word = ["a", "b", "c"][n]
             counted = {n: x}
-            return out, key, word, counted, "%d" % n, f"{x.sum().item():.2f}"
+            return out, key, word, counted, f"{n:d}", f"{x.sum().item():.2f}"
 
         return f
 
@@ -261,7 +261,7 @@ class Inner(nn.Module):
         self.calls += 1
         self.seen += x.sum()
         y = self.linear(x)
-        print("mean %.4f" % y.mean().item(), self.calls)
+        print(f"mean {y.mean().item():.4f}", self.calls)
         if self.seen > 5:
             y = y * 2
         self.seen = self.seen + 1
@@ -390,7 +390,7 @@ def test_callbacks() -> None:
             ordered = sorted(rows, key=lambda t: -t.item())
             mapped = list(map(show, ordered))
             total = functools.reduce(add, mapped)
-            kept = [each for each in filter(lambda t: t.item() > 2, mapped)]
+            kept = list(filter(lambda t: t.item() > 2, mapped))
             best = max(rows, key=lambda t: t.item())
             rows.sort(key=lambda t: t.item(), reverse=True)
             grouped = collections.defaultdict(list)
