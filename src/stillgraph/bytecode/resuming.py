@@ -14,6 +14,7 @@ from stillgraph.bytecode.interpreter import carry_out, finished, go_on, is_handl
 from stillgraph.bytecode.parcels import is_opaque
 from stillgraph.bytecode.segments import Breaks, Ended, Segment
 from stillgraph.bytecode.table import MOVES, taken
+from stillgraph.trace.session import session
 
 
 def suspended() -> None:
@@ -41,8 +42,11 @@ def run_in(segment: Segment, frame: Frame) -> Any:
 
 def resume(segment: Segment, frames: list[Frame]) -> Any:
     """Run frames on for a segment."""
+    capture = session()
     for frame in frames:
         frame.segment, frame.transparent = segment, True
+        if capture is not None:  # nothing has called this code in the capture; what it mentions is guarded all the same
+            capture.witness.codes[frame.code] = frame.globals
     segment.frames[:] = frames
     try:
         return _returned(frames, 0, lambda: go_on(frames[-1]))
