@@ -280,12 +280,16 @@ def main(rounds: int, group: str | None, names: tuple[str, ...], quick: bool, js
         for subject in chosen if title in results else ():
             with console.status(f"capturing {subject.name} …"), torch.no_grad():
                 results[title][subject.name] = measure(subject, rounds)
-            write_json(json_file, {each: {name: asdict(row) for name, row in results[each].items()} for each in results})
+            write_json(json_file, _plain(results))
     for title, rows in results.items():
         console.print(_table(f"{title}: {len(rows)}; seconds of the first call, median of {rounds}", rows))
         for line in _notes(rows):
             console.print(line, markup=False, soft_wrap=True)
     console.print(machine())
+
+
+def _plain(results: Mapping[str, Mapping[str, Row]]) -> dict[str, dict[str, Any]]:
+    return {title: {name: asdict(row) for name, row in rows.items()} for title, rows in results.items()}
 
 
 def _table(title: str, rows: Mapping[str, Row]) -> Table:
