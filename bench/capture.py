@@ -1,4 +1,5 @@
-"""Seconds to capture a 12-layer model: stillgraph, `torch.compile(backend="eager")` and `torch.export`.
+"""Seconds to capture a 12-layer model: stillgraph, with and without a full graph, `torch.compile(backend="eager")` and
+`torch.export`.
 
 ``python bench/capture.py [--rounds N] [--json FILE]``. In every round each contender starts afresh: a new static
 function, Dynamo reset. The weights are small, so that the time is the capture's and not the arithmetic's.
@@ -76,6 +77,10 @@ def contenders(subject: Subject) -> dict[str, Prepare]:
         static = sg.to_static(subject.model.forward, backend="eager")
         return lambda: static(**subject.inputs)
 
+    def without_full_graph() -> Callable[[], object]:  # as `symbolic_trace`, which keeps what it captured of a function
+        static = sg.to_static(subject.model.forward, full_graph=False, backend="eager")
+        return lambda: static(**subject.inputs)
+
     def dynamo() -> Callable[[], object]:
         torch._dynamo.reset()
         compiled = torch.compile(subject.model, backend="eager")
@@ -85,7 +90,13 @@ def contenders(subject: Subject) -> dict[str, Prepare]:
         torch._dynamo.reset()
         return lambda: torch.export.export(subject.model, (), dict(subject.inputs))
 
-    return {OURS: program, f"{OURS}, capture and call": first_call, DYNAMO: dynamo, "torch.export": export}
+    return {
+        OURS: program,
+        f"{OURS}, capture and call": first_call,
+        f"{OURS}, full_graph=False": without_full_graph,
+        DYNAMO: dynamo,
+        "torch.export": export,
+    }
 
 
 @click.command()

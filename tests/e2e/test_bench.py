@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import Tensor
 
 pytest.importorskip("transformers")
 
-from bench import _timing, bert, deploy, exporters, overhead, peers, training
+from bench import _timing, bert, breaks, deploy, exporters, overhead, peers, training
 from bench.models import MODELS
 from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same, tensors_in
@@ -80,6 +82,47 @@ def test_bert_is_trained_alike_by_all_contenders() -> None:
     first, *others = [[step(number) for number in range(3)] for step in trainers]
     assert others == [first, first]
     assert len(set(first)) == 3, "nothing is learnt, or every batch is the same"
+
+
+# ---- breaks
+@pytest.fixture(scope="module")
+def subjects() -> dict[str, breaks.Subject]:
+    return {subject.name: subject for group in breaks.groups().values() for subject in group}
+
+
+def test_breaks_are_counted_and_first_calls_timed(tmp_path: Path) -> None:
+    file = tmp_path / "breaks.json"
+    found = CliRunner().invoke(breaks.main, ["--quick", "--json", str(file)])
+    assert found.exit_code == 0, found.output
+    for word in ("subgraphs", "breaks", "all inputs", "seconds", "Dynamo's", "ratio", *breaks.QUICK):
+        assert word in found.output
+    results = json.loads(file.read_text())["results"]
+    rows = {name: row for group in results.values() for name, row in group.items()}
+    assert list(rows) == list(breaks.QUICK)
+    for row in rows.values():
+        assert row["failed"] == {}
+        assert {name: counts["differs"] for name, counts in row["counts"].items()} == dict.fromkeys(breaks.CONTENDERS)
+        assert {name: len(samples) for name, samples in row["seconds"].items()} == {"symbolic_trace": 1, "Dynamo": 1}
+    counts = [row["counts"]["symbolic_trace"] for row in rows.values()]
+    assert [(each["subgraphs"], each["breaks"], each["in_all"]) for each in counts] == [(1, 0, 1), (1, 0, 1), (2, 1, 2)]
+
+
+def test_what_gives_another_result_is_told(subjects: dict[str, breaks.Subject]) -> None:
+    subject = subjects["print the mean"]
+    assert breaks.difference(subject, subject.target()) is None
+    assert breaks.difference(subject, lambda x: x) == "input 0: it prints ''"
+    assert breaks.difference(subjects["clip by norm"], lambda x: x + 1).startswith("input 0: tensor(")
+
+
+def test_each_target_is_a_fresh_one(subjects: dict[str, breaks.Subject]) -> None:
+    for subject in (subjects["clip by norm"], subjects["early exit"]):
+        assert subject.target() is not subject.target()
+
+
+def test_twenty_models_and_a_dozen_functions_are_captured() -> None:
+    sizes = {name: len(group) for name, group in breaks.groups().items()}
+    assert sizes["models"] == 20
+    assert sizes["functions"] >= 12
 
 
 # ---- exporters
