@@ -1,4 +1,4 @@
-"""How deep the stack is at each instruction: all ways there agree, whichever version of Python wrote the code.
+"""The stack at each instruction: how deep it is, on which all ways there agree, and which places of it are needed.
 
 It stands by itself, so that Pythons that have nothing else can check it.
 """
@@ -101,11 +101,10 @@ def depths(decoded: Any, jumps: Set[str]) -> dict[int, int]:
             assert known[here] == depth, f"{decoded.instructions[here]} at {here}: {known[here]} or {depth} deep"
             continue
         known[here] = depth
-        instruction = decoded.instructions[here]
-        effect = _EFFECTS[instruction.name]
-        takes, puts = effect(instruction.argument) if callable(effect) else effect
-        assert depth >= takes, f"{instruction} at {here} takes {takes} of {depth}"
-        todo += _ways_on(decoded, here, depth - takes + puts, jumps)
+        takes, puts = _effect(decoded.instructions[here])
+        assert depth >= takes, f"{decoded.instructions[here]} at {here} takes {takes} of {depth}"
+        after = depth - takes + puts
+        todo += [(way, after - 2 * ends) for way, ends in _ways_on(decoded, here, jumps)]
         handler = decoded.handler(here)
         if handler is not None:
             assert depth >= handler.depth
@@ -113,9 +112,59 @@ def depths(decoded: Any, jumps: Set[str]) -> dict[int, int]:
     return known
 
 
-def _ways_on(decoded: Any, here: int, after: int, jumps: Set[str]) -> Iterator[tuple[int, int]]:
+def needed(decoded: Any, jumps: Set[str]) -> dict[int, frozenset[int]]:
+    """By index which places of the stack hold what is used from there on, rather than merely taken away.
+
+    Args:
+        decoded: see `depths`.
+        jumps: see `depths`.
+    """
+    deep = depths(decoded, jumps)
+    before: dict[int, set[int]] = {here: set() for here in deep}
+    for here in deep:
+        for way, _ in _ways_on(decoded, here, jumps):
+            before[way].add(here)
+        handler = decoded.handler(here)
+        if handler is not None:
+            before[handler.target].add(here)
+    found: dict[int, frozenset[int]] = {here: frozenset() for here in deep}
+    todo = set(deep)
+    while todo:
+        here = todo.pop()
+        after = frozenset().union(*(found[way] for way, _ in _ways_on(decoded, here, jumps)))
+        now = _needed_before(decoded.instructions[here], deep[here], after)
+        handler = decoded.handler(here)
+        if handler is not None:
+            now |= {place for place in found[handler.target] if place < handler.depth}
+        if now != found[here]:
+            found[here] = now
+            todo |= before[here]
+    return found
+
+
+def _needed_before(instruction: Any, depth: int, after: frozenset[int]) -> frozenset[int]:
+    top, other = depth - 1, depth - (instruction.argument if instruction.name in ("COPY", "SWAP") else 1)
+    if instruction.name == "POP_TOP":
+        return after
+    if instruction.name == "COPY":
+        return after - {depth} | ({other} if depth in after else set())
+    if instruction.name == "SWAP":
+        exchanged = {top: other, other: top}
+        return frozenset(exchanged.get(place, place) for place in after)
+    below = depth - _effect(instruction)[0]
+    return frozenset(place for place in after if place < below) | frozenset(range(below, depth))
+
+
+def _effect(instruction: Any) -> tuple[int, int]:
+    effect = _EFFECTS[instruction.name]
+    takes, puts = effect(instruction.argument) if callable(effect) else effect
+    return takes, puts
+
+
+def _ways_on(decoded: Any, here: int, jumps: Set[str]) -> Iterator[tuple[int, bool]]:
+    """Where an instruction leads to, and whether a loop ends there, which takes its iterator away."""
     instruction = decoded.instructions[here]
     if instruction.name not in _LAST:
-        yield here + 1, after
+        yield here + 1, False
     if instruction.name in jumps:
-        yield instruction.argument, after - 2 * (instruction.name == "FOR_ITER")
+        yield instruction.argument, instruction.name == "FOR_ITER"

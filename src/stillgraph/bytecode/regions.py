@@ -192,9 +192,9 @@ def places(
         cell = contents(frame.slots[slot])
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
-    depth = max((flow.depths.get(index, 0) for index in behind), default=0)
+    needed = frozenset().union(*(flow.needed.get(index, frozenset()) for index in behind))
     for number, cell in enumerate(frame.stack):
-        (keeps if number < depth else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
+        (keeps if number in needed else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
     return keeps, drops
 
 
