@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 
-from stillgraph.bytecode.decode import Decoded, decode
+from stillgraph.bytecode.decode import JUMPS, Decoded, decode
+from stillgraph.bytecode.depths import needed
 from stillgraph.core.weak_cache import weakly_cached
 
 _CONDITIONAL = frozenset(
@@ -272,6 +273,11 @@ class Flow:
                 live[index] = after
                 queue += before[index]
         return tuple(live)
+
+    @cached_property
+    def needed(self) -> dict[int, frozenset[int]]:
+        """Of each instruction that control may come to, the places of the stack whose values are used from there on."""
+        return needed(self._decoded, JUMPS)
 
     def written(self, nodes: Iterable[int]) -> tuple[frozenset[int], frozenset[int]]:
         """The slots that instructions assign or empty, and those whose cells they assign."""

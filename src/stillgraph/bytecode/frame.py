@@ -156,6 +156,9 @@ class Frame:
         """Go on at an instruction, as it is there or as blocks that stopped there have left it."""
         found = state or self.states[index]
         self.next, self.depth, self.handled = index, found.depth, list(found.handled)
+        for cell in self.stack[: self.depth]:
+            if contents(cell) is MISSING:
+                cell.cell_contents = NULL  # a loop's iterator, say, that is only taken away
         self.clear()
 
     def clear(self) -> None:

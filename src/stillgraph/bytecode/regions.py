@@ -187,7 +187,8 @@ def places(
     """What instructions may write: places that are needed behind them, and others."""
     flow = frame.prepared.flow
     slots, cells = flow.written(flow.with_handlers(nodes, ends))
-    live = frozenset().union(*(flow.live[index] for index in (*meetings, *stops)))
+    behind = (*meetings, *stops)
+    live = frozenset().union(*(flow.live[index] for index in behind))
     keeps: list[Any] = []
     drops: list[Any] = []
     for slot in sorted(slots):
@@ -200,7 +201,9 @@ def places(
         cell = contents(frame.slots[slot])
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
-    keeps += [PassingPlace(cell, f"a value on the stack ({number})") for number, cell in enumerate(frame.stack)]
+    needed = frozenset().union(*(flow.needed.get(index, frozenset()) for index in behind))
+    for number, cell in enumerate(frame.stack):
+        (keeps if number in needed else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
     return keeps, drops
 
 

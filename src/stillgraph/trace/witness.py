@@ -167,7 +167,10 @@ _STANDARD_LIBRARY = sys.stdlib_module_names
 _DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "debugpy")
 _IMPORTING = "importlib._bootstrap"
 _CAPTURE = "stillgraph.trace.capture"
-_IN_USERS_PLACE = ("stillgraph.operators.", "stillgraph.bytecode.")
+_IN_USERS_PLACE = (
+    "stillgraph.operators.",
+    *(f"stillgraph.bytecode.{name}" for name in ("handlers.", "interpreter", "iteration")),  # the rest prepares, and stages
+)
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__
 _REACHING = frozenset(

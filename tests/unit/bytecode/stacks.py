@@ -17,114 +17,6 @@ from types import CodeType, ModuleType
 from typing import Any
 
 
-def _all(names: str, effect: Any) -> dict[str, Any]:
-    return dict.fromkeys(names.split(), effect)
-
-
-# What each instruction takes from the stack and puts there: numbers, or functions of the argument that give both.
-EFFECTS: dict[str, Any] = {
-    **_all("LOAD_FAST LOAD_FAST_AND_CLEAR LOAD_DEREF LOAD_GLOBAL LOAD_NAME LOAD_LOCALS", (0, 1)),
-    **_all("STORE_FAST STORE_DEREF STORE_GLOBAL STORE_NAME POP_TOP", (1, 0)),
-    **_all("DELETE_FAST MAKE_CELL COPY_FREE_VARS DELETE_DEREF DELETE_GLOBAL DELETE_NAME", (0, 0)),
-    **_all("LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS UNARY_OP LOAD_ATTR LIST_TO_TUPLE", (1, 1)),
-    **_all("LOAD_CONST PUSH_NULL LOAD_BUILD_CLASS LOAD_ASSERTION_ERROR", (0, 1)),
-    "SETUP_ANNOTATIONS": (0, 0),
-    "COPY": lambda n: (n, n + 1),
-    "SWAP": lambda n: (n, n),
-    **_all("BINARY_OP COMPARE_OP IS_OP CONTAINS_OP BINARY_SUBSCR", (2, 1)),
-    "LOAD_METHOD": (1, 2),
-    "LOAD_SUPER_ATTR": (3, 1),
-    "LOAD_SUPER_METHOD": (3, 2),
-    "STORE_ATTR": (2, 0),
-    "DELETE_ATTR": (1, 0),
-    "STORE_SUBSCR": (3, 0),
-    "DELETE_SUBSCR": (2, 0),
-    "BINARY_SLICE": (3, 1),
-    "STORE_SLICE": (4, 0),
-    **_all("BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_STRING BUILD_SLICE", lambda n: (n, 1)),
-    "BUILD_MAP": lambda n: (2 * n, 1),
-    "BUILD_CONST_KEY_MAP": lambda n: (n + 1, 1),
-    **_all("LIST_APPEND SET_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE DICT_MERGE", lambda n: (n + 1, n)),
-    "MAP_ADD": lambda n: (n + 2, n),
-    "UNPACK_SEQUENCE": lambda n: (1, n),
-    "UNPACK_EX": lambda n: (1, n[0] + 1 + n[1]),
-    **_all("GET_LEN MATCH_MAPPING MATCH_SEQUENCE", (1, 2)),
-    **_all("CONVERT_VALUE FORMAT_SIMPLE GET_ITER GET_YIELD_FROM_ITER MAKE_FUNCTION", (1, 1)),
-    "FORMAT_WITH_SPEC": (2, 1),
-    "JUMP": (0, 0),
-    **{f"POP_JUMP_IF_{what}": (1, 0) for what in ("TRUE", "FALSE", "NONE", "NOT_NONE")},
-    "FOR_ITER": (1, 2),
-    "CALL": lambda n: (n + 2, 1),
-    "CALL_KW": lambda n: (n + 3, 1),
-    "CALL_FUNCTION_EX": lambda keywords: (3 + keywords, 1),
-    "SET_FUNCTION_ATTRIBUTE": (2, 1),
-    "RETURN_VALUE": (1, 0),
-    "IMPORT_NAME": (2, 1),
-    "IMPORT_FROM": (1, 2),
-    "IMPORT_STAR": (1, 1),
-    "RAISE_VARARGS": lambda n: (n, 0),
-    "RERAISE": lambda n: (n + 1, n),
-    "PUSH_EXC_INFO": (1, 2),
-    "POP_EXCEPT": (1, 0),
-    "CHECK_EXC_MATCH": (2, 2),
-    "CHECK_EG_MATCH": (2, 2),
-    "PREP_RERAISE_STAR": (2, 1),
-    "BEFORE_WITH": (1, 2),
-    "WITH_EXCEPT_START": (4, 5),
-    "STOPITERATION_ERROR": (1, 1),
-    "MATCH_CLASS": (3, 1),
-    "MATCH_KEYS": (2, 3),
-    "RETURN_GENERATOR": (0, 1),
-    "YIELD_VALUE": (1, 1),
-    "SEND": (2, 2),
-    "END_SEND": (2, 1),
-    "CLEANUP_THROW": (3, 2),
-    "TYPE_PARAMETER": lambda kind: (2 if "_WITH_" in kind or kind.startswith("SET_") else 1, 1),
-    "GET_AWAITABLE": (1, 1),
-    "GET_AITER": (1, 1),
-    "GET_ANEXT": (1, 2),
-    "END_ASYNC_FOR": (2, 0),
-    "BEFORE_ASYNC_WITH": (1, 2),
-    "ASYNC_GEN_WRAP": (1, 1),
-    "PRINT_EXPR": (1, 1),
-}
-LAST = {"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"}
-
-
-def depths(decoded: Any) -> dict[int, int]:
-    """By index how deep the stack is there.
-
-    Raises:
-        AssertionError: two ways there do not agree, or an instruction takes what is not there.
-    """
-    known: dict[int, int] = {}
-    todo = [(0, 0)]
-    while todo:
-        here, depth = todo.pop()
-        if here in known:
-            assert known[here] == depth, f"{decoded.instructions[here]} at {here}: {known[here]} or {depth} deep"
-            continue
-        known[here] = depth
-        instruction = decoded.instructions[here]
-        effect = EFFECTS[instruction.name]
-        takes, puts = effect(instruction.argument) if callable(effect) else effect
-        assert depth >= takes, f"{instruction} at {here} takes {takes} of {depth}"
-        todo += _ways_on(decoded, here, depth - takes + puts)
-        handler = decoded.handler(here)
-        if handler is not None:
-            assert depth >= handler.depth
-            todo.append((handler.target, handler.depth + handler.pushes_place + 1))
-    return known
-
-
-def _ways_on(decoded: Any, here: int, after: int) -> Iterator[tuple[int, int]]:
-    instruction = decoded.instructions[here]
-    if instruction.name not in LAST:
-        yield here + 1, after
-    if instruction.name in decoded.jumps:
-        yield instruction.argument, after - 2 * (instruction.name == "FOR_ITER")
-
-
 def codes_in(code: CodeType) -> Iterator[CodeType]:
     """A code object and all that are written in it."""
     yield code
@@ -147,34 +39,35 @@ def standard_library() -> Iterator[CodeType]:
         yield from codes_in(module)
 
 
-def check(module: ModuleType, code: CodeType) -> set[str]:
+def check(decoding: ModuleType, depths: ModuleType, code: CodeType) -> set[str]:
     """Decode a code object and follow its stack; the names of the instructions in it."""
-    decoded = module.decode.__wrapped__(code)
-    known = depths(_With(decoded, module.JUMPS))
+    decoded = decoding.decode.__wrapped__(code)
+    known = depths.depths(decoded, decoding.JUMPS)
     assert max(known.values()) <= code.co_stacksize + 2  # names of arguments and copies, which older ones lack
     return {each.name for each in decoded.instructions}
 
 
-class _With:
-    def __init__(self, decoded: Any, jumps: frozenset[str]) -> None:
-        self.instructions, self.handler, self.jumps = decoded.instructions, decoded.handler, jumps
+def _alone(path: Path) -> ModuleType:
+    """A module by itself, without the package that it is in."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def main(path: str, limit: str = "") -> None:
-    spec = importlib.util.spec_from_file_location("decode", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["decode"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    decoding, depths = _alone(Path(path)), _alone(Path(path).with_name("depths.py"))
     names: set[str] = set()
     count = 0
     for code in itertools.islice(standard_library(), int(limit) if limit else None):
         try:
-            names |= check(module, code)
+            names |= check(decoding, depths, code)
         except Exception as error:
             raise AssertionError(f"{code}: {error}") from error
         count += 1
-    assert names <= module.OPERATIONS.keys(), names - module.OPERATIONS.keys()
+    assert names <= decoding.OPERATIONS.keys(), names - decoding.OPERATIONS.keys()
     print(count, *sorted(names))
 
 

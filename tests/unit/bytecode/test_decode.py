@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from stillgraph.bytecode import decode as decoding
+from stillgraph.bytecode import depths
 from stillgraph.bytecode.decode import OPERATIONS, UnknownInstruction, decode
 from tests.unit.bytecode import stacks
 
@@ -134,7 +135,7 @@ def test_every_construct(text: str) -> None:
             compile(text, "generic", "exec")
         return
     for code in stacks.codes_in(compile(text, "text", "exec")):
-        assert stacks.check(decoding, code) <= OPERATIONS.keys()
+        assert stacks.check(decoding, depths, code) <= OPERATIONS.keys()
 
 
 def test_each_operation_is_written_by_something() -> None:
@@ -240,7 +241,7 @@ def test_an_unknown_instruction_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_some_of_the_standard_library() -> None:
     for code in itertools.islice(stacks.standard_library(), 2000):
-        assert stacks.check(decoding, code) <= OPERATIONS.keys()
+        assert stacks.check(decoding, depths, code) <= OPERATIONS.keys()
 
 
 @pytest.mark.slow
