@@ -29,6 +29,13 @@ def is_plain(value: Any) -> bool:
     return value is None or value is True or value is False or isinstance(value, torch.Tensor)
 
 
+def is_bound(value: Any) -> bool:
+    """Whether a value is a method bound to an object, which may be one of the capture's."""
+    if not isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType)):
+        return False
+    return not isinstance(value.__self__, (ModuleType, type(None), type))
+
+
 _OPAQUE = (
     *(Iterator, BaseException, FrameType, TracebackType, io.IOBase),
     *(contextlib._GeneratorContextManager, contextlib.ExitStack, contextlib.closing, contextlib.redirect_stdout),

@@ -20,7 +20,7 @@ import torch
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL, Frame, contents
 from stillgraph.bytecode.iteration import Iteration
-from stillgraph.bytecode.parcels import is_opaque, is_plain, read
+from stillgraph.bytecode.parcels import is_bound, is_opaque, is_plain, read
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.core.files import is_our_module
@@ -163,7 +163,7 @@ class Segment:
         elif each.name in MOVES or not frame.depth:
             return
         else:
-            made = frame.stack[frame.depth - (2 if each.name == "BEFORE_WITH" else 1)]
+            made = frame.stack[frame.depth - (2 if each.name in _WITH_ANOTHER else 1)]
         if _stays(made.cell_contents):
             self.made.setdefault(id(made.cell_contents), (made.cell_contents, frame, index))
 
@@ -318,6 +318,7 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
 CLOCKS = frozenset({time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns})
 
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 
 
@@ -327,7 +328,7 @@ def _stays(value: Any) -> bool:
         return bool(value.__closure__)
     if isinstance(value, Iteration):
         return not value.can_wait
-    if isinstance(value, CellType) or is_opaque(value):
+    if isinstance(value, CellType) or is_opaque(value) or is_bound(value):
         return True
     return is_our_module(type(value).__module__) and not isinstance(value, _LEAVING)
 

@@ -49,7 +49,9 @@ class Item:
     kind: Any = None
 
     def of(self, container: Any) -> Any:
-        """The element of a container."""
+        """The element of a container; a ``__missing__`` is not asked for one."""
+        if self.kind is dict and not dict.__contains__(container, self.key):
+            raise KeyError(self.key)
         return container[self.key] if self.kind is None else self.kind.__getitem__(container, self.key)
 
     def __str__(self) -> str:
@@ -141,6 +143,8 @@ def item_of(container: Any, base: Source, key: Any) -> Item:
     """Where a container keeps an element, itself being at ``base``."""
     kind = next((kind for kind in _CONTAINERS if isinstance(container, kind)), None)
     plain = kind is None or type(container).__getitem__ is kind.__getitem__
+    if kind is dict and hasattr(type(container), "__missing__"):
+        plain = False  # a guard that looks for what is not there is not to make it
     return Item(base, key) if plain else Item(base, key, kind)
 
 

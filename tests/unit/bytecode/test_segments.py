@@ -105,7 +105,6 @@ def test_a_cache_in_a_dict() -> None:
     agrees(make, (X, 1), (X * 2, 1), (X, 2), (X, 1))
 
 
-@pytest.mark.xfail(strict=True, reason="a text made of a number is an earlier call's")
 def test_numbers_of_tensors_as_python_uses_them() -> None:
     def make(record: Record) -> Any:
         names = {0: "zero", 1: "one", 2: "two"}
@@ -374,7 +373,6 @@ def test_decorated_functions() -> None:
     agrees(make, *CALLS)
 
 
-@pytest.mark.xfail(strict=True, reason="the guards of one program ask a defaultdict for the key of another call")
 def test_callbacks() -> None:
     def make(record: Record) -> Any:
         def show(x: Any) -> Any:
