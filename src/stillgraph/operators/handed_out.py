@@ -47,6 +47,9 @@ def shown(capture: Session, value: Any) -> Any:
     if known is not None:
         return known[0]
     if isinstance(value, BaseException):
+        if any(isinstance(each, Staged) for each in (*value.args, *vars(value).values())):
+            message = f"a {type(value).__name__} with a text that only the run knows is turned into text"
+            raise refuse("SG302", message, location=here(), hint=_HINT)
         return _without_frames(value)
     if isinstance(value, MethodType):
         shown(capture, value.__self__)

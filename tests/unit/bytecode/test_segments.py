@@ -532,3 +532,19 @@ def test_where_python_works_it_says_why() -> None:
     assert segments(static) >= 2
     assert "print does something outside the program" in reasons(static)
     assert held(static).plan.entry.programs
+
+
+def test_an_exception_with_a_text_of_the_run_is_shown_once() -> None:
+    def make(record: Record) -> Any:
+        def f(x: Any) -> Any:
+            try:
+                if x.min().item() < 0:
+                    raise ValueError(f"negative: {x.min().item():.2f}")
+                return x * 2
+            except ValueError as error:
+                print("refused,", error)
+                return None
+
+        return f
+
+    agrees(make, *CALLS)
