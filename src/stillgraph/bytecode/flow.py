@@ -235,6 +235,15 @@ class Flow:
         entered |= {each for side in starts for each in side if each in common}
         return tuple(sorted(entered, key=lambda each: -len(self.reach(each, stops))))
 
+    def loop_around(self, starts: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
+        """The header of the innermost loop that some instructions are in, if it is run by its jumps: ways meet there.
+
+        The header of any other loop that is being run is one of ``stops``.
+        """
+        inside = set(starts)
+        found = [each for each in self.loops.values() if each.header not in stops and inside <= each.nodes]
+        return frozenset(each.header for each in sorted(found, key=lambda each: len(each.nodes))[:1])
+
     def ends(self, starts: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
         """Which of ``stops`` control may come to from some instructions."""
         found = {start for start in starts if start in stops}

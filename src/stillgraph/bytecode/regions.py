@@ -129,7 +129,9 @@ def _branch(frame: Frame, predicate: Any, left: Targets, right: Targets, stops: 
 
     capture, flow = _capture(), frame.prepared.flow
     starts = [index for index, _ in left], [index for index, _ in right]
-    meetings = flow.meetings(*starts, stops.keys())
+    around = flow.loop_around([*starts[0], *starts[1]], stops.keys())
+    meetings = flow.meetings(*starts, stops.keys() | around)
+    meetings = (*meetings, *(around & flow.ends([*starts[0], *starts[1]], stops.keys() | around)))
     if meetings:  # an end of the block around is told from them
         reached = flow.ends([*starts[0], *starts[1]], stops.keys())
         meetings = (*meetings, *(index for index in sorted(reached) if stops[index].exit is None))

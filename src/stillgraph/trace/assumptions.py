@@ -104,7 +104,8 @@ class Assumptions:
         rewritten = self.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
-        reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in self.session.witness.codes]
+        ran = {*self.session.witness.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
+        reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in ran]
         reals = {id(fake): real for real, fake in self.session.fakes.values()}
         reads.attributes = [(reals.get(id(target), target), name) for target, name in reads.attributes]
         return reads

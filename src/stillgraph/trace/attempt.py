@@ -282,6 +282,7 @@ class CaptureAttempt:
 
     def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
         if function in self.session.made_functions:
+            self.session.made_and_run.add(function.__code__)
             return  # nothing of it was there before; what it reads is part of what the function around it does
         self.functions.append(function)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))

@@ -116,6 +116,7 @@ class Session(BothSides):
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
+        self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far

@@ -13,6 +13,7 @@ from stillgraph.operators.calls import call
 from stillgraph.operators.stores import attr, del_attr, del_item, inplace, item, set_attr, set_item
 from stillgraph.operators.strings import percent, text
 from stillgraph.trace.session import session
+from stillgraph.trace.unjoined import Unjoined
 
 
 # ---- the stack
@@ -110,8 +111,17 @@ def _load_attr(frame: Frame, name: str) -> None:
 
 def _load_method(frame: Frame, name: str) -> None:
     """The bound method in the function's place: what is called is what it is where it stands alone."""
-    _load_attr(frame, name)
+    frame.push(frame.act(_method, frame.pop(), name))
     frame.push(NULL)
+
+
+def _method(target: Any, name: str) -> Any:
+    capture = session()
+    if capture is None or name.startswith("__"):
+        return attr(target, name)
+    if isinstance(target, Unjoined) or capture.may_be_none(target):
+        return getattr(target, name)  # the call is made on both sides, of which neither could hand out a method
+    return attr(target, name)
 
 
 def _load_super_attr(frame: Frame, name: str) -> None:

@@ -1,0 +1,134 @@
+"""What is captured through bytecode is as sound as what is captured through source."""
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+import stillgraph as sg
+from stillgraph.bytecode import convert
+from tests.cases.compare import assert_same
+from tests.front_ends import bytecode
+from tests.unit.soundness import test_arguments, test_paths, test_variables
+
+__all__ = ["bytecode"]  # the fixture
+
+pytestmark = pytest.mark.usefixtures("bytecode")
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+def test_the_fixture_has_functions_with_source_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = convert.convert
+    monkeypatch.setattr(convert, "convert", lambda function, segment: seen.append(function) or real(function, segment))
+
+    def function(x: Tensor) -> Tensor:
+        return x + 1
+
+    assert_same(X + 1, sg.to_static(function, backend="eager")(X))
+    assert seen[0] is function
+
+
+# ---- stories of tests/unit/soundness, as they are there
+STORIES: list[Callable[[], None]] = []
+
+
+# ---- what the interpreter asks of the standard library is no reading of the user's
+def test_nothing_is_guarded_for_the_interpreters_sake() -> None:
+    class Kept:
+        step, rate = 1, 2.0
+
+    kept = Kept()
+    kept.step, kept.rate = 1, 2.0
+    static = sg.to_static(lambda x: x * kept.step * int(x.sum()), backend="eager")
+    for kind in (Iterator, Generator):
+        ABCMeta._abc_caches_clear(kind)  # type: ignore[attr-defined]  # not in the stubs
+    static(X)
+    kept.rate += 1
+    assert static.explain_miss(X) is None
+    kept.step = 3
+    assert_same(X * 18, static(X))
+
+
+# ---- hooks
+@pytest.mark.parametrize("is_made_inside", [True, False])
+def test_a_hook_that_is_called_too_is_no_mere_hook(is_made_inside: bool) -> None:
+    kept: list[Tensor] = []
+
+    def outside(gradient: Tensor) -> Tensor:
+        return gradient * len(kept)
+
+    def function(x: Tensor) -> Tensor:
+        def inside(gradient: Tensor) -> Tensor:
+            return gradient * len(kept)
+
+        hook = inside if is_made_inside else outside
+        out = x * 2
+        out.register_hook(hook)
+        return hook(out).sum()
+
+    static = sg.to_static(function, backend="eager")
+    for _ in range(3):
+        x = X.clone().requires_grad_()
+        assert_same(function(x), static(x))
+        kept.append(X)
+
+
+# ---- values that may be None
+def test_a_method_of_a_gradient_that_may_be_none() -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Tensor]:
+        torch.manual_seed(0)
+        layer = nn.Linear(3, 1)
+
+        def function(x: Tensor) -> Tensor:
+            layer.zero_grad(set_to_none=False)
+            layer(x).sum().backward()
+            return layer.weight.grad.clone()
+
+        static = wrap(function)
+        return [static(X), static(-X)]
+
+    assert_same(run(lambda f: f), run(lambda f: sg.to_static(f, backend="eager")))
+
+
+# ---- the stack
+def leaves_two_loops(x: Tensor) -> Tensor:
+    n = 0
+    while n < 3 and x.sum() > 0:
+        n += 1
+        for i, each in enumerate(x):
+            if each > 2:
+                return each + i
+        x = x - 1
+    return x
+
+
+@pytest.mark.parametrize("values", [[1.0, 3.0, 0.0], [1.0, 1.0, 1.0], [-1.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
+def test_a_return_out_of_two_loops(values: list[float]) -> None:
+    static = sg.to_static(leaves_two_loops, backend="eager")
+    assert_same(leaves_two_loops(torch.tensor(values)), static(torch.tensor(values)))
+
+
+def test_a_condition_in_a_loop_over_an_iterator_that_was_begun() -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Tensor]:
+        torch.manual_seed(0)
+        layer = nn.Linear(3, 3)
+        averaged = AveragedModel(layer)
+
+        def step(x: Tensor) -> Tensor:
+            out = layer(x).sum()
+            averaged.update_parameters(layer)
+            return out
+
+        static = wrap(step)
+        out = [static(X), static(X + 1), static(X - 1)]
+        return [*out, *(each.clone() for each in averaged.state_dict().values())]
+
+    with torch.no_grad():
+        assert_same(run(lambda f: f), run(lambda f: sg.to_static(f, backend="eager")))
