@@ -14,7 +14,6 @@ import stillgraph as sg
 from stillgraph.bytecode import convert
 from tests.cases.compare import assert_same
 from tests.front_ends import bytecode
-from tests.unit.soundness import test_arguments, test_paths, test_variables
 
 __all__ = ["bytecode"]  # the fixture
 
