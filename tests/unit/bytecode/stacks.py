@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
