@@ -16,7 +16,8 @@ _CAPTURING = ("stillgraph.api", "stillgraph.api.static", "stillgraph.api.migrati
 
 
 def _through_bytecode(*args: Any, front_end: FrontEnd = SOURCE, **options: Any) -> Program:
-    return capture_call(*args, front_end=BYTECODE if front_end is SOURCE else front_end, **options)
+    options["front_end"] = BYTECODE if front_end is SOURCE else front_end
+    return capture_call(*args, **options)
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ class Frame:
         emit: of a generator turned inside out, what takes what it yields.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
+        left: the methods that have left context managers because the capture ends, or begins anew.
         given: what a generator yields or returns, until it is taken.
         thrown: what has been thrown into a generator, for the ``yield`` that is next to raise.
     """
@@ -88,6 +89,7 @@ class Frame:
     emit: Callable[[Any], Any] | None = None
     segment: Segment | None = None
     transparent: bool = False
+    left: list[Any] = field(default_factory=list)
     thrown: BaseException | None = None
     given: Any = None
 

@@ -164,7 +164,9 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
         while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
                 leave = frame.stack[handler.depth - 1].cell_contents
-                if type(leave) is not Parcel:  # that was entered before this segment, and is left behind it
+                # A parcel was entered before this segment, and is left behind it.
+                if type(leave) is not Parcel and not any(leave is each for each in frame.left):
+                    frame.left.append(leave)
                     leave(type(error), error, error.__traceback__)
             handler = decoded.handler(handler.target)
         return False

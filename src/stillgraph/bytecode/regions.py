@@ -20,6 +20,7 @@ from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_opaque, read
 from stillgraph.bytecode.segments import Region
 from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import not_
 from stillgraph.operators.calls import call
@@ -360,6 +361,9 @@ def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     HANDLERS["BEFORE_WITH"](frame, None)
     frame.next = index + 1
     manager = frame.stack[frame.depth - 2]
+    owner = getattr(manager.cell_contents, "__self__", None)
+    if is_our_module(type(owner).__module__):
+        return False, None  # it sees exceptions, which those know that stand for it
     ends = [*found.ends, *(() if found.swallowed is None else (found.swallowed,))]
     flags = {end: Variable(f"whether it goes on at {end}", False) for end in ends}
     try:

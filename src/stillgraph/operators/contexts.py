@@ -89,12 +89,14 @@ class _Converted:
 
     def __enter__(self) -> Any:
         self._capture.watched = True
+        self._region = self._capture.region
         self._capture.watching.append(len(self._capture.attempts))
         return call(type(self._manager).__enter__, self._manager)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
+        _require_same(self._capture, self._region, value)
         self._capture.watching.pop()
         leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         if value is not None and is_signal(value):
@@ -118,16 +120,29 @@ class _Noted:
 
     def __enter__(self) -> Any:
         self._capture.watched = True
+        self._region = self._capture.region
         self._entered.append(len(self._capture.attempts))
         return self._manager.__enter__()
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
+        _require_same(self._capture, self._region, value)
         self._entered.pop()
         if value is not None and is_signal(value):
             if isinstance(self._manager, contextlib._GeneratorContextManager):
                 return _leave_early(self._manager.gen.close)
             return _leave_early(lambda: self._manager.__exit__(None, None, None))
         return self._manager.__exit__(kind, value, trace)
+
+
+def _require_same(capture: Session, region: Any, error: BaseException | None) -> None:
+    """Refuse to leave a manager in an arm of a branch that began inside of its block: the other arm leaves it, too.
+
+    Raises:
+        CaptureError: it is such an arm.
+    """
+    if capture.region is not region and not (error is not None and is_signal(error)):
+        message = "a with block is left on one path of a condition, by a manager that sees how it is left"
+        raise refuse("SG305", message, location=here(), hint="Decide, and return or raise, behind the with block.")
 
 
 def _leave_early(leave: Callable[[], object]) -> bool:

@@ -168,8 +168,8 @@ _DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "de
 _IMPORTING = "importlib._bootstrap"
 _CAPTURE = "stillgraph.trace.capture"
 _IN_USERS_PLACE = (
-    "stillgraph.operators.",
-    *(f"stillgraph.bytecode.{name}" for name in ("handlers.", "interpreter", "iteration")),  # the rest prepares, and stages
+    "stillgraph.operators.",  # of bytecode/, the rest prepares and stages: what it asks is its own affair
+    *("stillgraph.bytecode.handlers.", "stillgraph.bytecode.interpreter", "stillgraph.bytecode.iteration"),
 )
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__

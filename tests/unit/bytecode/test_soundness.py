@@ -14,6 +14,7 @@ import stillgraph as sg
 from stillgraph.bytecode import convert
 from tests.cases.compare import assert_same
 from tests.front_ends import bytecode
+from tests.unit.soundness import test_paths as paths
 
 __all__ = ["bytecode"]  # the fixture
 
@@ -25,7 +26,12 @@ X = torch.tensor([1.0, 2.0, 3.0])
 def test_the_fixture_has_functions_with_source_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     real = convert.convert
-    monkeypatch.setattr(convert, "convert", lambda function, segment: seen.append(function) or real(function, segment))
+
+    def noted(function: Any, segment: Any) -> Any:
+        seen.append(function)
+        return real(function, segment)
+
+    monkeypatch.setattr(convert, "convert", noted)
 
     def function(x: Tensor) -> Tensor:
         return x + 1
@@ -35,7 +41,26 @@ def test_the_fixture_has_functions_with_source_interpreted(monkeypatch: pytest.M
 
 
 # ---- stories of tests/unit/soundness, as they are there
-STORIES: list[Callable[[], None]] = []
+STORIES = [
+    paths.test_settings_that_a_parent_has_under_another_name,
+    paths.test_settings_that_are_shared_no_longer,
+    paths.test_a_tensor_that_is_found_by_a_way_the_code_does_not_take,
+    paths.test_an_effect_on_an_object_that_is_found_by_another_way,
+    paths.test_two_tensors_that_become_one,
+    paths.test_a_dictionary_that_becomes_one_with_defaults,
+    paths.test_writes_to_what_a_set_holds,
+    paths.test_a_child_that_is_none,
+    paths.test_state_of_a_forward_pre_hook,
+    paths.test_what_a_hook_records,
+    paths.test_metadata_of_a_tensor_that_is_not_computed_with,
+    paths.test_state_that_is_made_anew_when_the_batch_changes,
+    paths.test_new_containers_stored_where_only_a_callee_leads,
+]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.removeprefix("test_"))
+def test_a_story(story: Callable[[], None]) -> None:
+    story()
 
 
 # ---- what the interpreter asks of the standard library is no reading of the user's
@@ -88,7 +113,7 @@ def test_a_method_of_a_gradient_that_may_be_none() -> None:
         def function(x: Tensor) -> Tensor:
             layer.zero_grad(set_to_none=False)
             layer(x).sum().backward()
-            return layer.weight.grad.clone()
+            return layer.weight.grad.clone()  # type: ignore[union-attr]  # it is a tensor then
 
         static = wrap(function)
         return [static(X), static(-X)]
@@ -103,7 +128,8 @@ def leaves_two_loops(x: Tensor) -> Tensor:
         n += 1
         for i, each in enumerate(x):
             if each > 2:
-                return each + i
+                found: Tensor = each + i
+                return found
         x = x - 1
     return x
 
@@ -121,7 +147,7 @@ def test_a_condition_in_a_loop_over_an_iterator_that_was_begun() -> None:
         averaged = AveragedModel(layer)
 
         def step(x: Tensor) -> Tensor:
-            out = layer(x).sum()
+            out: Tensor = layer(x).sum()
             averaged.update_parameters(layer)
             return out
 
