@@ -135,6 +135,11 @@ class Segment:
         count = taken(each)
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
+        if each.name in _CALLS and self.can_end:
+            function = opened(_function(frame, each))
+            if self.is_residual(function):
+                name = getattr(function, "__name__", type(function).__name__)
+                self.end(frame, index, f"{name} does something outside the program")
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
         for cell in operands:
             value = cell.cell_contents
@@ -143,13 +148,8 @@ class Segment:
                     self.end(frame, index, f"only Python can work with a {type(value.value).__name__}")
                 cell.cell_contents = read(value)
         if each.name in _CALLS:
-            function = _function(frame, each)
-            if self.is_residual(function) and self.can_end:
-                name = getattr(function, "__name__", type(function).__name__)
-                self.end(frame, index, f"{name} does something outside the program")
-            code = code_called(function)
+            code = code_called(_function(frame, each))
             self.calling = None if code is None else (frame, code)
-
         if each.name == "DELETE_DEREF":
             self.end(frame, index, "a variable is deleted that functions share")
         if each.name in _OF_CELLS:
@@ -328,8 +328,11 @@ def _stays(value: Any) -> bool:
         return bool(value.__closure__)
     if isinstance(value, Iteration):
         return not value.can_wait
-    if isinstance(value, CellType) or is_opaque(value) or is_bound(value):
+    if isinstance(value, CellType) or is_opaque(value):
         return True
+    if is_bound(value):
+        capture = session()
+        return isinstance(value.__self__, torch.Tensor) or capture is None or not capture.is_outer(value.__self__)
     return is_our_module(type(value).__module__) and not isinstance(value, _LEAVING)
 
 
