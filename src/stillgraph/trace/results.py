@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -145,7 +146,9 @@ class Results:
         return Choice(self._output(origin.flag), left, right)
 
     def _fresh(self, value: Any) -> Template:
-        """The template of an object that the capture made."""
+        """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
+        if isinstance(value, (logging.Logger, logging.Handler)):
+            return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
             kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
             raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
