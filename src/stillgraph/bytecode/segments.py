@@ -29,8 +29,9 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.audits import is_users
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import session
+from stillgraph.trace.sources import is_machinery
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
@@ -158,6 +159,8 @@ class Segment:
     def after(self, frame: Frame, index: int) -> None:
         """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
         each = frame.prepared.decoded.instructions[index]
+        if each.name in _MEETING:
+            self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
         if each.name == "MAKE_CELL":
             made = frame.slots[each.argument]
         elif each.name in MOVES or not frame.depth:
@@ -170,6 +173,14 @@ class Segment:
     def has_made(self, value: Any) -> bool:
         """Whether an object that cannot outlive the segment was made in it."""
         return id(value) in self.made
+
+    def _meet(self, value: Any) -> None:
+        """Note an object from outside that a capture does not look for: a logger, one of torch's."""
+        capture = session()
+        if capture is not None and is_bound(value):
+            value = value.__self__
+        if capture is not None and is_machinery(type(value)) and not isinstance(value, Staged):
+            capture.met[id(value)] = value
 
     def end(self, frame: Frame, index: int, reason: str) -> None:
         """End the segment at an instruction, or find out how the next attempt can.
@@ -318,6 +329,7 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
 CLOCKS = frozenset({time.time, time.perf_counter, time.monotonic, time.process_time, time.time_ns})
 
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 _WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 

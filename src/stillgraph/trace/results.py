@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -147,7 +146,7 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
-        if isinstance(value, (logging.Logger, logging.Handler)):
+        if id(value) in self.session.met:
             return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
             kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
