@@ -71,6 +71,7 @@ class Part(Static):
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
         while True:
+            known = self._plan.breaks.count
             function, _ = function_of(self.original, args)
             root = code_called(args[0] if function is torch.nn.Module.__call__ else function)
             segment = Segment(self._plan.breaks, _is_residual, self._plan.number, root)
@@ -78,7 +79,9 @@ class Part(Static):
             try:
                 return super()._capture_call(args, kwargs, watch)
             except Learned:
-                continue
+                if self._plan.breaks.count == known:
+                    message = "a capture begins anew without having learned anything"
+                    raise refusal("SG107", message) from None
             except CaptureError as error:
                 if not segment.cut():
                     raise

@@ -47,6 +47,7 @@ def resume(segment: Segment, frames: list[Frame]) -> Any:
     """Run frames on for a segment."""
     capture = session()
     assert capture is not None
+    segment.begin()
     for frame in frames:
         frame.segment, frame.transparent = segment, True
         capture.resumes(frame.code, frame.globals)
@@ -60,7 +61,10 @@ def resume(segment: Segment, frames: list[Frame]) -> Any:
 
 
 def _handed_out(segment: Segment) -> tuple[Any, ...]:
-    layout, values = segment.hand_out()
+    try:
+        layout, values = segment.hand_out()
+    finally:
+        segment.frames.clear()  # the capture may begin anew
     return (SUSPENDED, segment.number(layout), *values)
 
 

@@ -56,6 +56,11 @@ class Breaks:
     residual: dict[CodeType, dict[int, str]] = field(default_factory=lambda: collections.defaultdict(dict))
     plain: dict[CodeType, set[int]] = field(default_factory=lambda: collections.defaultdict(set))
 
+    @property
+    def count(self) -> int:
+        """How much is known."""
+        return sum(map(len, self.residual.values())) + sum(map(len, self.plain.values()))
+
 
 @dataclass(eq=False)
 class Region:
@@ -93,12 +98,20 @@ class Segment:
     culprits: dict[int, tuple[Frame, int]] = field(default_factory=dict)
 
     # ---- frames
+    def begin(self) -> None:
+        """Forget an attempt before: a capture may begin anew by itself."""
+        self.regions.clear()
+        self.made.clear()
+        self.passed.clear()
+        self.culprits.clear()
+
     def enter(self, frame: Frame) -> None:
         """A frame begins to run."""
         calling, self.calling = self.calling, None
         capture = session()
         assert capture is not None
         if not self.frames:
+            self.begin()
             frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
             capture.witness.calling = refuse_unseen
         else:
