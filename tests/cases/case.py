@@ -32,6 +32,7 @@ class Case:
     pgrad: bool = False  # ... and of the parameters
     toggle_train: bool = False  # the first call in train mode, the others in eval mode
     programs: int | None = None  # how many are fine, where Python state other than numbers changes
+    may_give_up: bool = False  # without a full graph, it may be another function in each call, and be left to Python
     capture_refused: str | None = None  # one program is impossible: what the error must say
     export_refused: str | None = None  # runs as one program, but an export must refuse it, saying this
 

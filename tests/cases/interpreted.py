@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from torch import nn
 
 import stillgraph as sg
+from stillgraph.api.plan import Part
 from stillgraph.program.interpreter import interpret
 from stillgraph.program.program import Program
 
@@ -21,3 +25,12 @@ def to_interpreted(target: Any, input_spec: list[sg.InputSpec] | None = None) ->
     held = static.forward if isinstance(static, nn.Module) else static
     getattr(held, "__func__", held)._compile_program = _compile_program
     return static
+
+
+@contextlib.contextmanager
+def interpreted_segments() -> Iterator[None]:
+    """Inside, the segments of static functions are not lowered but interpreted."""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Part, "_compiled", lambda part, program: _compile_program(program, None))
+        yield

@@ -11,17 +11,10 @@ import stillgraph as sg
 from tests.cases.case import Case, all_cases
 from tests.cases.harness import check_static
 
-SEGMENTS = {"A24_print": 2, "M08_shape_change_in_while": 4}
+SEGMENTS = {"A24_print": 2, "M08_shape_change_in_while": 2}
 """By case, how many segments it has, where it is not one."""
 
-SLOW = {"M08_shape_change_in_while", "golden_section"}
-
-MORE = {
-    "golden_section": "not found yet; 15 programs",
-    "restarted_momentum": "an object that each call makes is guarded by which one it is; why it ends is not found",
-    "trimmed_mean": "not found yet; 7 programs",
-}
-"""Cases that are right, in more segments and programs than they need, and what is known of why; not counted."""
+SLOW = {"M08_shape_change_in_while"}
 
 
 def cases() -> list[object]:
@@ -41,9 +34,8 @@ def test_partial(case: Case) -> None:
         made.append(static)
         return static
 
-    several = 999 if case.name in SEGMENTS or case.name in MORE else case.programs
+    several = 999 if case.name in SEGMENTS else case.programs
     check_static(replace(case, capture_refused=None, programs=several), convert)
     static = made[0].forward if isinstance(made[0], torch.nn.Module) else made[0]
     plan = getattr(static, "__func__", static).plan
-    if case.name not in MORE:
-        assert len(plan.segments) == SEGMENTS.get(case.name, 1), dict(plan.breaks.residual)
+    assert len(plan.segments) == SEGMENTS.get(case.name, 1), dict(plan.breaks.residual)

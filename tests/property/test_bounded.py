@@ -24,8 +24,9 @@ from tests.cases.compare import assert_same
 from tests.cases.test_interpreter import as_tensor, outcome, raised
 from tests.property.programs import programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+from tests.property.ways import BYTECODE, SOURCE, convert, ways
 
-__all__ = ["folder"]  # the fixture
+__all__ = ["convert", "folder"]  # the fixtures
 
 BATCH, BATCHES = 10, 2
 
@@ -41,7 +42,9 @@ def captured(function: Any, calls: Inputs) -> Program | None:
 
 
 @pytest.mark.slow
+@ways(SOURCE, BYTECODE)
 @pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.usefixtures("convert")
 def test_bounded_programs_agree_with_their_loops(folder: Path, batch: int) -> None:
     passed: set[str] = set()
 

@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 
 import stillgraph as sg
 from tests.cases.case import Case
-from tests.cases.harness import check_static
-from tests.front_ends import bytecode
+from tests.cases.harness import Convert, check_static, to_static
 from tests.property.containers import container_programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, to_segments, ways
 
-__all__ = ["bytecode", "folder"]  # the fixtures
+__all__ = ["convert", "folder"]  # the fixtures
 
-QUICK, BATCH, BATCHES = 12, 60, 10
+FEW, QUICK, BATCH, BATCHES = 4, 12, 60, 10
 REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
 
 
-def refusal(function: Any, calls: Inputs) -> sg.CaptureError | None:
-    """The first error with which the capture of a call is refused."""
+def refusal(function: Any, calls: Inputs, convert: Convert = to_static) -> sg.CaptureError | None:
+    """The first error with which the capture of a call is refused; in segments, none is."""
+    if convert is to_segments:
+        return None
     static = sg.to_static(function, backend="eager")
     for args in calls:
         try:
@@ -37,7 +39,7 @@ def refusal(function: Any, calls: Inputs) -> sg.CaptureError | None:
     return None
 
 
-def check(folder: Path, count: int, seed: int) -> Counter[str]:
+def check(folder: Path, count: int, seed: int, convert: Convert = to_static) -> Counter[str]:
     """Compare `count` different programs with eager; how many were refused, by the code of the reason."""
     passed: set[str] = set()
     refused: Counter[str] = Counter()
@@ -52,9 +54,10 @@ def check(folder: Path, count: int, seed: int) -> Counter[str]:
             hypothesis.reject()
         hypothesis.note(source)
         function = load(source, folder)
-        error = refusal(function, calls)
+        error = refusal(function, calls, convert)
         if error is None:
-            check_static(Case("a generated program", lambda: function, calls, grad=grad))
+            enough = None if convert is to_static else MANY
+            check_static(Case("a generated program", lambda: function, calls, grad=grad, programs=enough), convert)
         else:
             assert error.reason.code in REFUSED, error
             refused[error.reason.code] += 1
@@ -78,15 +81,15 @@ def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     assert sum(refused.values()) <= BATCH / 3, refused
 
 
-@pytest.mark.usefixtures("bytecode")
-def test_programs_agree_with_eager_through_bytecode(folder: Path) -> None:
-    refused = check(folder, QUICK, seed=-1 - SEED * 1000)
-    assert sum(refused.values()) <= QUICK / 2, refused
+@ways(BYTECODE, SEGMENTS)
+def test_a_few_programs_agree_with_eager(folder: Path, convert: Convert) -> None:
+    refused = check(folder, FEW, -1 - SEED * 1000, convert)
+    assert sum(refused.values()) <= FEW / 2, refused
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("bytecode")
+@ways(BYTECODE, SEGMENTS)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_many_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
-    refused = check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, convert: Convert) -> None:
+    refused = check(folder, BATCH, SEED * 1000 + batch + 1, convert)
     assert sum(refused.values()) <= BATCH / 3, refused

@@ -12,18 +12,18 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-import stillgraph as sg
 from tests.cases.compare import assert_same, tensors_in
-from tests.front_ends import bytecode
+from tests.cases.harness import Convert, to_static
 from tests.property.containers import container_programs
 from tests.property.programs import programs
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+from tests.property.ways import BYTECODE, SEGMENTS, convert, ways
 from tests.unit.gradients.derivatives import derivatives
 
-__all__ = ["bytecode", "folder"]  # the fixtures
+__all__ = ["convert", "folder"]  # the fixtures
 
-QUICK, BATCH, BATCHES = 8, 40, 4
+FEW, QUICK, BATCH, BATCHES = 3, 8, 40, 4
 WRITERS = {"plain": programs, "containers": container_programs}
 
 
@@ -36,9 +36,9 @@ def requiring(calls: Inputs, flags: list[bool]) -> Inputs:
     return calls
 
 
-def compare(function: Any, calls: Inputs) -> None:
+def compare(function: Any, calls: Inputs, convert: Convert = to_static) -> None:
     """Assert that every call of a static function has eager's derivatives, by `torch.autograd.grad` and `backward`."""
-    static = sg.to_static(function, backend="eager")
+    static = convert(function, None)
     for number, args in enumerate(calls):
         for accumulate, curved in ((False, False), (False, True), (True, False)):
             expected = derivatives(function, function, args, 2, accumulate, curved)
@@ -47,7 +47,7 @@ def compare(function: Any, calls: Inputs) -> None:
                 assert_same(value, actual[what], f"call {number}: {what}")
 
 
-def check(folder: Path, writer: str, count: int, seed: int) -> Counter[str]:
+def check(folder: Path, writer: str, count: int, seed: int, convert: Convert = to_static) -> Counter[str]:
     """Compare `count` different programs with eager; how many were refused, and how many had derivatives of order 2."""
     seen: set[str] = set()
     found: Counter[str] = Counter()
@@ -63,9 +63,9 @@ def check(folder: Path, writer: str, count: int, seed: int) -> Counter[str]:
         hypothesis.note(source)
         function = load(source, folder)
         given = requiring(calls, flags if any(flags) else [True] * 4)
-        error = refusal(function, given) if writer == "containers" else None
+        error = refusal(function, given, convert) if writer == "containers" else None
         if error is None:
-            compare(function, given)
+            compare(function, given, convert)
             found["twice differentiable"] += any(
                 "derivatives of order 2" in derivatives(function, function, args, 2, False, True) for args in given
             )
@@ -96,17 +96,17 @@ def test_many_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> N
     assert found["twice differentiable"] >= 2, found
 
 
-@pytest.mark.usefixtures("bytecode")
+@ways(BYTECODE, SEGMENTS)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_derivatives_are_eagers_through_bytecode(folder: Path, writer: str) -> None:
-    found = check(folder, writer, QUICK, seed=-1 - SEED * 1000)
-    assert found["refused"] <= QUICK / 2, found
+def test_a_few_derivatives_are_eagers(folder: Path, writer: str, convert: Convert) -> None:
+    found = check(folder, writer, FEW, -1 - SEED * 1000, convert)
+    assert found["refused"] <= FEW / 2, found
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("bytecode")
+@ways(BYTECODE, SEGMENTS)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_many_derivatives_are_eagers_through_bytecode(folder: Path, writer: str, batch: int) -> None:
-    found = check(folder, writer, BATCH, seed=SEED * 1000 + batch + 1)
+def test_many_derivatives_are_eagers_other_ways(folder: Path, writer: str, batch: int, convert: Convert) -> None:
+    found = check(folder, writer, BATCH, SEED * 1000 + batch + 1, convert)
     assert found["refused"] <= BATCH / 3, found

@@ -10,20 +10,24 @@ from hypothesis import strategies as st
 
 from tests.cases.case import Case
 from tests.cases.harness import check_static
-from tests.cases.interpreted import to_interpreted
+from tests.cases.interpreted import interpreted_segments, to_interpreted
 from tests.property.containers import container_programs
 from tests.property.programs import programs
+from tests.property.residuals import residual_programs
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
+from tests.property.ways import BYTECODE, MANY, SOURCE, convert, to_segments, ways
 
-__all__ = ["folder"]  # the fixture
+__all__ = ["convert", "folder"]  # the fixtures
 
-BATCH, BATCHES = 40, 2
+FEW, SOME, BATCH, BATCHES = 1, 20, 40, 2
 WRITERS = {"plain": programs, "containers": container_programs}
 
 
 @pytest.mark.slow
+@ways(SOURCE, BYTECODE)
 @pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.usefixtures("convert")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_interpreted_programs_agree_with_eager(folder: Path, writer: str, batch: int) -> None:
     passed: set[str] = set()
@@ -47,3 +51,40 @@ def test_interpreted_programs_agree_with_eager(folder: Path, writer: str, batch:
 
     agrees()
     assert len(passed) >= BATCH
+
+
+def check_in_segments(folder: Path, writer: str, count: int, seed: int) -> None:
+    """Compare so many programs with eager PyTorch, their segments interpreted; the seed says which."""
+    passed: set[str] = set()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given((WRITERS | {"residuals": residual_programs})[writer](), inputs(), st.booleans())
+    def agrees(source: str, calls: Inputs, grad: bool) -> None:
+        if source in passed:
+            hypothesis.reject()
+        hypothesis.note(source)
+        is_changing = writer == "residuals"
+        given = [(*args, [0.5]) for args in calls] if is_changing else calls
+        make = lambda: load(source, folder)  # noqa: E731  -- each has globals of its own
+        case = Case("a generated program", make, given, grad=grad, programs=MANY, may_give_up=is_changing)
+        with interpreted_segments():
+            check_static(case, to_segments)
+        passed.add(source)
+
+    agrees()
+    assert len(passed) >= count
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_few_interpreted_segments_agree_with_eager(folder: Path, writer: str) -> None:
+    check_in_segments(folder, writer, FEW, -1 - SEED * 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", [*WRITERS, "residuals"])
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_interpreted_segments_agree_with_eager(folder: Path, writer: str, batch: int) -> None:
+    check_in_segments(folder, writer, SOME, SEED * 1000 + batch + 1)

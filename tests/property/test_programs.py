@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.cases.case import Case
-from tests.cases.harness import check_static
-from tests.front_ends import bytecode
+from tests.cases.harness import Convert, check_static, to_static
 from tests.property.programs import programs
+from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, ways
 
-__all__ = ["bytecode"]  # the fixture
+__all__ = ["convert"]  # the fixture
 
-QUICK, BATCH, BATCHES = 15, 125, 16  # programs; all together no fewer than 2,000
+FEW, QUICK, BATCH, BATCHES = 2, 15, 125, 16  # programs; all together no fewer than 2,000
 
 Inputs = list[tuple[Any, ...]]
 
@@ -68,8 +68,9 @@ def load(source: str, folder: Path) -> Any:
     return module.program
 
 
-def check(folder: Path, count: int, seed: int) -> None:
+def check(folder: Path, count: int, seed: int, convert: Convert = to_static) -> None:
     """Compare `count` different programs with eager, results and gradients; the seed says which."""
+    programs_enough = None if convert is to_static else MANY
     passed: set[str] = set()
 
     @hypothesis.seed(seed)
@@ -82,7 +83,8 @@ def check(folder: Path, count: int, seed: int) -> None:
             hypothesis.reject()
         hypothesis.note(source)
         function = load(source, folder)
-        check_static(Case("a generated program", lambda: function, calls, grad=grad))
+        case = Case("a generated program", lambda: function, calls, grad=grad, programs=programs_enough)
+        check_static(case, convert)
         passed.add(source)
 
     agrees()
@@ -103,21 +105,16 @@ def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1)
 
 
-_REFUSED = pytest.mark.xfail(reason="a loop with a chained comparison for its test is refused; to go by 2026-12-31")
-
-
-@pytest.mark.slow  # a batch takes minutes
-@pytest.mark.usefixtures("bytecode")
-@pytest.mark.parametrize("batch", [0, pytest.param(1, marks=_REFUSED)])
-def test_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
-    check(folder, QUICK, seed=-1 - batch - SEED * 1000)
+@ways(BYTECODE, SEGMENTS)
+def test_a_few_programs_agree_with_eager(folder: Path, convert: Convert) -> None:
+    check(folder, FEW, seed=-1 - SEED * 1000, convert=convert)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("bytecode")
+@ways(BYTECODE, SEGMENTS)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_many_programs_agree_with_eager_through_bytecode(folder: Path, batch: int) -> None:
-    check(folder, BATCH, seed=SEED * 1000 + batch + 1)
+def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, convert: Convert) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1, convert=convert)
 
 
 @hypothesis.settings(max_examples=100, database=None, suppress_health_check=list(hypothesis.HealthCheck))

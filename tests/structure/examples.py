@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.importing import imported
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,11 @@ def loader(prelude: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     """What imports an example from a file of its own in ``folder``, anew each time."""
     count = 0
 
-    def imported(example: Example) -> ModuleType:
+    def load(example: Example) -> ModuleType:
         nonlocal count
         count += 1
         path = folder / f"{re.sub(r'[^a-z0-9]+', '_', str(example).lower())}_{count}.py"
         path.write_text(f"{prelude}\n\n{example.source}")
-        spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        spec.loader.exec_module(module)
-        return module
+        return imported(path, f"example_{path.stem}", monkeypatch)
 
-    return imported
+    return load

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from stillgraph.api.front_ends import SOURCE
-from stillgraph.core.diagnostics import StillgraphError, refuse
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import is_own
 from stillgraph.operators.calls import call
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
@@ -57,7 +58,7 @@ def capture_call(
             program = replace(program, dims=dims) if dims else program
             captured.append(program)
     except Exception as error:  # of any kind: the function's own are shown as they were written
-        if not isinstance(error, StillgraphError):  # the function's own
+        if is_own(error):
             show_as_written(error)
         raise
     return program

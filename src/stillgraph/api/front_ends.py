@@ -68,34 +68,20 @@ def _turn_inside_out(function: FunctionType, watched: frozenset[str], tries: boo
 
 # ---- bytecode
 def _interpret(function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
-    return interpret_in(None, function, watched, tries)
+    return interpret_in(None, function)
 
 
 def _interpret_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
-    return turn_inside_out_in(None, function, watched, tries)
+    return turn_inside_out_in(None, function)
 
 
-def interpret_in(segment: Segment | None, function: FunctionType, watched: frozenset[str], tries: bool) -> Converted:
-    """In the interpreter; with source, where exceptions of the run are handled: that is rewriting's."""
-    if tries:
-        try:
-            return _rewrite(function, watched, tries)
-        except (CaptureError, Refusal) as error:
-            if not _lacks_source(error):
-                raise
+def interpret_in(segment: Segment | None, function: FunctionType) -> Converted:
+    """In the interpreter, which asks the capture itself what it knows."""
     return bytecode.convert(function, segment), assigned_outer_variables(function.__code__)
 
 
-def turn_inside_out_in(
-    segment: Segment | None, function: FunctionType, watched: frozenset[str], tries: bool
-) -> Turned | None:
+def turn_inside_out_in(segment: Segment | None, function: FunctionType) -> Turned | None:
     """The same for a generator turned inside out."""
-    if tries:
-        try:
-            return _turn_inside_out(function, watched, tries)
-        except (CaptureError, Refusal) as error:
-            if not _lacks_source(error):
-                raise
     turned = bytecode.convert_generator(function, segment)
     return None if turned is None else (turned[0], assigned_outer_variables(function.__code__), turned[1])
 
@@ -107,7 +93,7 @@ def _convert(function: FunctionType, watched: frozenset[str], tries: bool) -> Co
     except (CaptureError, Refusal) as error:
         if not _lacks_source(error):
             raise
-        return _interpret(function, watched, False)
+        return _interpret(function, watched, tries)
 
 
 def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Turned | None:
@@ -116,11 +102,11 @@ def _convert_inside_out(function: FunctionType, watched: frozenset[str], tries: 
     except (CaptureError, Refusal) as error:
         if not _lacks_source(error):
             raise
-        return _interpret_inside_out(function, watched, False)
+        return _interpret_inside_out(function, watched, tries)
 
-
-SOURCE = FrontEnd(_convert, _convert_inside_out, is_converted, SETTINGS.skips)
-"""Source; bytecode, where a function has no source."""
 
 BYTECODE = FrontEnd(_interpret, _interpret_inside_out, is_converted, SETTINGS.skips)
 """Bytecode."""
+
+SOURCE = FrontEnd(_convert, _convert_inside_out, is_converted, SETTINGS.skips, BYTECODE)
+"""Source; bytecode, where a function has no source, or objects of users' classes have methods that do something."""

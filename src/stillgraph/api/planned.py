@@ -10,11 +10,12 @@ from typing import Any
 from torch import fx
 
 from stillgraph.bytecode.between import Between
+from stillgraph.bytecode.breaks import place_of
+from stillgraph.bytecode.layouts import FrameLayout, Layout
 from stillgraph.bytecode.prepared import prepared
-from stillgraph.bytecode.segments import FrameLayout, Layout
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
-from stillgraph.core.location import Location, start_of
+from stillgraph.core.location import Location
 from stillgraph.program.guards import Argument
 from stillgraph.program.outputs import Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
@@ -70,6 +71,7 @@ def explained(
     reasons: Callable[[FrameLayout], str],
     suspended: object,
     gave_up: str | None = None,
+    left: tuple[str, Location] | None = None,
 ) -> PlanExplanation:
     """What is told of a plan.
 
@@ -81,6 +83,7 @@ def explained(
         reasons: why Python does the instruction that a frame is at.
         suspended: what marks the result of a program that has not come to the end of the call.
         gave_up: why calls are made in plain PyTorch from now on.
+        left: why Python makes the calls as a whole, and where the function begins.
     """
     places = {layout: number for number, (layout, _) in enumerate(parts)}
     entries, count = [], 0
@@ -104,7 +107,22 @@ def explained(
             count += 1
         own = getattr(original, "__name__", type(original).__name__) if layout is None else f"at_{position}"
         entries.append(Entry(position, own, _parameters(original, layout), tuple(subgraphs)))
-    return PlanExplanation(name, tuple(entries), gave_up)
+    whole = None if left is None else Break(_call(entries[0].name, original), "result", *left)
+    return PlanExplanation(name, tuple(entries), gave_up, whole)
+
+
+def _call(name: str, original: Any) -> str:
+    """A call of a function with its own parameters."""
+    found = _signature(original)
+    given = () if found is None else found.parameters.values()
+    return f"{name}({', '.join(_WRITTEN.get(each.kind, '{0}').format(each.name) for each in given)})"
+
+
+_WRITTEN: dict[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*{0}",
+    inspect.Parameter.VAR_KEYWORD: "**{0}",
+    inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
+}
 
 
 def _signature(original: Any) -> inspect.Signature | None:
@@ -216,20 +234,12 @@ def _shown(name: str, template: Template) -> str:
 
 
 def _place(frame: FrameLayout) -> Location:
-    return _located(frame.code, frame.index)
-
-
-def _located(code: CodeType, index: int) -> Location:
-    at = prepared(code).decoded.instructions[index].positions
-    if at is None or at.lineno is None:
-        return start_of(code)
-    end = at.end_col_offset if at.end_lineno == at.lineno else None
-    return Location(code.co_filename, at.lineno, at.col_offset, end, code.co_name)
+    return place_of(frame.code, frame.index)
 
 
 def _done(code: CodeType, index: int) -> Break:
     """A further step of Python's, as the user wrote it."""
-    place = _located(code, index)
+    place = place_of(code, index)
     line = place.source_line()
     each = prepared(code).decoded.instructions[index]
     text = each.name.lower() if line is None else line.encode()[place.column : place.end_column].decode().strip()

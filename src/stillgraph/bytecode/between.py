@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from stillgraph.bytecode.resuming import Done, Hand, rethrow
-from stillgraph.bytecode.routes import ENDED, RAISED, THERE, Route, Unsupported, route_of
-from stillgraph.bytecode.segments import Breaks, Layout, restored, suspended
-from stillgraph.core.parcel import opened
+from stillgraph.bytecode.breaks import Breaks
+from stillgraph.bytecode.layouts import Layout, restored, suspended
+from stillgraph.bytecode.resuming import Astray, Done, Hand, rethrow, run_on
+from stillgraph.bytecode.route_writing import ENDED, RAISED, THERE, Unsupported
+from stillgraph.bytecode.routes import Route, route_of
+from stillgraph.core.tracebacks import let_go_behind
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,30 @@ class Following:
     """With what a call goes on: a layout and the values for it; or what it gives, where it came to its end."""
 
     layout: Layout | None
-    values: Sequence[Any]
+    values: list[Any]
     result: Any = None
+
+
+class Listener(Protocol):
+    """Is told of what is new between two programs."""
+
+    def compiled(self, layout: Layout, why_not: str | None) -> None:
+        """A route was made; or none can be."""
+
+    def fails(self, error: Exception) -> None:
+        """Making one has failed."""
+
+
+def _suspended(hand: Hand) -> Following:
+    try:
+        layout, values = suspended(hand.frames)
+        for number, value in enumerate(values):
+            if isinstance(value, BaseException):
+                let_go_behind(values[number])
+            del value
+        return Following(layout, values)
+    except Exception as error:  # of any kind: nothing of the user's is carried out for this
+        raise Astray(error) from None
 
 
 @dataclass
@@ -28,28 +52,33 @@ class Between:
     Attributes:
         layout: how the frames are there.
         breaks: which instructions are Python's.
+        listener: told of what is new.
         followed: the layouts that calls went on with (None: the end of the call), and what Python has done that counts.
         route: the way that calls take.
     """
 
     layout: Layout
     breaks: Breaks
+    listener: Listener
     followed: dict[Layout | None, tuple[Done, ...]] = field(default_factory=dict)
     route: Route | None = None
     _tried: bool = False
 
-    def go(self, values: Sequence[Any]) -> Following:
-        """Go on, given the values that the program has handed out."""
+    def go(self, values: list[Any]) -> Following:
+        """Go on, given what the program has handed out, out of its parcels; nothing but the frames holds it then."""
         route = self.route
         if route is None:
-            return self._by_hand(Hand(restored(self.layout, list(map(opened, values))), self.breaks), begun=False)
+            frames = restored(self.layout, [*values])
+            values.clear()
+            return self._by_hand(Hand(frames, self.breaks), begun=False)
         kind, *found = route.run(values)
         if kind == THERE:
             return Following(route.target, found)
         if kind == ENDED:
-            return Following(None, (), found[0])
+            return Following(None, [], found[0])
         place = route.places[found[0]]
         frames = restored(place.layout, place.values(found[1]))
+        found[1].clear()
         if kind == RAISED:
             error: BaseException = found.pop()
             try:
@@ -60,15 +89,19 @@ class Between:
 
     def _by_hand(self, hand: Hand, begun: bool) -> Following:
         functions = [frame.function for frame in hand.frames]
-        ended = hand.go_on() if begun else hand.go()
-        if ended is not None:
-            following = Following(None, (), ended[0])
+        try:
+            ended = hand.go_on() if begun else hand.go()
+            following = _suspended(hand) if ended is None else Following(None, [], ended[0])
+        except Astray as astray:
+            error = astray.error
         else:
-            layout, found = suspended(hand.frames)
-            following = Following(layout, found)
-        if not begun:
-            self._note(hand, functions, following.layout)
-        return following
+            hand.frames.clear()
+            if not begun:
+                self._note(hand, functions, following.layout)
+            return following
+        self.listener.fails(error)  # outside of the handler: it is no context of what the call raises
+        del error
+        return Following(None, [], run_on(hand.frames))
 
     def _note(self, hand: Hand, functions: Sequence[Any], target: Layout | None) -> None:
         """Remember the way; one that is taken again becomes a route."""
@@ -78,5 +111,9 @@ class Between:
             self._tried = True
             try:
                 self.route = route_of(self.layout, functions, hand.way, target)
-            except Unsupported:
-                self.route = None
+            except Unsupported as error:
+                self.listener.compiled(self.layout, str(error))
+            except Exception as error:  # of any kind: the steps are done by hand, then
+                self.listener.fails(error)
+            else:
+                self.listener.compiled(self.layout, None)

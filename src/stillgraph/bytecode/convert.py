@@ -7,7 +7,6 @@ has the parameters of the user's. Its body hands their values to a frame.
 from __future__ import annotations
 
 import inspect
-import threading
 import weakref
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
@@ -17,13 +16,15 @@ from stillgraph.bytecode.decode import UnknownInstruction
 from stillgraph.bytecode.frame import Frame
 from stillgraph.bytecode.interpreter import finished, resume, run
 from stillgraph.bytecode.lines import labelled
-from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.prepared import Prepared, prepared
 from stillgraph.bytecode.resuming import run_in
 from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import REFUSED
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.identity_cache import IdentityCache
 from stillgraph.core.location import start_of
 from stillgraph.core.rewritten import HELD, RESUMES, REWRITTEN
+from stillgraph.trace.session import session
 
 _GENERATOR = inspect.CO_GENERATOR
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -53,19 +54,25 @@ def convert_generator(function: FunctionType, segment: Segment | None = None) ->
     None where that cannot be done: values are sent to it, or it yields inside ``try`` or ``with``.
     """
     _require_known(function)
-    decoded = prepared(function.__code__).decoded
-    instructions = decoded.instructions
-    for index, each in enumerate(instructions):
-        if each.name == "SEND":
-            return None
-        if each.name == "YIELD_VALUE":
-            handler = decoded.handler(index)
-            if handler is not None and instructions[handler.target].name != "STOPITERATION_ERROR":
-                return None
-            if instructions[index + 1].name != "POP_TOP":
-                return None
+    if not _can_be_turned(prepared(function.__code__)):
+        return None
     begin = _beginning(function, segment)
     return _bound(function, _entry(function.__code__, False, True), begin, _finish), _EMIT
+
+
+def _can_be_turned(code: Prepared) -> bool:
+    decoded = code.decoded
+    instructions = decoded.instructions
+    delegated = {index for begin, end in code.delegations.items() for index in range(begin + 1, end)}
+    for index, each in enumerate(instructions):
+        if index in delegated or each.name not in ("YIELD_VALUE", "GET_YIELD_FROM_ITER", "SEND"):
+            continue
+        handler = decoded.handler(index)
+        if handler is not None and instructions[handler.target].name != "STOPITERATION_ERROR":
+            return False
+        if index not in code.delegations and (each.name != "YIELD_VALUE" or instructions[index + 1].name != "POP_TOP"):
+            return False
+    return True
 
 
 def resuming(code: CodeType, action: Callable[..., Any], is_rewritten: bool) -> FunctionType:
@@ -102,6 +109,9 @@ def _require_known(function: FunctionType) -> None:
 def _beginning(function: FunctionType, segment: Segment | None) -> Callable[..., Frame]:
     def begin(values: tuple[Any, ...], emit: Any = None) -> Frame:
         frame = Frame(function, emit=emit, segment=segment)
+        capture = session()
+        if capture is not None and frame.is_generator:
+            frame.made_in = weakref.ref(capture)
         for cell, value in zip(frame.slots, values):
             cell.cell_contents = value
         return frame
@@ -123,25 +133,16 @@ def _bound(function: FunctionType, entry: CodeType, begin: Any, finish: Any) -> 
     return made
 
 
-_entries: dict[tuple[int, bool, bool], tuple[weakref.ref[CodeType], CodeType]] = {}
-_lock = threading.RLock()
+_entries: IdentityCache[CodeType, CodeType] = IdentityCache()
 
 
 def _entry(code: CodeType, is_generator: bool, turned: bool) -> CodeType:
     """The code of the function that is made, kept for as long as the user's code lives."""
-    key = (id(code), is_generator, turned)
-    known = _entries.get(key)
-    if known is not None and known[0]() is code:
-        return known[1]
-    with _lock:
-        made = labelled(_compiled(code, is_generator, turned), code, None, (REWRITTEN,))
 
-        def forget(dead: weakref.ref[CodeType]) -> None:
-            if _entries.get(key, (None,))[0] is dead:
-                _entries.pop(key, None)
+    def made() -> CodeType:
+        return labelled(_compiled(code, is_generator, turned), code, None, (REWRITTEN,))
 
-        _entries[key] = weakref.ref(code, forget), made
-        return made
+    return _entries.get(code, made, (is_generator, turned))
 
 
 _RETURNS = f"        return {_RUN}({HELD})\n"

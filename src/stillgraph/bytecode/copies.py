@@ -49,8 +49,8 @@ def _numbered(keys: list[Hashable]) -> list[int]:
 
 def _doing(decoded: Decoded, index: int) -> Hashable:
     each = decoded.instructions[index]
-    if each.name == "JUMP" or each.name in _ALONE:
-        return index
+    if each.name == "JUMP" or each.name in _ALONE or each.positions is None or each.positions.lineno is None:
+        return index  # what has no place, as the end of a handler, is like others that stand at other depths
     handler = decoded.handler(index)
     caught = None if handler is None else (handler.depth, handler.pushes_place)
     return _OPPOSITE.get(each.name, each.name), _argument(each), each.positions, caught

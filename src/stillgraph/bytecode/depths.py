@@ -91,24 +91,27 @@ def depths(decoded: Any, jumps: Set[str]) -> dict[int, int]:
         jumps: the instructions whose argument is where they lead to.
 
     Raises:
-        AssertionError: two ways there do not agree, or an instruction takes what is not there.
+        AssertionError: two ways there do not agree, or an instruction takes what is not there. Only the handler that
+            ends the handling of an exception may be come to from several depths (a ``return`` in ``finally`` has its
+            value below): it looks at the top alone, and raises again.
     """
     known: dict[int, int] = {}
-    todo = [(0, 0)]
+    todo = [(0, 0, False)]
     while todo:
-        here, depth = todo.pop()
+        here, depth, handles = todo.pop()
         if here in known:
-            assert known[here] == depth, f"{decoded.instructions[here]} at {here}: {known[here]} or {depth} deep"
+            differs = f"{decoded.instructions[here]} at {here}: {known[here]} or {depth} deep"
+            assert known[here] == depth or handles, differs
             continue
         known[here] = depth
-        takes, puts = _effect(decoded.instructions[here])
+        takes, puts = effect(decoded.instructions[here])
         assert depth >= takes, f"{decoded.instructions[here]} at {here} takes {takes} of {depth}"
         after = depth - takes + puts
-        todo += [(way, after - 2 * ends) for way, ends in _ways_on(decoded, here, jumps)]
+        todo += [(way, after - 2 * ends, False) for way, ends in _ways_on(decoded, here, jumps)]
         handler = decoded.handler(here)
         if handler is not None:
             assert depth >= handler.depth
-            todo.append((handler.target, handler.depth + handler.pushes_place + 1))
+            todo.append((handler.target, _depth_in(handler), decoded.instructions[handler.target].name == "COPY"))
     return known
 
 
@@ -135,11 +138,18 @@ def needed(decoded: Any, jumps: Set[str]) -> dict[int, frozenset[int]]:
         now = _needed_before(decoded.instructions[here], deep[here], after)
         handler = decoded.handler(here)
         if handler is not None:
-            now |= {place for place in found[handler.target] if place < handler.depth}
+            agrees = _depth_in(handler) == deep[handler.target]
+            now |= {place for place in range(handler.depth) if not agrees or place in found[handler.target]}
         if now != found[here]:
             found[here] = now
             todo |= before[here]
     return found
+
+
+def _depth_in(handler: Any) -> int:
+    """How deep the stack is where a handler begins."""
+    depth: int = handler.depth + handler.pushes_place + 1
+    return depth
 
 
 def _needed_before(instruction: Any, depth: int, after: frozenset[int]) -> frozenset[int]:
@@ -151,13 +161,14 @@ def _needed_before(instruction: Any, depth: int, after: frozenset[int]) -> froze
     if instruction.name == "SWAP":
         exchanged = {top: other, other: top}
         return frozenset(exchanged.get(place, place) for place in after)
-    below = depth - _effect(instruction)[0]
+    below = depth - effect(instruction)[0]
     return frozenset(place for place in after if place < below) | frozenset(range(below, depth))
 
 
-def _effect(instruction: Any) -> tuple[int, int]:
-    effect = _EFFECTS[instruction.name]
-    takes, puts = effect(instruction.argument) if callable(effect) else effect
+def effect(instruction: Any) -> tuple[int, int]:
+    """How many values an instruction takes from the stack, and how many it puts there."""
+    known = _EFFECTS[instruction.name]
+    takes, puts = known(instruction.argument) if callable(known) else known
     return takes, puts
 
 

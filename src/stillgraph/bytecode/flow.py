@@ -9,7 +9,8 @@ from functools import cached_property
 from types import CodeType
 
 from stillgraph.bytecode.decode import JUMPS, Decoded, decode
-from stillgraph.bytecode.depths import needed
+from stillgraph.bytecode.depths import depths, needed
+from stillgraph.core.rewritten import Holder
 from stillgraph.core.weak_cache import weakly_cached
 
 _CONDITIONAL = frozenset(
@@ -40,10 +41,10 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """A ``with`` statement: where its body ends and ``__exit__`` is called, and where it goes on if that has been."""
+    """A ``with`` statement: its handler, and where its body ends otherwise and ``__exit__`` is called."""
 
+    handler: int
     ends: tuple[int, ...]
-    swallowed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Loop:
     test: Test | None
 
 
-class Flow:
+class Flow(Holder):
     """The control flow of a code object, by the indices of its instructions."""
 
     def __init__(self, decoded: Decoded) -> None:
@@ -97,6 +98,23 @@ class Flow:
     def loops(self) -> dict[int, Loop]:
         """By the index of the first instruction of each."""
         return {header: self._loop(header, latches) for header, latches in self._latches.items()}
+
+    @cached_property
+    def once(self) -> dict[int, Loop]:
+        """As `loops`, the ``for`` loops whose body leaves them in every way: nothing leads back to their beginning."""
+        begun = [index for index in self.depth if self._instructions[index].name == "FOR_ITER"]
+        return {index: self._once(index) for index in begun if index not in self.loops}
+
+    def _once(self, header: int) -> Loop:
+        ends = self._instructions[header].argument
+        body, behind = (_closure({start}, self.next, {header}) for start in (header + 1, ends))
+        nodes = {header} | (body - behind)
+        left = {target for index in nodes for target in self.next[index] if target not in nodes}
+        return Loop(header, frozenset(nodes), tuple(sorted(left)), None)
+
+    def loop(self, header: int) -> Loop:
+        """The loop that begins at an instruction, in `loops` or in `once`."""
+        return self.loops[header] if header in self.loops else self.once[header]
 
     @cached_property
     def _latches(self) -> dict[int, list[int]]:
@@ -145,8 +163,8 @@ class Flow:
     def _is_condition(
         self, asked: AbstractSet[int], header: int, holds: int, ends: int, nodes: AbstractSet[int]
     ) -> bool:
-        if not asked <= nodes:
-            return False
+        if not asked <= nodes or len({self.depth.get(index) for index in (header, holds, ends)}) > 1:
+            return False  # the first half of a chained comparison leaves a value on the stack for the second
         ways = {way for index in asked for way in self.next[index]}
         if header in ways or not {holds, ends} <= ways:
             return False
@@ -168,14 +186,14 @@ class Flow:
         for index, each in enumerate(self._instructions):
             handler = self._decoded.handler(index + 1) if each.name == "BEFORE_WITH" else None
             if handler is not None:
-                inside = frozenset(i for i in range(len(self.next)) if self._is_under(i, handler.target))
+                inside = frozenset(i for i in range(len(self.next)) if self.is_under(i, handler.target))
                 body = _closure({index + 1}, self.next, set(range(len(self.next))) - inside)
                 ends = {way for i in body for way in self.next[i] if way not in inside}
                 ends = {way for way in ends if way in self._ending}
-                found[index] = With(tuple(sorted(ends)), self._behind_swallowed(handler.target))
+                found[index] = With(handler.target, tuple(sorted(ends)))
         return found
 
-    def _is_under(self, index: int, target: int) -> bool:
+    def is_under(self, index: int, target: int) -> bool:
         """Whether an exception of an instruction may come to a handler, be it by way of others."""
         passed: set[int] = set()
         while (handler := self._decoded.handler(index)) is not None and handler.target not in passed:
@@ -185,16 +203,15 @@ class Flow:
             index = handler.target
         return False
 
-    def _behind_swallowed(self, target: int) -> int | None:
-        """Where a ``with`` goes on whose ``__exit__`` has ended an exception."""
-        ways = sorted(_closure({target}, self.next))
-        last = next((index for index in ways if self._instructions[index].name == "POP_EXCEPT"), None)
-        if last is None:
-            return None
-        index = last + 3  # behind what was on the stack for it
+    def may_end(self, index: int) -> bool:
+        """Whether control may come from an instruction to a ``return``, or go on for ever: it need not raise."""
+        return index in self._ending
+
+    def past_jumps(self, index: int) -> int:
+        """Where control comes to from an instruction that may be a mere jump."""
         while self._instructions[index].name == "JUMP":
             index = self._instructions[index].argument
-        return index if index in self._ending else None
+        return index
 
     def assertion(self, start: int) -> int | None:
         """The end of the message of an ``assert`` that fails by going on at an instruction; None if there is none."""
@@ -251,13 +268,15 @@ class Flow:
             found |= {way for index in self.reach(start, stops) for way in self.next[index] if way in stops}
         return frozenset(found)
 
-    def leaves(self, starts: Iterable[int], meetings: AbstractSet[int], stops: AbstractSet[int]) -> bool:
-        """Whether a way may leave by a ``return``, or come to one of ``stops``, before it comes to a meeting."""
+    def leaves(
+        self, starts: Iterable[int], meetings: AbstractSet[int], stops: AbstractSet[int], leaving: AbstractSet[str]
+    ) -> bool:
+        """Whether a way may leave by an instruction of a kind, or come to one of ``stops``, before it meets others."""
         for start in starts:
             if start in stops and start not in meetings:
                 return True
             for index in self.reach(start, meetings):
-                if index in stops or self._instructions[index].name == "RETURN_VALUE":
+                if index in stops or self._instructions[index].name in leaving:
                     return True
         return False
 
@@ -274,7 +293,7 @@ class Flow:
             index = queue.pop()
             each = self._instructions[index]
             after = frozenset().union(*(live[way] for way in self._with_handlers[index]))
-            if each.name in _EMPTIES and self._decoded.handler(index) is None:
+            if each.name in _EMPTIES:  # which raises nothing, unless the slot is empty already
                 after -= {each.argument}
             if each.name in _READS or each.name in _OF_CELLS:
                 after |= {each.argument}
@@ -282,6 +301,11 @@ class Flow:
                 live[index] = after
                 queue += before[index]
         return tuple(live)
+
+    @cached_property
+    def depth(self) -> dict[int, int]:
+        """How deep the stack is at each instruction that control may come to."""
+        return depths(self._decoded, JUMPS)
 
     @cached_property
     def needed(self) -> dict[int, frozenset[int]]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from stillgraph.bytecode.decode import KEEPS_NAMESPACE, Instruction
 from stillgraph.bytecode.prepared import Prepared, prepared
+from stillgraph.core.rewritten import Holder
+from stillgraph.operators.variables import require_set
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import MISSING, Variable
+from stillgraph.trace.session import Session, session
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments import Segment
@@ -58,7 +62,7 @@ class State:
 
 
 @dataclass(eq=False)
-class Frame:
+class Frame(Holder):
     """A call of a function.
 
     Attributes:
@@ -70,12 +74,16 @@ class Frame:
         states: of places where blocks have stopped, how it is there.
         outside: handlers that stand around the loop or ``with`` that is being run, and not in it: what is run there
             leaves exceptions for them to its caller.
+        staged: the handlers of the ``try`` statements whose bodies are being run as operators.
+        entered: the handlers of the ``with`` statements that Python had entered when the segment began: it leaves them.
         emit: of a generator turned inside out, what takes what it yields.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
         left: the methods that have left context managers because the capture ends, or begins anew.
         given: what a generator yields or returns, until it is taken.
+        passing: an exception of the loop over a generator that is turned inside out, which the generator does not see.
         thrown: what has been thrown into a generator, for the ``yield`` that is next to raise.
+        made_in: the capture that has made a generator.
     """
 
     function: FunctionType
@@ -86,12 +94,16 @@ class Frame:
     handled: list[BaseException] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()
+    staged: frozenset[int] = frozenset()
+    entered: frozenset[int] = frozenset()
     emit: Callable[[Any], Any] | None = None
     segment: Segment | None = None
     transparent: bool = False
     left: list[Any] = field(default_factory=list)
+    passing: BaseException | None = None
     thrown: BaseException | None = None
     given: Any = None
+    made_in: weakref.ref[Session] | None = None
 
     def __post_init__(self) -> None:
         self.code: CodeType = self.function.__code__
@@ -106,6 +118,13 @@ class Frame:
     def is_generator(self) -> bool:
         """Whether Python draws from it, so that it may wait anywhere."""
         return self.emit is None and bool(self.code.co_flags & _GENERATOR)
+
+    @property
+    def waits_in_block(self) -> bool:
+        """As `Holder.waits_in_block`."""
+        decoded = self.prepared.decoded
+        handler = decoded.handler(self.next - 1)
+        return handler is not None and decoded.instructions[handler.target].name != "STOPITERATION_ERROR"
 
     # ---- the stack
     def push(self, value: Any) -> None:
@@ -137,6 +156,21 @@ class Frame:
             self.pop()
 
     # ---- generators
+    @property
+    def is_over(self) -> bool:
+        """Whether the capture that has made a generator is: what it would do now is to be undone with all the rest."""
+        if self.made_in is None:
+            return False
+        capture = self.made_in()
+        return capture is None or capture is not session()
+
+    def end(self) -> None:
+        """Let go of what it holds: it is not run on, and exceptions that it was handling lead to it."""
+        self.handled.clear()
+        self.thrown = self.passing = self.given = None
+        self.depth = 0
+        self.clear()
+
     def give(self) -> Any:
         """Take what the generator gives."""
         given, self.given = self.given, None
@@ -180,7 +214,8 @@ class Frame:
 
     def line(self, kind: str, index: int | None = None) -> Callable[..., Any]:
         """What does something at the user's line, and in the user's module; see `lines`."""
-        return FunctionType(self.prepared.line(self.next if index is None else index, kind), self.globals)
+        code = self.prepared.line(self.next if index is None else index, kind, self.staged, self.entered)
+        return FunctionType(code, self.globals)
 
     # ---- variables
     def name(self, slot: int) -> str:
@@ -202,6 +237,7 @@ class Frame:
     def namespace(self) -> dict[str, Any]:
         """What ``locals()`` gives: before Python 3.13 one and the same dict, with what has been put into it."""
         found = self.variables()
+        require_set(found)
         if not KEEPS_NAMESPACE:
             return found
         for name in self.prepared.decoded.slots:
@@ -209,10 +245,22 @@ class Frame:
         self._namespace.update(found)
         return self._namespace
 
+    def values(self, slots: Container[int]) -> list[Any]:
+        """The values in some of its variables, and those on its stack."""
+        cells = (cell for slot, cell in enumerate(self.slots) if slot in slots)
+        values = map(contents, (*cells, *self.stack[: self.depth]))
+        return [each for each in values if each is not MISSING]
+
     def held(self) -> list[Any]:
-        """All values that it holds, those on its stack included."""
-        values = [contents(cell) for cell in self.stack[: self.depth]]
-        return [*self.variables().values(), *(each for each in values if each is not MISSING)]
+        """All values that it holds, those on its stack and exceptions included; and the cells that hold them."""
+        values = self.values(range(len(self.slots)))
+        return [*values, *self.handled, *self.slots, *self.stack]
+
+    def let_go(self) -> None:
+        """Empty its variables, one after the other, as Python does where a call has ended."""
+        for cell in self.slots:
+            if contents(cell) is not MISSING:
+                del cell.cell_contents
 
 
 def builtins_of(globals: dict[str, Any]) -> dict[str, Any]:

@@ -1,26 +1,31 @@
 """The interpreter: runs a frame, instruction by instruction. What an instruction means is said elsewhere.
 
 Without a capture it does what Python does. In a capture, a jump that only the run can decide becomes a branch of the
-program, and a loop is handed to the operator for loops (`regions.py`).
+program, and a loop is handed to the operator for loops (`branches.py`, `loops.py`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.bytecode import regions
+from stillgraph.bytecode.branches import fork, stopped
 from stillgraph.bytecode.frame import NOWHERE, Frame, Stops
+from stillgraph.bytecode.iteration import advanced
+from stillgraph.bytecode.regions import give_out, leave, structure_at
 from stillgraph.bytecode.table import HANDLERS
 from stillgraph.bytecode.tracebacks import clean, raise_again
-from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import result_of, return_
-from stillgraph.operators.protected import is_signal
 from stillgraph.operators.truth import truth
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.exits import Exit
+from stillgraph.trace.frames import here
 from stillgraph.trace.session import session
 
 
@@ -53,6 +58,9 @@ def run_block(frame: Frame, stops: Stops, started: bool = False) -> Exit | None:
     depth = frame.depth
     while True:
         found = _steps(frame, stops, len(frame.handled), started)
+        if isinstance(found, Yielded):
+            message = f"the generator '{frame.code.co_name}', which Python runs, yields on one path of a condition"
+            raise refuse("SG301", message, location=here(), hint="Iterate it in a loop, or list it.")
         if found is not _HANDLED_LESS:
             if found is not None and found.returned is True:  # what the block has put on the stack is not needed
                 frame.depth = min(depth, frame.depth)
@@ -78,15 +86,18 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
         if not started:
             stop = stops.get(index)
             if stop is not None:
-                return regions.stopped(frame, index, stop)
+                return stopped(frame, index, stop)
         each = instructions[index]
+        place = index
         try:
             if frame.segment is not None:
                 frame.segment.before(frame, index)
-            if session() is not None and not started:
-                structure = regions.structure_at(frame, index)
+            if session() is not None:
+                structure = structure_at(frame, index, started)
                 if structure is not None:
-                    done, found = structure(frame, index, stops)
+                    started = False
+                    run_whole, place = structure
+                    done, found = run_whole(frame, index, stops)
                     if done:
                         return found
                     continue
@@ -100,10 +111,12 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
                 continue
             left = _WAYS[each.name](frame, each.argument, stops)
         except BaseException as error:
-            if not is_handled(frame, index, error):
+            if not is_handled(frame, place, error):
                 if frame.segment is not None:
                     frame.segment.failed(frame, index, error)
                 raise
+            if frame.segment is not None:
+                frame.segment.caught(frame, index, error)
             continue
         if left is not None:
             return left[0]
@@ -111,17 +124,16 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
 
 def run_under(frame: Frame, action: Callable[[], Any], level: int = 0) -> Any:
     """Do something while Python handles the exceptions that a frame is handling, and run the frame on from there."""
-    if level < len(frame.handled):
-        found = _handling(frame.handled[level], lambda: run_under(frame, action, level + 1))
-    else:
-        found = action()
+    if level == len(frame.handled):
+        return action()
+    found = _handling(frame.handled[level], lambda: run_under(frame, action, level + 1))
     return _steps(frame, NOWHERE, level) if found is _HANDLED_LESS else found
 
 
 def under(frame: Frame, action: Callable[[], None], level: int = 0) -> None:
     """Do something while Python handles the exceptions that a frame is handling."""
     if level < len(frame.handled):
-        _handling(frame.handled[level], lambda: under(frame, action, level + 1))
+        _handling(frame.handled[level], functools.partial(under, frame, action, level + 1))
     else:
         action()
 
@@ -159,19 +171,19 @@ def _handling(error: BaseException, action: Callable[[], Any]) -> Any:
 def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     """Go to the handler of an exception, if there is one and the exception is one of the user's."""
     decoded = frame.prepared.decoded
-    handler = decoded.handler(index)
-    if is_signal(error) or (isinstance(error, StillgraphError) and session() is not None):
+    handler = None if error is frame.passing else decoded.handler(index)
+    if is_signal(error) or (session() is not None and ends_capture(error)):
         while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
-                leave = frame.stack[handler.depth - 1].cell_contents
-                # A parcel was entered before this segment, and is left behind it.
-                if type(leave) is not Parcel and not any(leave is each for each in frame.left):
-                    frame.left.append(leave)
-                    leave(type(error), error, error.__traceback__)
+                method = frame.stack[handler.depth - 1].cell_contents
+                if type(method) is not Parcel:  # which was entered before this segment, and is left behind it
+                    leave(frame, method, error)
             handler = decoded.handler(handler.target)
         return False
     if session() is None:
         clean(error)
+    else:
+        in_eagers_words(error)
     if handler is None or handler.target in frame.outside:
         return False
     frame.cut(handler.depth)
@@ -223,12 +235,12 @@ def _either(frame: Frame, known: Any, if_true: int, if_false: int, stops: Stops)
     if isinstance(known, bool):
         frame.next = if_true if known else if_false
         return None
-    return regions.fork(frame, known, if_true, if_false, stops)
+    return fork(frame, known, if_true, if_false, stops)
 
 
 def _for_iter(frame: Frame, target: int, stops: Stops) -> _Left:
     try:
-        value = frame.act(next, frame.peek())
+        value = frame.act(advanced, frame.peek())
     except StopIteration:
         frame.pop()
         frame.next = target
@@ -247,7 +259,7 @@ def _yield_value(frame: Frame, _: Any, stops: Stops) -> _Left:
         return _throw(frame)
     value = frame.pop()
     if frame.emit is not None:
-        return regions.give_out(frame, frame.emit, value, stops)
+        return give_out(frame, value, stops)
     frame.next += 1
     return (Yielded(value),)
 
@@ -267,6 +279,9 @@ def _send(frame: Frame, target: int, stops: Stops) -> _Left:
 
 
 def _sent(generator: Any, value: Any) -> Any:
+    capture = session()
+    if capture is not None:
+        capture.before_drawing(generator)
     return next(generator) if value is None else generator.send(value)
 
 
@@ -290,7 +305,15 @@ def _throw(frame: Frame) -> _Left:
         frame.pop()
         frame.next += 1
         return (Yielded(given),)
-    frame.line("raise")(held)
+    if frame.handled:
+        frame.line("raise")(held)
+    else:  # what is handled outside of the generator is not its context
+        thrown = held.pop()
+        assert thrown is not None
+        try:
+            raise_again(thrown, frame.line("raise"))
+        finally:
+            del thrown  # its traceback leads here
     return None
 
 
@@ -330,6 +353,13 @@ _WAYS: dict[str, Callable[[Frame, Any, Stops], _Left]] = {
 # ---- generators
 def resume(frame: Frame) -> bool:
     """Run the frame of a generator on. Whether it waits in a ``yield`` then; what it gives is in ``frame.given``."""
-    outcome = run(frame)
+    if frame.is_over:
+        frame.end()
+        return False
+    try:
+        outcome = run(frame)
+    except BaseException:
+        frame.end()
+        raise
     frame.given = None if outcome is None else outcome.value
     return isinstance(outcome, Yielded)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from stillgraph.trace.session import session
+
 
 @dataclass(eq=False)
 class Iteration:
@@ -32,6 +34,14 @@ class Iteration:
         """Whether something was taken from it."""
         return self.index > 0 or self._begun is not None
 
+    def iterator(self) -> Iterator[Any]:
+        """The iterator that Python would have made, which has given as much."""
+        if not self.can_wait:
+            return iter(self.values) if self._begun is None else self._begun
+        made: Any = iter(self.values)
+        made.__setstate__(self.index)
+        return made  # type: ignore[no-any-return]  # of Any
+
     def __iter__(self) -> Iterator[Any]:
         return self
 
@@ -44,6 +54,21 @@ class Iteration:
         if self._begun is None:
             self._begun = iter(self.values)
         return next(self._begun)
+
+
+def advanced(iterator: Iterator[Any]) -> Any:
+    """The next value of what a loop runs over by its jumps.
+
+    Raises:
+        CaptureError: it is not the capture's to advance.
+    """
+    capture = session()
+    if capture is not None:
+        if not isinstance(iterator, Iteration):
+            capture.before_drawing(iterator)
+        elif not iterator.begun:
+            capture.before_drawing(iterator.values)
+    return next(iterator)
 
 
 _SEQUENCES = (list, tuple, range, str, bytes)

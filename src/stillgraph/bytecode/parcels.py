@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from types import BuiltinMethodType, FrameType, MethodType, MethodWrapperType, ModuleType, TracebackType
 from typing import Any
 
@@ -37,13 +37,13 @@ def is_bound(value: Any) -> bool:
 
 
 _OPAQUE = (
-    *(Iterator, BaseException, FrameType, TracebackType, io.IOBase),
+    *(Iterator, Awaitable, AsyncIterator, BaseException, FrameType, TracebackType, io.IOBase),
     *(contextlib._GeneratorContextManager, contextlib.ExitStack, contextlib.closing, contextlib.redirect_stdout),
 )
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether only Python can do anything with a value: an open file, an iterator, an exception that was raised."""
+    """Whether only Python can do anything with a value: an open file, an iterator, a coroutine, an exception."""
     if isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType)):
         receiver = value.__self__
         if isinstance(receiver, (ModuleType, type(None), type)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from types import CodeType
 
@@ -11,9 +10,14 @@ from stillgraph.bytecode.copies import without_copies
 from stillgraph.bytecode.decode import Decoded, decode
 from stillgraph.bytecode.flow import Flow
 from stillgraph.bytecode.lines import line
+from stillgraph.bytecode.tries import Try, is_try, is_with, tries_of, try_of_with
+from stillgraph.core.identity_cache import IdentityCache
+from stillgraph.core.rewritten import Holder
+
+_NONE: frozenset[int] = frozenset()
 
 
-class Prepared:
+class Prepared(Holder):
     """A code object, decoded, with its flow and the lines that stand for it in Python's stack.
 
     Attributes:
@@ -27,40 +31,68 @@ class Prepared:
         self.decoded: Decoded = without_copies(decode.__wrapped__(code))
         self.flow = Flow(self.decoded)
         self.depth = code.co_stacksize + _SPARE
-        self._lines: dict[tuple[int, str], CodeType] = {}
+        self._lines: dict[tuple[int, str, bool], CodeType] = {}
 
-    def line(self, index: int, kind: str = "call") -> CodeType:
-        """The code of what runs something as an instruction; see `lines`."""
-        found = self._lines.get((index, kind))
+    def line(
+        self, index: int, kind: str = "call", staged: frozenset[int] = _NONE, entered: frozenset[int] = _NONE
+    ) -> CodeType:
+        """The code of what runs something as an instruction; see `lines`.
+
+        Args:
+            index: of the instruction.
+            kind: what it does with its arguments.
+            staged: the handlers of ``try`` statements that are operators: no line stands in these.
+            entered: the handlers of ``with`` statements that are Python's: lines in these stand as in a ``try``.
+        """
+        in_try = index in self._in_tries and not self._in_tries[index] <= staged
+        if entered and not in_try:
+            in_try = not entered.isdisjoint(self.around(index))
+        found = self._lines.get((index, kind, in_try))
         if found is None:
             code = self._code()
             assert code is not None
             positions = self.decoded.instructions[index].positions
-            found = self._lines[index, kind] = line(code, positions, kind, index in self._in_tries)
+            found = self._lines[index, kind, in_try] = line(code, positions, kind, in_try)
         return found
 
     @functools.cached_property
-    def _in_tries(self) -> frozenset[int]:
-        """The instructions in the body of a ``try``, not merely of a ``with``."""
-        return frozenset(
-            index
-            for each in self.decoded.handlers
-            if self._is_try(each.target)
-            for index in range(each.start, each.end)
-        )
+    def tries(self) -> dict[int, tuple[Try, ...]]:
+        """By the first instruction of their bodies, the ``try`` statements, the outermost first."""
+        return tries_of(self.decoded, self.flow)
 
-    def _is_try(self, target: int) -> bool:
+    @functools.cached_property
+    def withs(self) -> dict[int, Try | None]:
+        """By the instruction that begins each, the blocks of ``with`` statements."""
+        begun = [index for index, each in enumerate(self.decoded.instructions) if each.name == "BEFORE_WITH"]
+        return {index: try_of_with(self.decoded, self.flow, index) for index in begun}
+
+    @functools.cached_property
+    def delegations(self) -> dict[int, int]:
+        """By the instruction that asks for the iterator of each, ``yield from`` statements: where they end.
+
+        Only those of whose value nothing is made.
+        """
+        names = [each.name for each in self.decoded.instructions]
+        return {i: i + len(_DELEGATES) for i in range(len(names)) if names[i : i + len(_DELEGATES)] == _DELEGATES}
+
+    @functools.cached_property
+    def _in_tries(self) -> dict[int, frozenset[int]]:
+        """Of the instructions in the body of a ``try``, not merely of a ``with``, the handlers."""
+        covered = sorted({index for each in self.decoded.handlers for index in range(each.start, each.end)})
+        found = {index: self.tries_around(index) for index in covered}
+        return {index: targets for index, targets in found.items() if targets}
+
+    def tries_around(self, index: int) -> frozenset[int]:
+        """The handlers of the ``try`` statements in whose bodies an instruction stands."""
+        return frozenset(target for target in self.around(index) if is_try(self.decoded, target))
+
+    def around(self, index: int) -> set[int]:
+        """The handlers that an exception of an instruction may come to, one after the other."""
         passed: set[int] = set()
-        while target not in passed:
-            passed.add(target)
-            names = [each.name for each in self.decoded.instructions[target : target + 2]]
-            if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names:
-                return True
-            outer = self.decoded.handler(target)
-            if outer is None:
-                return False
-            target = outer.target
-        return False
+        while (handler := self.decoded.handler(index)) is not None and handler.target not in passed:
+            index = handler.target
+            passed.add(index)
+        return passed
 
     def handlers_around(self, index: int) -> frozenset[int]:
         """The handlers that an instruction stands in the reach of."""
@@ -68,30 +100,15 @@ class Prepared:
 
     def is_with(self, target: int) -> bool:
         """Whether a handler is that of a ``with`` statement."""
-        names = [each.name for each in self.decoded.instructions[target : target + 2]]
-        return names == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
+        return is_with(self.decoded, target)
 
 
+_DELEGATES = ["GET_YIELD_FROM_ITER", "LOAD_CONST", "SEND", "YIELD_VALUE", "JUMP", "END_SEND", "POP_TOP"]
 _SPARE = 4  # what decoding adds
 
-_known: dict[int, tuple[weakref.ref[CodeType], Prepared]] = {}
-_lock = threading.RLock()
+_known: IdentityCache[CodeType, Prepared] = IdentityCache()
 
 
 def prepared(code: CodeType) -> Prepared:
-    """What is known of a code object, kept for as long as it lives.
-
-    By identity: two code objects are equal if their text and lines are, even if they come from different files.
-    """
-    known = _known.get(id(code))
-    if known is not None and known[0]() is code:
-        return known[1]
-    with _lock:
-        made = Prepared(code)
-
-        def forget(dead: weakref.ref[CodeType], key: int = id(code)) -> None:
-            if _known.get(key, (None,))[0] is dead:
-                _known.pop(key, None)
-
-        _known[id(code)] = weakref.ref(code, forget), made
-        return made
+    """What is known of a code object, kept for as long as it lives."""
+    return _known.get(code, lambda: Prepared(code))

@@ -5,17 +5,19 @@ Outside of a capture the same is done by Python's own hand: one instruction (`st
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from stillgraph.bytecode.breaks import Breaks, Ended
 from stillgraph.bytecode.frame import Frame
 from stillgraph.bytecode.interpreter import carry_out, finished, go_on, is_handled, run, run_under, under
 from stillgraph.bytecode.parcels import is_opaque
-from stillgraph.bytecode.segments import Breaks, Ended, Segment
+from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import MOVES, taken
-from stillgraph.bytecode.tracebacks import raise_again
+from stillgraph.bytecode.tracebacks import raise_again, unchanged
 from stillgraph.bytecode.way import Passed
 from stillgraph.trace.session import session
 
@@ -50,14 +52,18 @@ def resume(segment: Segment, frames: list[Frame]) -> Any:
     segment.begin()
     for frame in frames:
         frame.segment, frame.transparent = segment, True
+        around = frame.prepared.around(frame.next)
+        frame.entered = frozenset(target for target in around if frame.prepared.is_with(target))
         capture.resumes(frame.code, frame.globals)
+        capture.reads.followed.setdefault(frame.code, set())
     segment.frames[:] = frames
-    try:
-        return _returned(frames, 0, lambda: go_on(frames[-1]))
-    except Ended:
-        return _handed_out(segment)
-    finally:
-        segment.frames.clear()
+    with unchanged([error for frame in frames for error in frame.handled]):
+        try:
+            return _returned(frames, 0, lambda: go_on(frames[-1]))
+        except Ended:
+            return _handed_out(segment)
+        finally:
+            segment.frames.clear()
 
 
 def _handed_out(segment: Segment) -> tuple[Any, ...]:
@@ -75,6 +81,7 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
         return finished(run_under(frame, innermost))
 
     def go_on_behind_call() -> Any:
+        at = frame.next
         try:
             value = frame.act(_returned, frames, position + 1, innermost)
         except Ended:
@@ -82,10 +89,12 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
         except BaseException as error:
             if frame.segment is not None:
                 frame.segment.leave_all_above(frame)
-            if not is_handled(frame, frame.next, error):
+            if not is_handled(frame, at, error):
                 if frame.segment is not None:
-                    frame.segment.failed(frame, frame.next, error)
+                    frame.segment.failed(frame, at, error)
                 raise
+            if frame.segment is not None:
+                frame.segment.caught(frame, at, error)
         else:
             if frame.segment is not None:
                 frame.segment.leave_all_above(frame)
@@ -112,25 +121,39 @@ def step(frames: list[Frame]) -> None:
 
 
 def _step(frames: list[Frame], position: int) -> None:
+    under(frames[position], functools.partial(_one, frames, position))  # what has ended keeps its closure
+
+
+def _one(frames: list[Frame], position: int) -> None:
     frame = frames[position]
-
-    def one() -> None:
-        index = frame.next
-        try:
-            if position < len(frames) - 1:
-                frame.act(_step, frames, position + 1)
-            else:
-                carry_out(frame)
-        except BaseException as error:
-            if not is_handled(frame, index, error):
-                raise
-            del frames[position + 1 :]
-
-    under(frame, one)
+    index = frame.next
+    try:
+        if position < len(frames) - 1:
+            frame.act(_step, frames, position + 1)
+        else:
+            carry_out(frame)
+    except BaseException as error:
+        if not is_handled(frame, index, error):
+            raise
+        del frames[position + 1 :]
 
 
 Done = tuple[CodeType, int]
 """An instruction that Python has carried out."""
+
+
+class Astray(BaseException):
+    """Something of ours has failed between two instructions: the frames are as the last one has left them.
+
+    No `Exception`, so that it is none of the user's code.
+
+    Attributes:
+        error: what was raised.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @dataclass
@@ -159,37 +182,50 @@ class Hand:
 
         Raises:
             Exception: an instruction does, and no handler of the user's gets it.
+            Astray: what is to be done next cannot be told.
         """
-        self._step()
+        if self.frames[-1].instruction.name != "RETURN_VALUE":
+            self._step()
         return self.go_on()
 
     def go_on(self) -> tuple[Any] | None:
         """The same, where the instruction that the frames are at may be the next segment's."""
         while True:
             frame = self.frames[-1]
-            each = frame.instruction
-            if each.name == "RETURN_VALUE":
+            if frame.instruction.name == "RETURN_VALUE":
                 self.way.append(Passed(len(self.frames) - 1, frame.next, 0))
                 value = frame.pop()
-                self.frames.pop()
+                self.frames.pop().let_go()
                 if not self.frames:
                     return (value,)
                 self.frames[-1].push(value)
                 self.frames[-1].next += 1
-            elif each.name in _LOADS:
-                try:
-                    more = self._leads_to_more(frame)
-                except NameError:  # raised anew, where its handlers get it
-                    self._step()
-                else:
-                    if not more:
-                        return None
-            elif _is_by_hand(frame, self.breaks):
-                if each.name not in MOVES and each.name not in _PLAIN:
-                    self.done.append((frame.code, frame.next))
-                self._step()
-            else:
+                continue
+            try:
+                goes_on = self._is_next_by_hand(frame)
+            except Exception as error:  # of any kind: nothing of the user's is carried out for this
+                raise Astray(error) from None
+            if not goes_on:
                 return None
+            if frame.instruction.name != "RETURN_VALUE":
+                self._step()
+
+    def _is_next_by_hand(self, frame: Frame) -> bool:
+        """Whether Python carries out the instruction that a frame is at; what it loads may be on the stack then."""
+        if frame.instruction.name in _LOADS and frame.next not in self.breaks.residual.get(frame.code, ()):
+            try:
+                if not self._leads_to_more(frame):
+                    return False
+            except NameError:  # raised anew, where its handlers get it
+                return True
+        each = frame.instruction
+        if each.name == "RETURN_VALUE":
+            return True
+        if not _is_by_hand(frame, self.breaks):
+            return False
+        if each.name not in MOVES and each.name not in _PLAIN:
+            self.done.append((frame.code, frame.next))
+        return True
 
     def _step(self) -> None:
         position, index = len(self.frames) - 1, self.frames[-1].next
@@ -238,7 +274,7 @@ _PLAIN = frozenset(
 
 def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
     each = frame.instruction
-    if each.name in MOVES or frame.next in breaks.residual.get(frame.code, ()):
+    if each.name in MOVES or each.name == "SET_FUNCTION_ATTRIBUTE" or frame.next in breaks.residual.get(frame.code, ()):
         return True
     operands = [cell.cell_contents for cell in frame.stack[frame.depth - taken(each) : frame.depth]]
     if each.name in _PLAIN and all(type(value) in _DATA for value in operands):

@@ -1,41 +1,19 @@
 """What Python does between two programs, as one generated function: the way that calls have taken before.
 
-A route is straight: it does the instructions that `resuming.go_by_hand` has done, on variables instead of frames. Where
+A route is straight: it does the instructions that `resuming.Hand` has done, on variables instead of frames. Where
 a call takes another way, or something raises, the frames are made again as they are there, and gone on with by hand.
 """
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
-from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.frame import builtins_of
-from stillgraph.bytecode.handlers.values import BINARY, COMPARED, CONVERSIONS, UNARY
-from stillgraph.bytecode.handlers.variables import global_or_builtin
-from stillgraph.bytecode.prepared import prepared
-from stillgraph.bytecode.segments import FrameLayout, Layout
+from stillgraph.bytecode.layouts import Layout
+from stillgraph.bytecode.route_writing import ENDED, OTHER, RAISED, THERE, Place, Unsupported, Writer, frames_at, write
 from stillgraph.bytecode.way import Passed
-from stillgraph.core.parcel import Parcel
-from stillgraph.operators.stores import attr, item, set_attr, set_item
-
-_LOOKING = (super, builtins.globals, builtins.locals, builtins.vars, builtins.dir, builtins.eval, builtins.exec)
-"""Functions that look at the frame which calls them."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place on a route: how the frames are there, and the variables of the route that hold their values."""
-
-    layout: Layout
-    names: tuple[str, ...]
-
-    def values(self, variables: dict[str, Any]) -> list[Any]:
-        """The frames' values, given the route's variables."""
-        return [variables[name] for name in self.names]
 
 
 @dataclass(frozen=True)
@@ -43,87 +21,17 @@ class Route:
     """A way from the end of one program to the beginning of the next, or to the end of the call.
 
     Attributes:
-        run: takes the values that the program has handed out, and gives ``(ENDED, result)``, ``(THERE, *values)``,
-            ``(OTHER, number, variables)`` where a jump goes elsewhere, or ``(RAISED, number, variables, error)``.
+        run: takes the values that the program has handed out from their list, and gives ``(ENDED, result)``,
+            ``(THERE, *values)``, ``(OTHER, number, variables)`` where a jump goes elsewhere, or
+            ``(RAISED, number, variables, error)``.
         places: by those numbers.
         target: the layout of what it comes to; None for the end of the call.
     """
 
-    run: Callable[[Sequence[Any]], tuple[Any, ...]]
+    run: Callable[[list[Any]], tuple[Any, ...]]
     places: tuple[Place, ...]
     target: Layout | None
     source: str
-
-
-ENDED, THERE, OTHER, RAISED = range(4)
-
-
-class Unsupported(Exception):
-    """There is something on the way that no route has."""
-
-
-@dataclass
-class _At:
-    """A frame of which the values are variables."""
-
-    code: CodeType
-    function: str
-    globals: dict[str, Any]
-    index: int
-    slots: dict[int, str]
-    stack: list[str | tuple[str, str] | None]
-
-    def layout(self) -> FrameLayout:
-        live = prepared(self.code).flow.live[self.index]
-        slots = tuple(sorted(slot for slot in self.slots if slot in live))
-        kinds = tuple("null" if e is None else "value" if isinstance(e, str) else "iteration" for e in self.stack)
-        return FrameLayout(self.code, self.index, slots, kinds, 0)
-
-    def names(self) -> list[str]:
-        found = [self.function, *(self.slots[slot] for slot in self.layout().slots)]
-        for each in self.stack:
-            found += [] if each is None else [each] if isinstance(each, str) else each
-        return found
-
-
-@dataclass
-class _Writer:
-    frames: list[_At]
-    lines: list[str] = field(default_factory=list)
-    namespace: dict[str, Any] = field(default_factory=lambda: {"Parcel": Parcel})
-    places: list[Place] = field(default_factory=list)
-    known: dict[str, Any] = field(default_factory=dict)
-    made: int = 0
-
-    def constant(self, value: Any) -> str:
-        """A name for an object."""
-        if value is None or value is True or value is False:
-            return repr(value)
-        name = f"k{len(self.namespace)}"
-        self.namespace[name] = value
-        return name
-
-    def fresh(self, expression: str) -> str:
-        """A new variable."""
-        name = f"a{self.made}"
-        self.made += 1
-        self.lines.append(f"{name} = {expression}")
-        return name
-
-    def place(self) -> int:
-        """The number of the place where the frames are now."""
-        names = tuple(name for frame in self.frames for name in frame.names())
-        self.places.append(Place(tuple(frame.layout() for frame in self.frames), names))
-        return len(self.places) - 1
-
-    def act(self, function: str, args: Sequence[str], keywords: str = "{}") -> str:
-        """A call at the user's line, below those of the frames that wait."""
-        called, given, keywords_given = function, f"({''.join(f'{each}, ' for each in args)})", keywords
-        for frame in reversed(self.frames):
-            line = FunctionType(prepared(frame.code).line(frame.index, "call"), frame.globals)
-            inner = f"({called}, {given}, {keywords_given})"
-            called, given, keywords_given = self.constant(line), inner, "{}"
-        return f"{called}(*{given})"
 
 
 def route_of(layout: Layout, functions: Sequence[FunctionType], way: Sequence[Passed], target: Layout | None) -> Route:
@@ -138,50 +46,39 @@ def route_of(layout: Layout, functions: Sequence[FunctionType], way: Sequence[Pa
     Raises:
         Unsupported: an instruction is none that routes have.
     """
-    writer = _Writer(_frames(layout, functions))
+    writer = Writer(frames_at(layout, functions))
     first = writer.place()
     names = writer.places[first].names
     result = None
     for each in way:
         if each.position != len(writer.frames) - 1:
             raise Unsupported("a frame has been left by an exception")
-        result = _write(writer, each)
+        result = write(writer, each)
     if target is None:
         if result is None or writer.frames:
             raise Unsupported("the call has not come to its end")
         ending = f"return {ENDED}, {result}"
     else:
-        place = writer.places[writer.place()]
-        if place.layout != target:
-            raise Unsupported("the way leads elsewhere")
-        ending = f"return {THERE}, {', '.join(place.names)}"
-    return _compiled(writer, names, ending, layout[0].code.co_name, target)
+        ending = f"return {THERE}, {', '.join(writer.arrive(target))}"
+    spaces = [(frame.function, writer.constant(frame.globals)) for frame in frames_at(layout, functions)]
+    return _compiled(writer, names, spaces, ending, layout[0].code.co_name, target)
 
 
-def _frames(layout: Layout, functions: Sequence[FunctionType]) -> list[_At]:
-    count = iter(range(1_000_000))
-    frames = []
-    for each, function in zip(layout, functions):
-        if each.handled:
-            raise Unsupported("an exception is being handled")
-        name = f"v{next(count)}"
-        slots = {slot: f"v{next(count)}" for slot in each.slots}
-        stack: list[str | tuple[str, str] | None] = []
-        for kind in each.stack:
-            if kind == "null":
-                stack.append(None)
-            else:
-                first = f"v{next(count)}"
-                stack.append(first if kind == "value" else (first, f"v{next(count)}"))
-        frames.append(_At(each.code, name, function.__globals__, each.index, slots, stack))
-    return frames
-
-
-def _compiled(writer: _Writer, names: Sequence[str], ending: str, name: str, target: Layout | None) -> Route:
+def _compiled(
+    writer: Writer,
+    names: Sequence[str],
+    spaces: Sequence[tuple[str, str]],
+    ending: str,
+    name: str,
+    target: Layout | None,
+) -> Route:
+    others = " or ".join(f"{function}.__globals__ is not {space}" for function, space in spaces)
     opened = "[v.value if type(v) is Parcel else v for v in values]"
     body = [
         f"{''.join(f'{each}, ' for each in names)}= {opened}",
+        "values.clear()",
         "n = 0",
+        f"if {others}: return {OTHER}, n, locals()",  # a function of the same code may have other globals
         "try:",
         *(f"    {line}" for line in (*writer.lines, ending)),
         "except BaseException as error:",
@@ -191,222 +88,3 @@ def _compiled(writer: _Writer, names: Sequence[str], ending: str, name: str, tar
     namespace = dict(writer.namespace)
     exec(compile(source, f"<stillgraph route of {name}>", "exec"), namespace)
     return Route(namespace["route"], tuple(writer.places), target, source)
-
-
-# ---- instructions
-def _write(writer: _Writer, passed: Passed) -> str | None:
-    """Write an instruction; gives what the call ends with, if it does."""
-    frame = writer.frames[-1]
-    if frame.index != passed.index:
-        raise Unsupported("the way is broken")
-    each = prepared(frame.code).decoded.instructions[passed.index]
-    if each.name == "RETURN_VALUE":
-        value = frame.stack.pop()
-        assert isinstance(value, str)
-        writer.frames.pop()
-        if not writer.frames:
-            return value
-        writer.frames[-1].stack.append(value)
-        writer.frames[-1].index += 1
-        return None
-    if each.name.startswith("POP_JUMP"):
-        _write_jump(writer, frame, each, passed.next)
-    else:
-        write = _WRITTEN.get(each.name)
-        if write is None:
-            raise Unsupported(each.name)
-        write(writer, frame, each)
-        if passed.next != passed.index + 1 and each.name != "JUMP":
-            raise Unsupported("an exception was handled")
-    frame.index = passed.next
-    return None
-
-
-def _risky(writer: _Writer) -> None:
-    """What comes may raise: note where the frames are."""
-    writer.lines.append(f"n = {writer.place()}")
-
-
-def _write_jump(writer: _Writer, frame: _At, each: Instruction, following: int) -> None:
-    _risky(writer)
-    value = _popped(frame)
-    if each.name.endswith("NONE"):
-        asked, wanted = f"{value} is None", each.name == "POP_JUMP_IF_NONE"
-    else:
-        asked, wanted = writer.act(writer.constant(bool), [value]), each.name == "POP_JUMP_IF_TRUE"
-    jumps = following == each.argument
-    here = frame.index
-    frame.index = here + 1 if jumps else each.argument
-    other = writer.place()
-    frame.index = here
-    expected = wanted if jumps else not wanted
-    writer.lines.append(f"if ({asked}) is not {expected}: return {OTHER}, {other}, locals()")
-
-
-def _popped(frame: _At) -> str:
-    value = frame.stack.pop()
-    if not isinstance(value, str):
-        raise Unsupported("what is on the stack is no value")
-    return value
-
-
-def _taken(frame: _At, count: int) -> list[str]:
-    found = [_popped(frame) for _ in range(count)]
-    found.reverse()
-    return found
-
-
-def _load_fast(writer: _Writer, frame: _At, each: Instruction) -> None:
-    if each.argument not in frame.slots:
-        raise Unsupported("a variable has no value")
-    frame.stack.append(frame.slots[each.argument])
-
-
-def _store_fast(writer: _Writer, frame: _At, each: Instruction) -> None:
-    frame.slots[each.argument] = _popped(frame)
-
-
-def _load_const(writer: _Writer, frame: _At, each: Instruction) -> None:
-    name = writer.fresh(writer.constant(each.argument))
-    writer.known[name] = each.argument
-    frame.stack.append(name)
-
-
-def _load_global(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _risky(writer)
-    spaces = [writer.constant(frame.globals), writer.constant(builtins_of(frame.globals))]
-    found = writer.act(writer.constant(global_or_builtin), [*spaces, repr(each.argument)])
-    frame.stack.append(writer.fresh(found))
-
-
-def _push_null(writer: _Writer, frame: _At, each: Instruction) -> None:
-    frame.stack.append(None)
-
-
-def _pop_top(writer: _Writer, frame: _At, each: Instruction) -> None:
-    frame.stack.pop()
-
-
-def _copy(writer: _Writer, frame: _At, each: Instruction) -> None:
-    frame.stack.append(frame.stack[-each.argument])
-
-
-def _swap(writer: _Writer, frame: _At, each: Instruction) -> None:
-    stack = frame.stack
-    stack[-1], stack[-each.argument] = stack[-each.argument], stack[-1]
-
-
-def _jump(writer: _Writer, frame: _At, each: Instruction) -> None:
-    """Nothing: where it leads is known."""
-
-
-def _call(writer: _Writer, frame: _At, each: Instruction, names: Sequence[str] = ()) -> None:
-    _risky(writer)
-    if names:
-        frame.stack.pop()
-    args = _taken(frame, each.argument)
-    second, first = frame.stack.pop(), frame.stack.pop()
-    if first is None:
-        function = second
-    elif second is None:
-        function = first
-    else:
-        function, args = first, [str(second), *args]
-    if not isinstance(function, str):
-        raise Unsupported("nothing is called")
-    looking = " or ".join(f"{function} is {writer.constant(known)}" for known in _LOOKING)
-    writer.lines.append(f"if {looking}: return {OTHER}, {len(writer.places) - 1}, locals()")
-    split = len(args) - len(names)
-    keywords = "{" + ", ".join(f"{name!r}: {value}" for name, value in zip(names, args[split:])) + "}"
-    frame.stack.append(writer.fresh(writer.act(function, args[:split], keywords)))
-
-
-def _call_kw(writer: _Writer, frame: _At, each: Instruction) -> None:
-    names = writer.known.get(str(frame.stack[-1]))
-    if not isinstance(names, tuple):
-        raise Unsupported("the names of keywords are not known")
-    _call(writer, frame, each, names)
-
-
-def _doing(count: int, function: Callable[[Instruction], Any]) -> Callable[[_Writer, _At, Instruction], None]:
-    """An instruction that calls something with what it takes from the stack, and puts there what that gives."""
-
-    def write(writer: _Writer, frame: _At, each: Instruction) -> None:
-        _risky(writer)
-        args = _taken(frame, count)
-        frame.stack.append(writer.fresh(writer.act(writer.constant(function(each)), args)))
-
-    return write
-
-
-def _load_attr(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _risky(writer)
-    frame.stack.append(writer.fresh(writer.act(writer.constant(attr), [_popped(frame), repr(each.argument)])))
-
-
-def _load_method(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _load_attr(writer, frame, each)
-    frame.stack.append(None)
-
-
-def _store_attr(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _risky(writer)
-    value, target = _taken(frame, 2)
-    writer.lines.append(writer.act(writer.constant(set_attr), [target, repr(each.argument), value]))
-
-
-def _store_item(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _risky(writer)
-    value, target, key = _taken(frame, 3)
-    writer.lines.append(writer.act(writer.constant(set_item), [target, key, value]))
-
-
-def _format(writer: _Writer, frame: _At, each: Instruction) -> None:
-    _risky(writer)
-    (value,) = _taken(frame, 1)
-    shown = writer.act(writer.constant(format), [value])
-    frame.stack.append(writer.fresh(f"{value} if type({value}) is {writer.constant(str)} else {shown}"))
-
-
-def _build_string(writer: _Writer, frame: _At, each: Instruction) -> None:
-    parts = "".join(f"{name}, " for name in _taken(frame, each.argument))
-    frame.stack.append(writer.fresh(f"''.join(({parts}))"))
-
-
-def _build(opening: str, closing: str) -> Callable[[_Writer, _At, Instruction], None]:
-    def write(writer: _Writer, frame: _At, each: Instruction) -> None:
-        parts = "".join(f"{name}, " for name in _taken(frame, each.argument))
-        frame.stack.append(writer.fresh(f"{opening}{parts}{closing}"))
-
-    return write
-
-
-_WRITTEN: dict[str, Callable[[_Writer, _At, Instruction], None]] = {
-    "LOAD_FAST": _load_fast,
-    "STORE_FAST": _store_fast,
-    "LOAD_CONST": _load_const,
-    "LOAD_GLOBAL": _load_global,
-    "PUSH_NULL": _push_null,
-    "POP_TOP": _pop_top,
-    "COPY": _copy,
-    "SWAP": _swap,
-    "JUMP": _jump,
-    "CALL": _call,
-    "CALL_KW": _call_kw,
-    "LOAD_ATTR": _load_attr,
-    "LOAD_METHOD": _load_method,
-    "STORE_ATTR": _store_attr,
-    "BINARY_SUBSCR": _doing(2, lambda each: item),
-    "STORE_SUBSCR": _store_item,
-    "BINARY_OP": _doing(2, lambda each: BINARY[each.argument]),
-    "COMPARE_OP": _doing(2, lambda each: COMPARED[each.argument]),
-    "IS_OP": _doing(2, lambda each: COMPARED[each.argument]),
-    "CONTAINS_OP": _doing(2, lambda each: COMPARED[each.argument]),
-    "UNARY_OP": _doing(1, lambda each: UNARY[each.argument]),
-    "CONVERT_VALUE": _doing(1, lambda each: CONVERSIONS[each.argument][1]),
-    "FORMAT_SIMPLE": _format,
-    "FORMAT_WITH_SPEC": _doing(2, lambda each: format),
-    "BUILD_STRING": _build_string,
-    "BUILD_TUPLE": _build("(", ")"),
-    "BUILD_LIST": _build("[", "]"),
-}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.depths import effect
 from stillgraph.bytecode.frame import Handler
 from stillgraph.bytecode.handlers import containers, exceptions, functions, generators, values, variables
 
@@ -56,27 +56,7 @@ MOVES = frozenset(
 )
 """What does not look at the values that it moves."""
 
-_TAKEN: dict[str, Any] = {
-    **dict.fromkeys(("BINARY_OP", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "BINARY_SUBSCR", "STORE_ATTR"), 2),
-    **dict.fromkeys(("DELETE_SUBSCR", "FORMAT_WITH_SPEC", "SET_FUNCTION_ATTRIBUTE", "IMPORT_NAME", "SEND"), 2),
-    **dict.fromkeys(("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "PREP_RERAISE_STAR", "MATCH_KEYS", "END_SEND"), 2),
-    **dict.fromkeys(("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_SUBSCR", "BINARY_SLICE", "MATCH_CLASS"), 3),
-    **dict.fromkeys(("STORE_SLICE", "WITH_EXCEPT_START"), 4),
-    **dict.fromkeys(("LOAD_DEREF", "DELETE_DEREF", "DELETE_GLOBAL", "LOAD_BUILD_CLASS", "RETURN_GENERATOR"), 0),
-    **dict.fromkeys(("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE", "RAISE_VARARGS"), int),
-    **dict.fromkeys(("LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "RERAISE"), lambda n: n + 1),
-    "DICT_MERGE": lambda n: n + 4,
-    "MAP_ADD": lambda n: n + 2,
-    "BUILD_MAP": lambda n: 2 * n,
-    "BUILD_CONST_KEY_MAP": lambda n: n + 1,
-    "CALL": lambda n: n + 2,
-    "CALL_KW": lambda n: n + 3,
-    "CALL_FUNCTION_EX": lambda keywords: 3 + keywords,
-    "CLEANUP_THROW": 3,
-}
-
-
 def taken(each: Instruction) -> int:
     """How many values from the top of the stack an instruction looks at."""
-    found = _TAKEN.get(each.name, 1)
-    return found if isinstance(found, int) else int(found(each.argument))
+    takes, _ = effect(each)
+    return takes + 3 if each.name == "DICT_MERGE" else takes  # it names the function that is called in what it raises

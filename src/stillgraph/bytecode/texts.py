@@ -27,18 +27,23 @@ def _call_ex(each: Instruction, names: Names) -> str:
     return f"{second if first is NOTHING else first}({', '.join(shown)})"
 
 
-_ATTRIBUTE: Callable[[Instruction, Names], str] = lambda each, names: f"{names[-1]}.{each.argument}"  # noqa: E731
-_BETWEEN: Callable[[Instruction, Names], str] = lambda each, names: f"{names[0]} {each.argument} {names[1]}"  # noqa: E731
+def _attribute(each: Instruction, names: Names) -> str:
+    return f"{names[-1]}.{each.argument}"
+
+
+def _between(each: Instruction, names: Names) -> str:
+    return f"{names[0]} {each.argument} {names[1]}"
+
 
 _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
     "CALL": _call,
     "CALL_FUNCTION_EX": _call_ex,
-    "LOAD_ATTR": _ATTRIBUTE,
-    "LOAD_METHOD": _ATTRIBUTE,
-    "BINARY_OP": _BETWEEN,
-    "COMPARE_OP": _BETWEEN,
-    "IS_OP": _BETWEEN,
-    "CONTAINS_OP": _BETWEEN,
+    "LOAD_ATTR": _attribute,
+    "LOAD_METHOD": _attribute,
+    "BINARY_OP": _between,
+    "COMPARE_OP": _between,
+    "IS_OP": _between,
+    "CONTAINS_OP": _between,
     "UNARY_OP": lambda each, names: f"{each.argument} {names[0]}",
     "BINARY_SUBSCR": lambda each, names: f"{names[0]}[{names[1]}]",
     "STORE_SUBSCR": lambda each, names: f"{names[1]}[{names[2]}] = {names[0]}",

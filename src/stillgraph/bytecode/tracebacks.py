@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, NoReturn
@@ -29,19 +31,37 @@ def clean(error: BaseException) -> None:
     BaseException.with_traceback(error, trace)
 
 
-def raise_again(error: BaseException) -> NoReturn:
+def raise_again(error: BaseException, line: Callable[[list[Any]], Any] | None = None) -> NoReturn:
     """Raise an exception as if it had not been caught: it, and those being handled, keep what is behind them.
 
     Python's ``raise`` makes the exception that is being handled its context, and ends a circle where one comes of that.
+
+    Args:
+        error: the exception.
+        line: raises what it takes from the end of a list; without one, the exception is raised here.
     """
     before, behind = _CONTEXT.__get__(error), _in_front_of(error)
     try:
+        if line is not None:
+            line([error])
         raise error
     finally:
         _CONTEXT.__set__(error, before)
         if behind is not None:
             _CONTEXT.__set__(behind, error)
         del error, before, behind  # the traceback leads here
+
+
+@contextlib.contextmanager
+def unchanged(errors: Sequence[BaseException]) -> Iterator[None]:
+    """Put back where exceptions come from: a capture raises again what the call is handling, and is no part of it."""
+    before = [(error, error.__traceback__, _CONTEXT.__get__(error)) for error in errors]
+    try:
+        yield
+    finally:
+        for error, trace, context in before:
+            BaseException.with_traceback(error, trace)
+            _CONTEXT.__set__(error, context)
 
 
 _CONTEXT: Any = vars(BaseException)["__context__"]  # as Python has it, whatever an exception's class says

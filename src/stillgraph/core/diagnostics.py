@@ -130,7 +130,13 @@ def refusing_past_user_code() -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        raise refusal.error from refusal.__cause__
+        error, cause = refusal.error, refusal.__cause__
+        del refusal.error  # which is to have it for its context
+        refusal.args = ()
+        try:
+            raise error from cause
+        finally:
+            del error, cause  # its traceback leads here
     finally:
         _IN_USER_CODE.reset(token)
 

@@ -8,6 +8,7 @@ in angle brackets.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 
@@ -17,6 +18,7 @@ _WRITTEN_BY_US = "<stillgraph "
 _WRITTEN_BY_TORCH = ("<eval_with_key>", "<string>")
 _COMPILED_BY_TORCH = os.sep + "torchinductor_"
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_remembered = functools.lru_cache(maxsize=4096)  # whoever looks down the stack asks of every frame
 _SITES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
@@ -51,6 +53,7 @@ _TORCH_LAYERS = (
 
 
 # ---- stillgraph's
+@_remembered
 def is_ours(file: str) -> bool:
     """Whether a file belongs to stillgraph, or is code that it has written. The demonstration is user code."""
     return file.startswith((_OURS, _WRITTEN_BY_US)) and not file.startswith(_DEMO)
@@ -61,18 +64,21 @@ def is_written_by_us(file: str) -> bool:
     return file.startswith(_WRITTEN_BY_US)
 
 
-def is_our_module(name: str) -> bool:
-    """Whether a module, by its full name, belongs to stillgraph. The demonstration is user code."""
+@_remembered
+def is_our_module(name: object) -> bool:
+    """Whether a module belongs to stillgraph, by what is said to be its name. The demonstration is user code."""
     path = f"{name}."
     return path.startswith("stillgraph.") and not path.startswith("stillgraph.demo.")
 
 
 # ---- torch's
+@_remembered
 def is_torch(file: str) -> bool:
     """Whether a file belongs to torch."""
     return file.startswith(_TORCH)
 
 
+@_remembered
 def is_below_torch(file: str) -> bool:
     """Whether a file belongs to torch, or to a package that torch computes with."""
     return file.startswith((_TORCH, *_BELOW_TORCH))
@@ -94,6 +100,7 @@ def is_written_by_torch(file: str) -> bool:
 
 
 # ---- Python's
+@_remembered
 def is_standard_library(file: str) -> bool:
     """Whether a file belongs to Python's standard library, in whose folder packages may be installed."""
     return file.startswith(("<frozen", _STANDARD)) and not _is_below_site(file)
@@ -105,6 +112,7 @@ def is_container_class(file: str) -> bool:
 
 
 # ---- the user's, and other people's
+@_remembered
 def is_users(file: str) -> bool:
     """Whether a file is neither ours, nor torch's, nor the standard library's."""
     return not (is_ours(file) or is_torch(file) or is_standard_library(file))

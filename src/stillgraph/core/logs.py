@@ -17,6 +17,7 @@ TOPICS: dict[str, str] = {
     "guards": "what each program relies on",
     "cache": "calls that no program fits and why, programs added and dropped",
     "code": "rewritten functions, and the drivers of programs",
+    "plan": "where functions without a full graph are left to Python and why, and how calls go on",
     "runtime": "programs that run otherwise than asked, and why",
     "deploy": "what a saved file does otherwise",
 }

@@ -8,7 +8,11 @@ from typing import Any
 
 def class_member(kind: type, name: str) -> Any:
     """What a class, or else its first base, has under a name, descriptors as they are; None if there is nothing."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    for base in kind.__mro__:
+        members = vars(base)
+        if name in members:
+            return members[name]
+    return None
 
 
 def is_slot(member: Any, special: str) -> bool:
@@ -18,7 +22,7 @@ def is_slot(member: Any, special: str) -> bool:
 
 def own_attributes(value: Any) -> Any:
     """The ``__dict__`` of an object; None if it has none, whatever a ``__getattr__`` of the user's says."""
-    look_up: Any = class_member(type(value), "__getattribute__")
+    look_up: Any = type.__getattribute__(type(value), "__getattribute__")
     try:
         return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
     except AttributeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -27,3 +28,10 @@ class Parcel:
 def opened(value: Any) -> Any:
     """What is in a parcel; anything else as it is."""
     return value.value if type(value) is Parcel else value
+
+
+def empty(values: Iterable[Any]) -> None:
+    """Take out of parcels what is in them: the call that they were made for is past them."""
+    for each in values:
+        if type(each) is Parcel:
+            vars(each)[each.name] = None

@@ -25,6 +25,19 @@ HELD = "stillgraph_frame"
 """The local variable of the function that interprets one of the user's, which holds the variables of that."""
 
 
+class Holder:
+    """What runs one of the user's functions, or is known of it: the user's objects in it are those that it names."""
+
+    @property
+    def waits_in_block(self) -> bool:
+        """Whether something is to be done when it is of a generator that waits, and that is closed."""
+        return False
+
+    def held(self) -> list[Any]:
+        """The user's objects that it holds."""
+        return []
+
+
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """The user's variables in a frame."""
     held = frame.f_locals.get(HELD)

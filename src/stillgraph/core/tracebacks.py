@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import inspect
 import linecache
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
+from stillgraph.core.files import is_ours
 from stillgraph.core.location import Location
 
 SWITCH = "STILLGRAPH_FULL_TRACEBACK"
@@ -104,3 +107,57 @@ def chain_of(error: BaseException) -> Iterable[BaseException]:
             found[id(each)] = each
             waiting += [each.__cause__, each.__context__]
     return found.values()
+
+
+def let_go_behind(error: BaseException) -> None:
+    """Empty the frames that called those of an error's traceback, as far as they have ended.
+
+    A traceback keeps them, and Python's own would hold nothing but what the user's code does.
+    """
+    frame: FrameType | None = None
+    try:
+        for entry in entries_of(error.__traceback__):
+            frame = entry.tb_frame.f_back
+            while frame is not None:
+                _empty(frame)
+                frame = frame.f_back
+    except RuntimeError:  # it is running, and so are all behind it
+        return
+    finally:
+        del error, frame
+
+
+def _empty(frame: FrameType) -> None:
+    """Empty a frame that has ended; a generator's that only waits would be closed by that."""
+    if not frame.f_code.co_flags & _WAITING:
+        frame.clear()
+
+
+_WAITING = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def let_go(error: BaseException, of_all: bool = False) -> None:
+    """Empty the frames that an error has gone through: one that leads to the error would live until a collection.
+
+    Args:
+        error: what was raised; what it was raised for is gone through too.
+        of_all: nobody is going to see it: it loses its traceback. Otherwise only frames of this package's, and of
+            `contextlib`'s, are emptied.
+    """
+    each: BaseException | None = None
+    first: TracebackType | None = None
+    entry: TracebackType | None = None
+    try:
+        for each in chain_of(error):
+            first = each.__traceback__
+            if first is None or not (each is error or is_ours(first.tb_frame.f_code.co_filename)):
+                continue  # the caller was handling it
+            for entry in entries_of(first):
+                file = entry.tb_frame.f_code.co_filename
+                if of_all or is_ours(file) or file == contextlib.__file__:
+                    with contextlib.suppress(RuntimeError):  # it is running
+                        _empty(entry.tb_frame)
+            if of_all:
+                BaseException.with_traceback(each, None)
+    finally:
+        del error, each, first, entry

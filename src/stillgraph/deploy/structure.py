@@ -23,6 +23,7 @@ from stillgraph.passes.number_errors import EXACT, MIXED
 from stillgraph.passes.ragged import elements_of
 from stillgraph.program.guards import Argument, Attribute, Item, Source
 from stillgraph.program.outputs import (
+    BOUND,
     Constant,
     Container,
     Instance,
@@ -153,7 +154,7 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             if type(value) in (bool, int, float):
                 next(numbers)
             return {"constant": value}
-        case Container(type=kind, context=context, children=children):
+        case Container(type=kind, context=context, children=children) if kind not in BOUND:
             parts = [_encode(child, numbers, receiver) for child in children]
             keys = _keys(kind, context)
             return {"container": _class_name(kind), "keys": keys, "children": parts}

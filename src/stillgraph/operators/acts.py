@@ -7,6 +7,7 @@ call that comes by it, with the values of that call; or it is refused before any
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import logging
@@ -32,6 +33,8 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library
 from stillgraph.operators.handed_out import shown, stored
+from stillgraph.operators.methods import method_of
+from stillgraph.operators.process_state import QUERIES_WITHOUT, SETTERS
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
 from stillgraph.program.operations import act
 from stillgraph.trace.containers import holds_staged
@@ -170,6 +173,19 @@ def _refused(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
 
 
+def _sets(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What sets something for the whole process; some functions only tell what is set when they are given nothing."""
+    least = QUERIES_WITHOUT.get(function)
+    if least is not None and len(args) <= least and not kwargs:
+        return NOT_AN_ACT
+    what = f"{_name(function)} sets what the whole process shares"
+    raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
+
+
+def _collects(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return _number(capture, _emit(capture, Calling(function), args, kwargs, stored), _name(function))
+
+
 def _opens(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``open``: for writing it is refused, before it empties the file."""
     given = args[1:] if function in (open, io.open) or isinstance(function, FunctionType) else args
@@ -213,6 +229,10 @@ def _of_stream(capture: Session, method: Any, args: tuple[Any, ...], kwargs: dic
     if name not in _WRITES:
         if capture.acted and name not in _ASKS and id(receiver) not in capture.own_streams:
             _refuse_reading(f"{type(receiver).__name__}.{name}")
+        if name not in _ASKS and standard is None and capture.is_outer(receiver):
+            called = f"{type(receiver).__name__}.{name} is called of a stream from outside"
+            message = f"{called}, whose contents no guard follows"
+            raise refuse("SG305", message, location=here(), hint="Read it outside, and pass what it gives.")
         return NOT_AN_ACT
     if standard is None and not capture.is_outer(receiver):
         return _of_own_stream(capture, method, args)
@@ -296,6 +316,8 @@ ACTS: dict[Any, Act] = {
     **_all(_refused, _named(os, *(f"spawn{kind}" for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")))),
     **_all(_refused, _named(signal, "signal", "alarm", "setitimer", "raise_signal", "pthread_kill")),
     **_all(_refused, [subprocess.Popen, subprocess.check_output, subprocess.getoutput, subprocess.getstatusoutput]),
+    **_all(_sets, SETTERS),
+    gc.collect: _collects,
     **_all(_refused, [threading.Thread.start, socket.socket, socket.create_connection]),
 }
 """What is done with each function and method that reaches outside."""
@@ -335,7 +357,7 @@ def _inner(function: Any) -> Any:
 
 def _look_up(function: Any) -> Act | None:
     try:
-        return ACTS.get(function)
+        return None if method_of(function, "__hash__") is not None else ACTS.get(function)
     except TypeError:  # not hashable
         return None
 

@@ -16,6 +16,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.branches import select
+from stillgraph.operators.drawing import drawn
+from stillgraph.operators.methods import compared, method_of
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import Entries
 from stillgraph.operators.truth import truth, truth_number
@@ -161,7 +163,10 @@ def eq(left: Any, right: Any) -> Any:
     if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
         return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: eq(a, b)))
     known = _comparable(left, right)
-    return left == right if known is None else known
+    if known is not None:
+        return known
+    by_method = None if capture is None else compared("__eq__", left, right)
+    return left == right if by_method is None else by_method[0]
 
 
 def ne(left: Any, right: Any) -> Any:
@@ -170,18 +175,23 @@ def ne(left: Any, right: Any) -> Any:
     if capture is not None and (capture.may_be_none(left) or capture.may_be_none(right)):
         return capture.with_or_without(left, lambda a: capture.with_or_without(right, lambda b: ne(a, b)))
     known = _comparable(left, right)
-    return left != right if known is None else not_(known)
+    if known is not None:
+        return not_(known)
+    by_method = None if capture is None else compared("__ne__", left, right)
+    return left != right if by_method is None else by_method[0]
 
 
 def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``left < right`` and its kin, of which Python asks sets for their length."""
+    name = f"__{compare.__name__}__"
 
     def ask(left: Any, right: Any) -> Any:
         if isinstance(left, (set, frozenset, KeysView, ItemsView)) and session() is not None:
             for side in (left, right):
                 if container_of(side) is not None:
                     raise refuse_unknown("SG211", f"{called(side)}, {some_keys(side)}, is compared", side)
-        return compare(left, right)
+        by_method = None if session() is None else compared(name, left, right)
+        return compare(left, right) if by_method is None else by_method[0]
 
     return ask
 
@@ -250,10 +260,19 @@ def in_(item: Any, container: Any) -> Any:
         return capture.with_or_without(item, lambda v: in_(v, container))
     if capture.may_be_none(container):
         return capture.with_or_without(container, lambda v: in_(item, v))
+    method = method_of(container, "__contains__")
+    if method is not None:
+        from stillgraph.operators.calls import call
+
+        return truth_number(capture, call(method, container, item))
     if lists.is_spread(container):
         return lists.contains(capture, container, item)
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
+    if class_member(type(container), "__contains__") is None:
+        container = drawn(container)
+    else:
+        capture.before_drawing(container)
     if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
         raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
     if isinstance(container, (dict, set, frozenset)):

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import contextlib
 import contextvars
 import dis
 import functools
-import io
-import queue
 import random
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinMethodType, CodeType, FunctionType, MethodDescriptorType, MethodType, MethodWrapperType
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from stillgraph.core.diagnostics import CaptureError, DemandError, Refusal, refuse
-from stillgraph.core.files import is_distributions, is_standard_library, is_torch
+from stillgraph.core.files import is_dependency, is_distributions, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
 from stillgraph.operators.caches import call_cached
 from stillgraph.operators.debugging import stop_for
+from stillgraph.operators.drawing import before_call
+from stillgraph.operators.foreign import before_method
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
+from stillgraph.operators.hidden_state import LOCKS, MUTATORS, refuse_hidden_state, refuse_weak
+from stillgraph.operators.methods import method_of
 from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
+from stillgraph.operators.pickling import before_pickling
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import (
@@ -49,6 +50,7 @@ from stillgraph.operators.stores import (
 )
 from stillgraph.operators.strings import fill, joined
 from stillgraph.operators.unseen import initialiser, with_each
+from stillgraph.operators.weak import before_weak_call
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace import context_variables
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
@@ -67,36 +69,6 @@ from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.unknown import refuse_unknown
-
-_MUTATORS = frozenset(
-    {
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "remove",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "setdefault",
-        "popitem",
-        "add",
-        "discard",
-        "appendleft",
-        "extendleft",
-        "popleft",
-        "rotate",
-        "difference_update",
-        "intersection_update",
-        "symmetric_difference_update",
-        "move_to_end",
-        "__setitem__",
-        "__delitem__",
-        "__iadd__",
-        "__ior__",
-    }
-)
 
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -146,6 +118,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
         )
+    before_call(capture, function, meaning is not None, args)
     try:
         result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
@@ -173,6 +146,7 @@ def keywords(given: Any) -> Any:
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    before_weak_call(capture, function, args, kwargs)
     if is_optimizers(function):
         return call_optimizer(capture, function, args, kwargs)
     if capture.scripting:
@@ -186,6 +160,8 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         return _call_builtin(function, args, kwargs)
     if isinstance(function, MethodDescriptorType):
+        if args and isinstance(args[0], function.__objclass__):
+            before_method(capture, function.__get__(args[0]), args[1:], kwargs)
         _refuse_spread(function, args)
         note_all(args)
         return function(*args, **kwargs)
@@ -207,7 +183,9 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     method = class_member(type(function), "__call__")
     if isinstance(method, FunctionType):
         return call_function(capture, method, (function, *args), kwargs)
-    _refuse_hidden_state(function)
+    before_method(capture, function, args, kwargs)
+    refuse_hidden_state(function)
+    note_all(args)
     return function(*args, **kwargs)
 
 
@@ -241,7 +219,7 @@ def _is_staged(value: Any) -> bool:
 def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
     """Whether a callable looks into its arguments itself: Python's own, but for the methods that store them."""
     if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, CONTAINERS):
-        return function.__name__ not in _MUTATORS
+        return function.__name__ not in MUTATORS
     if isinstance(function, type):
         return function.__module__ == "builtins"
     return meaning is not None or (isinstance(function, BuiltinMethodType) and not _is_torch_builtin(function))
@@ -269,6 +247,8 @@ def has_meaning(function: Any) -> bool:
 
 def _meaning(function: Any) -> Callable[..., Any] | None:
     original = randomness.unwrapped_seed(function)
+    if method_of(original, "__hash__") is not None:
+        return None
     try:
         return MEANINGS.get(original) or OTHERS.get(original) or WRAPPERS.get(original)
     except TypeError:  # not hashable
@@ -300,7 +280,8 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     elif is_standard_library(function.__code__.co_filename):
         _refuse_spread(function, args)
         note_all(args)
-        _refuse_weak(function, args)
+        refuse_weak(function, args)
+        _refuse_callback(function, args)
     elif any(lists.is_spread(argument) for argument in args) and not capture.is_rewritten(function.__code__):
         capture.before_unknown_length()
     if original.__code__ in capture.knowledge.recursive:
@@ -390,7 +371,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         message = f"GradScaler.{method.__name__} decides by gradients; call it outside the static function"
         hint = "Keep scaler.scale(loss).backward() in the function, and step after it: scaler.step(optimizer)."
         raise refuse("SG305", message, location=here(), hint=hint)
-    if is_fake(receiver) and method.__name__ == "tolist":  # fake tensors have a method of their own, element by element
+    if isinstance(receiver, torch.Tensor) and method.__name__ == "tolist":  # whose rows are to be recorded
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
         return capture.record(method, args, kwargs)
@@ -399,19 +380,22 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
     if isinstance(function, FunctionType):
         if isinstance(receiver, torch.nn.Module):
             follow_parametrizations(capture, receiver)
-        _refuse_hidden_state(method)
+        refuse_hidden_state(method)
         return call_function(capture, function, (receiver, *args), kwargs)
     return call(function, receiver, *args, **kwargs)
 
 
 def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver = method.__self__
+    before_pickling(_session(), method, args)
     if is_array(receiver):
         refuse_numbers((args, kwargs))
     if isinstance(receiver, random.Random):
         message = "a random.Random object is used, whose state the program cannot advance"
         hint = "Draw with torch.rand, which the program draws anew in every call, or draw outside and pass the number."
         raise refuse("SG305", message, location=here(), hint=hint)
+    if method.__name__ == "__call__" and isinstance(method, MethodWrapperType) and isinstance(receiver, type):
+        return _make(_session(), method, receiver, args, kwargs)  # ``super().__call__`` of a metaclass
     if method.__name__ == "__setattr__" and isinstance(method, MethodWrapperType):  # ``super().__setattr__``
         return set_past_class(type.__setattr__ if isinstance(receiver, type) else object.__setattr__, receiver, *args)
     if method.__name__ == "__delattr__" and isinstance(method, MethodWrapperType):
@@ -443,7 +427,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, dict) and method.__name__ == "update":
         for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():
             promote_item(capture, receiver, key, value)
-    if isinstance(receiver, CONTAINERS) and method.__name__ in _MUTATORS:
+    if isinstance(receiver, CONTAINERS) and method.__name__ in MUTATORS:
         note_contents(receiver)
     looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
     if looked_through and any(map(holds_unknown, (receiver, *args))):
@@ -467,13 +451,14 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         if not isinstance(method, BuiltinMethodType) or not _is_torch_builtin(method):
             _refuse_spread(method, args)
         note_all(args)
-        _refuse_hidden_state(method)
+        refuse_hidden_state(method)
+        before_method(capture, method, args, kwargs)
     if isinstance(receiver, contextvars.ContextVar) and variable_value(receiver) is MISSING:
         capture.reads.settings.append((Failure(receiver.get), (), LookupError))
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ in context_variables.METHODS and len(args) == 1:
         return context_variables.change(capture, receiver, method.__name__, *args)
     result = method(*args, **kwargs)
-    if isinstance(receiver, _LOCKS):
+    if isinstance(receiver, LOCKS):
         capture.note_lock(receiver, method.__name__)
     given = isinstance(receiver, contextvars.ContextVar) and capture.memory.is_as_given(receiver)
     if given and method.__name__ == "get":
@@ -522,41 +507,20 @@ def note_all(args: tuple[Any, ...]) -> None:
     """To be called before code that is not rewritten gets containers which it might change, and objects it may read."""
     capture = session()
     for argument in args:
-        note_contents(argument)
+        note_contents(argument, certain=False)
         if capture is not None and not isinstance(argument, _NOT_LOOKED_INTO):
             capture.reads.whole[id(argument)] = argument
 
 
 _NOT_LOOKED_INTO = (torch.Tensor, torch.nn.Module, str, int, float, bool, type(None))
-_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
-_STATEFUL = (
-    *(contextlib.ExitStack, queue.Queue, queue.SimpleQueue, threading.Event, io.IOBase, array.array, bytearray),
-    *_LOCKS,
-)
-
-
-def _refuse_hidden_state(function: Any) -> None:
-    """Refuse random numbers of numpy's, whose generator would not advance with each call, and what arms do unseen."""
-    capture, receiver = session(), getattr(function, "__self__", None)
-    if isinstance(receiver, _STATEFUL) and capture is not None and capture.in_arm:
-        kind = type(receiver).__name__
-        raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
-    if isinstance(receiver, queue.SimpleQueue) and capture is not None and capture.is_outer(receiver):
-        raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
-    owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
-    if any((owner or "").startswith("numpy.random") for owner in owners):
-        hint = "Draw with torch.rand or torch.randn, which the program draws anew in every call."
-        raise refuse("SG305", "numpy draws random numbers, which the program cannot", location=here(), hint=hint)
-
-
-def _refuse_weak(function: FunctionType, args: tuple[Any, ...]) -> None:
-    """Refuse to change a dictionary of weak references that was there before, or may be there on another path."""
-    capture, target = _session(), args[0] if args else None
-    if isinstance(target, _WEAK) and function.__name__ in _MUTATORS and (capture.in_arm or capture.is_outer(target)):
-        raise refuse("SG305", f"a {type(target).__name__} is changed", location=here(), hint="Use a dict.")
-
-
-_WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
+def _refuse_callback(function: FunctionType, args: tuple[Any, ...]) -> None:
+    """Refuse to leave to an ``ExitStack`` what the program has to do: nobody looks on when it is called."""
+    if function not in (contextlib.ExitStack.callback, contextlib.ExitStack.push) or len(args) < 2:
+        return
+    if has_meaning(args[1]):
+        name = getattr(args[1], "__name__", type(args[1]).__name__)
+        hint = "Use try and finally."
+        raise refuse("SG305", f"an ExitStack is to call {name} in the end", location=here(), hint=hint)
 
 
 def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -569,15 +533,47 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    own = getattr(kind, "__init__", None)
-    if isinstance(own, FunctionType) and is_distributions(own.__code__.co_filename):
+    ending = class_member(kind, "__del__")
+    own = isinstance(ending, FunctionType) and not is_dependency(ending.__code__.co_filename)
+    if kind is weakref.finalize or own:
+        message = f"a {kind.__name__} is made: what is done when an object is gone, the program would not do"
+        raise refuse("SG305", message, location=here(), hint="Make it outside the static function.")
+    made = getattr(kind, "__init__", None)
+    if isinstance(made, FunctionType) and is_distributions(made.__code__.co_filename):
         capture.before_distribution()
-    init = initialiser(capture, kind)
-    make: Any = kind.__new__
     if kind.__module__ in sys.stdlib_module_names and not (kind is collections.deque and len(args) == 1 and not kwargs):
         _refuse_spread(kind, args)
-    if init is None:
-        return kind(*args, **kwargs)
-    instance: Any = make(kind) if make is object.__new__ else make(kind, *args)
-    call_function(capture, init, (instance, *args), kwargs)
+    calling: Any = class_member(type(kind), "__call__")
+    if _is_followed(calling, capture):
+        return call_function(capture, calling, (kind, *args), kwargs)
+    return _make(capture, kind, kind, args, kwargs)
+
+
+def _make(
+    capture: Session, plainly: Callable[..., Any], kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What ``type.__call__`` does; where none of the user's code has a part in it, ``plainly`` does it."""
+    init = initialiser(capture, kind)
+    make: Any = kind.__new__
+    follows = not issubclass(kind, torch.Tensor) and _is_followed(make, capture)
+    if init is None and not follows:
+        return plainly(*args, **kwargs)
+    if follows:
+        instance: Any = call_function(capture, make, (kind, *args), kwargs)
+    else:
+        instance = make(kind) if make is object.__new__ else make(kind, *args)
+    if not isinstance(instance, kind):
+        return instance
+    set_up: Any = type(instance).__init__
+    if isinstance(set_up, FunctionType):
+        call_function(capture, set_up, (instance, *args), kwargs)
+    elif set_up is not object.__init__:
+        call(set_up, instance, *args, **kwargs)
     return instance
+
+
+def _is_followed(function: Any, capture: Session) -> TypeGuard[FunctionType]:
+    """Whether a special method that makes objects is written in Python, and may do anything."""
+    if not isinstance(function, FunctionType) or function.__code__.co_filename.startswith("<"):
+        return False
+    return not is_torch(function.__code__.co_filename) and capture.wants_conversion(function)

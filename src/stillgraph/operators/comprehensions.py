@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.operators import entries
+from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import for_
 from stillgraph.operators.sequences import as_sequence
@@ -54,6 +55,7 @@ def _comprehended(iterable: Any, element: Element, test: Element | None, flat: b
         if isinstance(iterable, Produced) or (sequence is not None and not isinstance(sequence.length(), int)):
             for_(iterable, one)
         else:
+            iterable = drawn(iterable)
             for item in iterable if sequence is None else sequence.begin():
                 one(item)
     finally:

@@ -12,11 +12,13 @@ from typing import Any
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import is_signal
 from stillgraph.core.files import is_torch
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
+from stillgraph.operators.foreign import before_entering
 from stillgraph.operators.loops import Context
-from stillgraph.operators.protected import attempt, is_signal
+from stillgraph.operators.protected import attempt
 from stillgraph.operators.truth import truth
 from stillgraph.program.context import IdleHooks
 from stillgraph.trace.caught import Caught, CaughtPart
@@ -24,6 +26,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Restart
 from stillgraph.trace.staging import branch
 
 
@@ -34,7 +37,7 @@ def context(manager: Any) -> Any:
         return manager
     if isinstance(manager, contextlib.suppress):
         return _Noted(manager, capture, capture.swallowing)
-    if _is_converted(capture, manager):
+    if is_converted(capture, manager):
         return _Converted(manager, capture)
     if isinstance(manager, warnings.catch_warnings):
         return _Noted(manager, capture, capture.catching_warnings)
@@ -42,6 +45,7 @@ def context(manager: Any) -> Any:
         return _saved_tensors(manager)
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
+    before_entering(capture, manager)
     return _Noted(manager, capture, capture.watching) if _sees_exceptions(manager) else manager
 
 
@@ -58,7 +62,7 @@ def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
     return IdleHooks(manager)
 
 
-def _is_converted(capture: Session, manager: Any) -> bool:
+def is_converted(capture: Session, manager: Any) -> bool:
     """Whether a manager is one of the user's, whose methods are rewritten."""
     leave = getattr(type(manager), "__exit__", None)
     if not isinstance(leave, FunctionType):
@@ -75,6 +79,14 @@ def _sees_exceptions(manager: Any) -> bool:
     return not isinstance(manager, contextlib.nullcontext) and not (
         isinstance(leave, FunctionType) and is_torch(leave.__code__.co_filename)
     )
+
+
+def ended_by(manager: Any) -> tuple[type[BaseException], ...] | None:
+    """The exceptions that a manager ends of which that is known, and which does nothing else; None for any other."""
+    if not isinstance(manager, contextlib.suppress):
+        return None
+    kinds: tuple[type[BaseException], ...] = manager._exceptions  # type: ignore[attr-defined]  # not in the stubs
+    return kinds
 
 
 class _Converted:
@@ -100,7 +112,7 @@ class _Converted:
         self._capture.watching.pop()
         leave = functools.partial(call, type(self._manager).__exit__, self._manager)
         if value is not None and is_signal(value):
-            return _leave_early(lambda: leave(None, None, None))
+            return leave_early(lambda: leave(None, None, None))
         return leave(kind, value, trace)
 
 
@@ -129,8 +141,8 @@ class _Noted:
         self._entered.pop()
         if value is not None and is_signal(value):
             if isinstance(self._manager, contextlib._GeneratorContextManager):
-                return _leave_early(self._manager.gen.close)
-            return _leave_early(lambda: self._manager.__exit__(None, None, None))
+                return leave_early(self._manager.gen.close)
+            return leave_early(lambda: self._manager.__exit__(None, None, None))
         return self._manager.__exit__(kind, value, trace)
 
 
@@ -138,14 +150,17 @@ def _require_same(capture: Session, region: Any, error: BaseException | None) ->
     """Refuse to leave a manager in an arm of a branch that began inside of its block: the other arm leaves it, too.
 
     Raises:
+        Restart: it is such an arm, and an exception leaves it: that is what `with_` is for.
         CaptureError: it is such an arm.
     """
     if capture.region is not region and not (error is not None and is_signal(error)):
+        if error is not None and not capture.knowledge.tries:
+            raise Restart("tries", None)
         message = "a with block is left on one path of a condition, by a manager that sees how it is left"
         raise refuse("SG305", message, location=here(), hint="Decide, and return or raise, behind the with block.")
 
 
-def _leave_early(leave: Callable[[], object]) -> bool:
+def leave_early(leave: Callable[[], object]) -> bool:
     """Leave a manager because the capture ends here or begins anew, of which it is told nothing.
 
     It has to be left: it may hold a lock or have switched a mode. What it writes is undone with all the rest, and what
@@ -203,11 +218,11 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
         for each in stores:
             each(value)
 
-    if _is_converted(run.session, manager):
+    if is_converted(run.session, manager):
         return _with_converted(run, manager, inside, store)
-    if isinstance(manager, contextlib.suppress):
+    kinds = ended_by(manager)
+    if kinds is not None:
         store(manager.__enter__())
-        kinds: Any = manager._exceptions  # type: ignore[attr-defined]  # not in the stubs
         return attempt(run, inside, ((lambda: kinds, lambda error: None),), None)
     with context(manager) as value:
         store(value)
@@ -230,7 +245,7 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
         call(kind.__exit__, manager, None, None, None)
 
     def tell(error: BaseException) -> Exit | None:
-        known = truth(run.session, call(kind.__exit__, manager, *_seen(error)))
+        known = truth(run.session, call(kind.__exit__, manager, *seen(error)))
 
         def go_on() -> Exit | None:
             raise error
@@ -244,7 +259,7 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
         exit = attempt(run, to_the_end, ((None, tell),), None, only_cleans_up=True)
     except BaseException as error:
         if is_signal(error):
-            _leave_early(leave)
+            leave_early(leave)
         raise
     if ended.value is True:
         leave()
@@ -253,7 +268,7 @@ def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[An
     return exit
 
 
-def _seen(error: BaseException) -> tuple[Any, BaseException, Any]:
+def seen(error: BaseException) -> tuple[Any, BaseException, Any]:
     """What ``__exit__`` is given of an exception."""
     if isinstance(error, Caught):
         return CaughtPart(error, "type"), error, CaughtPart(error, "traceback")

@@ -16,17 +16,17 @@ from stillgraph.operators import checkpointing, lists, namespaces, optimizers, t
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
+from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
-from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Rows, Zipped
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
-from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.unknown import refuse_unknown
@@ -43,12 +43,23 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: _getattr(v, name, *default))
     if default and not _is_attribute_of(target, name):
-        return getattr(target, name, *default)
+        if method_of(target, "__getattr__") is None:
+            return getattr(target, name, *default)
+        try:
+            return attr(target, name)
+        except AttributeError:
+            return default[0]
     return attr(target, name)
 
 
 def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
+    if method_of(target, "__getattr__") is not None:
+        try:
+            attr(target, name)
+        except AttributeError:
+            return False
+        return True
     if not capture.may_be_none(target):
         return hasattr(target, name) or _is_attribute_of(target, name)
     without = hasattr(None, name)
@@ -174,13 +185,7 @@ def _next(iterator: Any, *default: Any) -> Any:
     capture = session()
     assert capture is not None
     capture.before_advancing(iterator)
-    if capture.is_outer(iterator) and not isinstance(iterator, _OURS_ITERATORS):
-        message = "an iterator from outside the function is advanced"
-        raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
     return next(iterator, *default)
-
-
-_OURS_ITERATORS = (Rows, Range, Listed, Enumerated, Zipped, Reversed)
 
 
 def _parameter(*args: Any, **kwargs: Any) -> Any:
@@ -226,7 +231,6 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         for f in (
             torch.get_float32_matmul_precision,
             torch.are_deterministic_algorithms_enabled,
-            torch.is_deterministic_algorithms_warn_only_enabled,
             torch.get_deterministic_debug_mode,
             torch.is_anomaly_enabled,
             torch.is_anomaly_check_nan_enabled,
@@ -258,9 +262,11 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     **{f: at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},
     setattr: set_attr,
     object.__setattr__: functools.partial(set_past_class, object.__setattr__),
+    type.__setattr__: functools.partial(set_past_class, type.__setattr__),
     torch.nn.Module.__setattr__: functools.partial(set_past_class, torch.nn.Module.__setattr__),
     delattr: del_attr,
     object.__delattr__: functools.partial(del_past_class, object.__delattr__),
+    type.__delattr__: functools.partial(del_past_class, type.__delattr__),
     torch.nn.Module.__delattr__: functools.partial(del_past_class, torch.nn.Module.__delattr__),
     getattr: _getattr,
     hasattr: _hasattr,

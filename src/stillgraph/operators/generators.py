@@ -9,6 +9,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import if_
+from stillgraph.operators.drawing import drawn
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import AttributePlace, Variable
@@ -113,7 +114,7 @@ def generator_of(
     iterator = iterable if session() is not None else iter(iterable)
 
     def draw() -> Iterator[Any]:
-        return (element(item) for item in iterator if test is None or test(item))
+        return (element(item) for item in drawn(iterator) if test is None or test(item))
 
     if session() is None:
         return draw()

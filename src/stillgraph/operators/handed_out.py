@@ -24,6 +24,7 @@ from stillgraph.program.operations import made, ordered
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.entries import container_of
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import Staged
@@ -47,6 +48,7 @@ def shown(capture: Session, value: Any) -> Any:
     if known is not None:
         return known[0]
     if isinstance(value, BaseException):
+        in_eagers_words(value)
         if any(isinstance(each, Staged) for each in (*value.args, *vars(value).values())):
             message = f"a {type(value).__name__} with a text that only the run knows is turned into text"
             raise refuse("SG302", message, location=here(), hint=_HINT)
@@ -58,7 +60,7 @@ def shown(capture: Session, value: Any) -> Any:
         from stillgraph.operators.calls import call
 
         return shown(capture, call(repr, value))
-    staged = type(value).__module__.startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value)
+    staged = str(type(value).__module__).startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value)
     method = text_method(value) if staged or _is_changed(capture, value) else None
     if method is not None:
         return shown(capture, text_by(method, value))
@@ -81,11 +83,11 @@ def text_method(value: Any) -> FunctionType | None:
     return method if isinstance(method, FunctionType) and not is_ours(method.__code__.co_filename) else None
 
 
-def text_by(method: FunctionType, value: Any) -> Any:
-    """The text of an object by its class's method, which is rewritten."""
+def text_by(method: FunctionType, value: Any, *spec: Any) -> Any:
+    """The text of an object by its class's method, which is rewritten; of its ``__format__``, for a specification."""
     from stillgraph.operators.calls import call
 
-    result = call(method, value)
+    result = call(method, value, *spec)
     if isinstance(result, (str, StagedText)):
         return result
     raise TypeError(f"{method.__name__} returned non-string (type {type(result).__name__})")

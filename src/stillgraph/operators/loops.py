@@ -11,6 +11,8 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.branches import Block, places
+from stillgraph.operators.closing import require_nothing_to_clean_up
+from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import Entries, as_sequence
 from stillgraph.operators.truth import truth
@@ -19,7 +21,7 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import locals_of_users
-from stillgraph.trace.journal import MISSING, Midway, Place, Variable, VariablePlace
+from stillgraph.trace.journal import MISSING, Midway, Place, Variable, of_a_block
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
@@ -299,11 +301,9 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         return _run_generator(context, iterable, body)
     sequence = as_sequence(iterable)
     if sequence is None:
+        iterable = drawn(iterable)
         if isinstance(iterable, Iterator):
             context.session.before_advancing(iterable)
-            if context.session.is_outer(iterable):
-                message = "an iterator from outside the function is advanced"
-                raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         return _unroll(context, _while_unchanged(iterable), body)
     if isinstance(sequence, Entries):
         return _run_over_entries(context, sequence, body)
@@ -339,6 +339,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
                 items = sequence.begin()
                 context.iterations = 0
                 return _unroll(context, items, body)
+            require_nothing_to_clean_up(items)
             return _nested(context, exit, functools.partial(_unroll, context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
@@ -351,6 +352,7 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
         exit = body(item)
         context.iterated()
         if _undecided(exit):
+            require_nothing_to_clean_up(items)
             return _nested(context, exit, lambda: _unroll(context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
@@ -385,8 +387,9 @@ def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:
             raise refuse_unknown("SG211", "a dict or set is changed in a branch while it is run over", keys)
 
 
-def _of_a_block(variables: list[Any]) -> list[VariablePlace]:
-    return [VariablePlace(place.cell, place.name) for place in variables]
+def _of_a_block(places: list[Any]) -> list[Place]:
+    """The same places, as the generator's arms are to see them; an operator's own variables know their age."""
+    return [place if isinstance(place, Variable) else of_a_block(place) for place in places]
 
 
 def _run_generator(context: Context, generator: Produced, body: Callable[[Any], Exit | None]) -> Exit | None:

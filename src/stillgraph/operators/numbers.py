@@ -16,6 +16,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
+from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import Produced, enumerated
 from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
@@ -220,7 +221,9 @@ def known_or_list(iterable: Any) -> Any:
     if isinstance(iterable, Produced) and not iterable.begun:
         return list_of(iterable, lambda item: item)
     sequence = sequences.as_sequence(iterable)
-    if sequence is None or isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
+    if sequence is None:
+        return drawn(iterable)
+    if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
         return iterable
     return list_of(sequence, lambda item: item)
 

@@ -8,11 +8,11 @@ it; libraries are left alone, which look at files and clocks for caches and mess
 from __future__ import annotations
 
 import builtins
+import copy
 import datetime
 import decimal
 import glob
 import inspect
-import locale
 import logging
 import os
 import pathlib
@@ -20,6 +20,7 @@ import secrets
 import sys
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterable
 from types import FrameType
@@ -29,6 +30,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_ours, is_standard_library
+from stillgraph.operators.process_state import CLOCKS, MOMENTARY, SETTINGS, members
 from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.reads import Failure
@@ -78,19 +80,45 @@ def setting(function: Meaning, reading: Meaning | None = None) -> Meaning:
             settings.append((Failure(function), args, type(error)))
             raise
         settings.append((reading or function, args, value if reading is None else reading(*args)))
-        return value
+        return copy.copy(value)  # what the user's code does to it is none of the guard's business
 
     return read
 
 
 def _is_plain(value: Any) -> bool:
     plain = (str, bytes, int, float, type(None), pathlib.PurePath, logging.Logger)
-    return isinstance(value, plain)
+    return isinstance(value, plain) or (isinstance(value, tuple) and all(map(_is_plain, value)))
 
 
 def _state_of_file(path: Any) -> tuple[Any, ...]:
     found = os.stat(path)
     return (*found, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _state_of_link(path: Any) -> tuple[Any, ...]:
+    found = os.lstat(path)
+    return (*found, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _from_folder(function: Meaning) -> Meaning:
+    """A function that asks for the current folder, unless it is given a whole path."""
+    guarded = setting(function)
+
+    def made(path: Any) -> Any:
+        return function(path) if os.path.isabs(path) else guarded(path)
+
+    return made
+
+
+def _in_local_time(function: Meaning) -> Meaning:
+    """A method that asks which time zone the process is in, unless it is given one."""
+    guarded = setting(function)
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        has_zone = any(each is not None for each in (*args[1:], kwargs.get("tz")))
+        return function(*args, **kwargs) if has_zone else guarded(*args)
+
+    return made
 
 
 def _thread() -> tuple[Any, ...]:
@@ -118,6 +146,7 @@ def _autocast(kind: Any, device: str | None) -> Meaning:
 _FILES = "Do it before the call, and pass what the function needs."
 _CLOCK = "Take the time before the call and pass it, or use time.time(), which the program reads at every call."
 _CHANCE = "Use torch.rand or random.random, which the program draws at every call, or pass the value."
+_MOMENT = "Ask outside the static function, and pass what it gives."
 _FRAMES = "Pass the values explicitly."
 
 
@@ -131,6 +160,16 @@ def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305
         raise refuse(code, message, location=here(), hint=hint)
 
     return called
+
+
+def _zone(function: Meaning) -> Meaning:
+    """A function that reads the clock without an argument, and the time zone of the process with one."""
+    now, guarded = _refused(function, f"{_name(function)} reads the clock", _CLOCK), setting(function)
+
+    def told(*args: Any) -> Any:
+        return guarded(*args) if args else now()
+
+    return told
 
 
 def _is_asked_by_user() -> bool:
@@ -149,35 +188,19 @@ def _all_refused(functions: Iterable[Any], what: str, hint: str = _FILES, code: 
     return {f: _refused(f, f"{_name(f)} {what}", hint, code) for f in functions}
 
 
-def _members(owner: Any, names: str) -> list[Any]:
-    return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
-
-
-_NUMPY = sys.modules.get("numpy")  # which torch imports where it is installed
-_SETTINGS = (
-    *_members(os, "getcwd getpid cpu_count access listdir"),
-    *_members(os.path, "exists lexists isfile isdir islink getsize getmtime getctime"),
-    *_members(pathlib.Path, "exists is_file is_dir is_symlink read_text read_bytes"),
-    *_members(logging.Logger, "isEnabledFor getEffectiveLevel hasHandlers"),
-    locale.getlocale,
-    locale.getpreferredencoding,
-    threading.get_ident,
-    sys.getrecursionlimit,
-    *_members(torch, "get_num_interop_threads get_num_threads is_warn_always_enabled"),
-    *_members(torch, "get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled"),
-    torch.cuda.is_available,
-    torch.sparse.check_sparse_tensor_invariants.is_enabled,
-    *_members(torch.backends.cuda, "flash_sdp_enabled mem_efficient_sdp_enabled math_sdp_enabled cudnn_sdp_enabled"),
+OF_EXCEPTIONS = frozenset(
+    members(traceback, "print_exc print_exception print_tb format_exc format_exception format_tb extract_tb")
 )
-_CLOCKS = "time perf_counter monotonic process_time thread_time"
-
+"""They tell where an exception has come by."""
+_NUMPY = sys.modules.get("numpy")  # which torch imports where it is installed
 OUTSIDE: dict[Any, Meaning] = {
-    **{function: at_run_time(function, float) for function in _members(time, _CLOCKS)},
-    **{function: at_run_time(function, int) for name in _CLOCKS.split() for function in _members(time, f"{name}_ns")},
+    **{function: at_run_time(function, kind) for function, kind in CLOCKS.items()},
     time.sleep: _sleep,
-    **{function: setting(function) for function in _SETTINGS},
-    os.stat: setting(os.stat, _state_of_file),
-    pathlib.Path.stat: setting(pathlib.Path.stat, _state_of_file),
+    **{function: setting(function) for function in SETTINGS},
+    **{f: setting(f, _state_of_file) for f in (os.stat, pathlib.Path.stat)},
+    **{f: setting(f, _state_of_link) for f in (os.lstat, pathlib.Path.lstat)},
+    **{f: _from_folder(f) for f in (os.path.abspath, pathlib.Path.absolute)},
+    **{kind.fromtimestamp: _in_local_time(kind.fromtimestamp) for kind in (datetime.date, datetime.datetime)},
     threading.current_thread: setting(threading.current_thread, _thread),
     decimal.getcontext: setting(decimal.getcontext, _decimals),
     torch.autocast: _autocast(torch.autocast, None),
@@ -186,10 +209,10 @@ OUTSIDE: dict[Any, Meaning] = {
     **_all_refused(
         (
             builtins.open,
-            *_members(os, "open popen walk scandir readlink"),
-            *_members(pathlib.Path, "open iterdir glob rglob walk readlink samefile"),
-            *_members(glob, "glob iglob"),
-            *_members(_NUMPY, "load loadtxt genfromtxt fromfile memmap"),
+            *members(os, "open popen walk scandir readlink"),
+            *members(pathlib.Path, "open iterdir glob rglob walk readlink samefile"),
+            *members(glob, "glob iglob"),
+            *members(_NUMPY, "load loadtxt genfromtxt fromfile memmap"),
             torch.load,
         ),
         "reads files",
@@ -207,23 +230,31 @@ OUTSIDE: dict[Any, Meaning] = {
         function: _refused(function, f"{_name(function)} reads the clock", _CLOCK, least=least)
         for function, least in (
             (time.strftime, 2),
-            (time.localtime, 1),
             (time.gmtime, 1),
-            (time.ctime, 1),
             (time.asctime, 1),
         )
     },
+    **{f: _zone(f) for f in (time.localtime, time.ctime)},
+    **_all_refused(MOMENTARY, "tells how things stand at the moment, which each call would find otherwise", _MOMENT),
+    **_all_refused(
+        OF_EXCEPTIONS,
+        "shows the frames of the capture",
+        "Use the text of the exception itself: str(error).",
+    ),
     **_all_refused(
         (
-            *_members(uuid, "uuid1 uuid4"),
-            *_members(os, "urandom getrandom"),
-            *_members(secrets, "token_bytes token_hex token_urlsafe randbelow"),
+            *members(uuid, "uuid1 uuid4"),
+            *members(os, "urandom getrandom"),
+            *members(secrets, "token_bytes token_hex token_urlsafe randbelow"),
         ),
         "draws at random",
         _CHANCE,
     ),
     **_all_refused(
-        (sys._getframe, *_members(inspect, "currentframe stack trace getouterframes")),
+        (
+            *(sys._getframe, *members(inspect, "currentframe stack trace getouterframes")),
+            *members(traceback, "extract_stack format_stack print_stack walk_stack"),
+        ),
         "sees the frames of the capture",
         _FRAMES,
         "SG104",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.loops import Context
 from stillgraph.program.types import JoinFailure
@@ -85,18 +85,13 @@ def _cleaned_up(
     return branch(capture, done.value, lambda: left, clean_up, context.keeps, context.drops)
 
 
-def is_signal(error: BaseException) -> bool:
-    """Whether a capture ends or begins anew by this exception."""
-    return not isinstance(error, Exception) and type(error).__module__.startswith("stillgraph.")
-
-
 def handling() -> None:
     """The beginning of a handler for every exception: those with which a capture ends are not meant.
 
     A ``finally`` that leaves its block is one too, and would end refusals as well.
     """
     error = sys.exc_info()[1]
-    if error is not None and (is_signal(error) or (isinstance(error, StillgraphError) and session() is not None)):
+    if error is not None and (is_signal(error) or (session() is not None and ends_capture(error))):
         raise error
 
 
@@ -154,8 +149,7 @@ def attempt(
         if signal.attempt is not mine:
             raise
     except BaseException as error:
-        ours = isinstance(error, StillgraphError) or is_signal(error)
-        handler = None if ours else _find(handlers, error)
+        handler = None if ends_capture(error) else _find(handlers, error)
         if handler is None:
             raise
         return handler(error)

@@ -16,6 +16,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
+from stillgraph.operators.drawing import drawn
+from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Global, Source, item_of
@@ -25,12 +27,13 @@ from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
-from stillgraph.trace.numbers import Staged, StagedInt, StagedNumber
+from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
@@ -63,7 +66,13 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         setattr(target, name, value)
         return
     if isinstance(target, ModuleType):
+        if hasattr(descriptor, "__set__"):
+            message = f"{target.__name__}.{name} is set, which the whole process shares"
+            hint = "Set it outside the static function."
+            raise refuse("SG305", message, location=here(), hint=hint)
         set_global(vars(target), name, value)
+        return
+    if set_by_descriptor(target, name, value):
         return
     if not _done_by_class(target, "__setattr__", name, value):
         store: Any = type(target).__setattr__
@@ -199,7 +208,15 @@ def attr(target: Any, name: str) -> Any:
         return call(descriptor.fget, target)
     if isinstance(descriptor, lazy_property) and name not in vars(target):
         return _computed_once(descriptor, target)
-    return getattr(target, name)
+    if name == "__traceback__" and isinstance(target, BaseException):
+        hint = "Look at the exception itself: its class and its text."
+        raise refuse("SG305", "the frames that an exception has come by are looked at", location=here(), hint=hint)
+    by_method = got(target, name)
+    try:
+        return getattr(target, name) if by_method is None else by_method[0]
+    except AttributeError as error:
+        in_eagers_words(error)
+        raise
 
 
 def _type_of(value: Any) -> Any:
@@ -224,8 +241,8 @@ _ONE_EACH = (
 )
 
 
-def note_contents(target: Any) -> None:
-    """To be called before a container is changed in place."""
+def note_contents(target: Any, certain: bool = True) -> None:
+    """To be called before a container is changed in place, or may be, if that is not ``certain``."""
     capture = session()
     if capture is not None and isinstance(target, CONTAINERS):
         if capture.identities.is_ambiguous(target):
@@ -233,11 +250,14 @@ def note_contents(target: Any) -> None:
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
             raise refuse("SG305", message, location=here(), hint=_ONE_EACH)
         capture.settling.require_current(target)
-        capture.journal.note(ContentsPlace(target))
+        capture.journal.note(ContentsPlace(target), certain)
 
 
 def set_item(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
+    if session() is None:
+        target[key] = value
+        return
     if isinstance(target, Unjoined):
         target.either(lambda v: set_item(v, key, value))
         return
@@ -256,6 +276,8 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
         refuse_numbers((key, value))
     if not _set_unknown(target, key, value):
         capture = session()
+        if capture is not None and isinstance(key, slice):
+            value = drawn(value)
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
         if isinstance(target, dict) and capture is not None:
@@ -274,7 +296,8 @@ def _refuse_unknown(target: Any) -> None:
     capture = session()
     if capture is None or isinstance(target, _KNOWN):
         return
-    if capture.in_arm or capture.is_outer(target) or capture.memory.holds(target):
+    outer = capture.is_outer(target) or capture.is_new(target) is False
+    if capture.in_arm or outer or capture.memory.holds(target):
         raise refuse("SG305", f"an item of a {type(target).__name__} is set", location=here())
 
 
@@ -302,6 +325,9 @@ def _whole_number(capture: Session, key: Any) -> Any:
 
 def del_item(target: Any, key: Any) -> None:
     """``del target[key]``."""
+    if session() is None:
+        del target[key]
+        return
     if not _called_by_user(target, "__delitem__", key):
         del_item_past_class(target, key)
 
@@ -345,6 +371,11 @@ def item(target: Any, key: Any) -> Any:
     capture = session()
     if capture is not None:
         capture.settling.require_current(target)
+        method = method_of(target, "__getitem__")
+        if method is not None:
+            from stillgraph.operators.calls import call
+
+            return call(method, target, key)
     if capture is not None and isinstance(target, (list, tuple, range, collections.deque)):
         key = _whole_number(capture, key)
         if lists.is_spread(target) or (type(target) in (list, tuple) and _cut_by_staged(key)):
@@ -353,7 +384,7 @@ def item(target: Any, key: Any) -> Any:
             capture.before_risk()
             return _staged_item(capture, target, key)
     if isinstance(target, collections.defaultdict):
-        note_contents(target)  # reading makes what is missing
+        note_contents(target, certain=False)  # reading makes what is missing
     if capture is not None and isinstance(target, dict):
         if target and entries.is_staged_key(target, key):
             return entries.look_up(capture, target, key)
@@ -382,6 +413,7 @@ def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
     capture = session()
     if capture is not None:
         capture.settling.require_current(value)
+        value = drawn(value)
     if capture is not None and lists.is_spread(value):
         capture.before_risk()
         least = before + after
@@ -408,10 +440,13 @@ def _too_few(items: Any, least: int) -> NoReturn:
 
 def matched(subject: Any, by_class: bool) -> Any:
     """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``."""
-    if session() is None:
+    capture = session()
+    if capture is None:
         return subject
     parts = subject if type(subject) in (list, tuple) else subject.values() if type(subject) is dict else ()
     for value in (subject, *parts):
+        if isinstance(value, StagedBool):
+            capture.follow_all()  # Python would find that it is neither True nor False
         harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
         if isinstance(value, (Staged, Unjoined)) and not harmless:
             message = "a pattern is tried on a value that only the run knows"
@@ -456,6 +491,9 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
+
+
 _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 
 
@@ -470,12 +508,16 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         from stillgraph.operators.calls import call
 
         result = call(method, left, right)
-        return _INPLACE[symbol](left, right) if result is NotImplemented else result
+        return _BINARY[symbol](left, right) if result is NotImplemented else result
+    if session() is not None and by_methods(symbol, left, right, in_place=method is not None):
+        return _BINARY[symbol](left, right)
     note_contents(left)
     if symbol == "*" and type(left) is list and isinstance(right, StagedNumber):
         left[:] = left * right
         return left
     capture = session()
+    if capture is not None:
+        capture.before_drawing(right)
     if capture is not None and may_be_number(left):
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):

@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.acts import may_print_to
 from stillgraph.operators.handed_out import shown, text_by, text_method
+from stillgraph.operators.methods import method_of
 from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import percent as run_percent
@@ -21,6 +22,7 @@ from stillgraph.program.operations import print_ as run_print
 from stillgraph.trace.arms import text_node
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.raised import Raised
@@ -48,8 +50,16 @@ def text(template: str, *values: Any) -> Any:
 
 def told(capture: Session, value: Any) -> Any:
     """An exception that the program has caught as the capture knows it, if it does; anything else as it is."""
-    known = exception_of(capture, value) if isinstance(value, Caught) else None
-    return value if known is None else known
+    if isinstance(value, Caught):
+        known = exception_of(capture, value)
+        return value if known is None else known
+    _in_eagers_words(value)
+    return value
+
+
+def _in_eagers_words(value: Any) -> None:
+    if isinstance(value, BaseException) and not isinstance(value, (Caught, Unjoined)):
+        in_eagers_words(value)
 
 
 def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -75,6 +85,8 @@ def str_(*args: Any, **kwargs: Any) -> Any:
     """``str(value)``."""
     if len(args) != 1 or kwargs:
         return str(*args, **kwargs)
+    if session() is not None:
+        _in_eagers_words(args[0])
     if isinstance(args[0], (Caught, Unjoined)):
         return told_text(str_, args[0])
     if is_staged(args[0]):
@@ -94,6 +106,8 @@ def told_text(show: Callable[[Any], Any], value: Any) -> Any:
 
 def repr_(value: Any) -> Any:
     """``repr(value)``: of an object whose class says so in Python, by what that does."""
+    if session() is not None:
+        _in_eagers_words(value)
     if isinstance(value, (Caught, Unjoined)):
         return told_text(repr_, value)
     if is_staged(value):
@@ -108,6 +122,9 @@ def repr_(value: Any) -> Any:
 
 def format_(value: Any, spec: Any = "") -> Any:
     """``format(value, spec)``."""
+    method = None if session() is None else method_of(value, "__format__")
+    if method is not None:
+        return text_by(method, value, spec)
     return StagedText("{:{}}", (value, spec)) if is_staged((value, spec)) else format(value, spec)
 
 

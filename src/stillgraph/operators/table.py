@@ -12,6 +12,7 @@ from stillgraph.operators.calls import call, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
+from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import generator, generator_of
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handled, handling, try_
@@ -30,6 +31,7 @@ from stillgraph.operators.stores import (
     unpack,
 )
 from stillgraph.operators.strings import assert_, percent, text
+from stillgraph.operators.variables import own_names, variables
 from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
@@ -70,6 +72,9 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "attr": attr,
         "inplace": inplace,
         "unpack": unpack,
+        "drawn": drawn,
+        "variables": variables,
+        "own_names": own_names,
         "matched": matched,
         "text": text,
         "percent": percent,

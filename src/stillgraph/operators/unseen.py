@@ -135,7 +135,8 @@ def initialiser(capture: Session, kind: type) -> FunctionType | None:
     init: Any = vars(kind).get("__init__") or getattr(kind, "__init__", None)
     make: Any = kind.__new__
     by_python = make is object.__new__ or (issubclass(kind, BaseException) and isinstance(make, BuiltinMethodType))
-    if type(kind) is not type or not by_python or not isinstance(init, FunctionType):
+    by_type = class_member(type(kind), "__call__") is type.__dict__["__call__"]  # no metaclass has a say in it
+    if not by_type or not by_python or not isinstance(init, FunctionType):
         return None
     return init if capture.wants_conversion(init) and not _is_generated(init) else None
 

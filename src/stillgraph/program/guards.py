@@ -15,6 +15,15 @@ import torch
 
 
 # ---- where a value is found
+def _hash_once(source: Any) -> int:
+    """The hash of a source that begins at another, which would go through all of the path each time it is looked up."""
+    fields = vars(source)
+    found: int | None = fields.get("_hash")
+    if found is None:
+        found = fields["_hash"] = hash((type(source), *(fields[name] for name in source.__dataclass_fields__)))
+    return found
+
+
 @dataclass(frozen=True)
 class Argument:
     """A call's argument: its position (``self`` of a method or module is position 0) or its keyword."""
@@ -31,6 +40,8 @@ class Attribute:
 
     base: Source
     name: str
+
+    __hash__ = _hash_once
 
     def __str__(self) -> str:
         return f"{self.base}.{self.name}"
@@ -54,6 +65,8 @@ class Item:
             raise KeyError(self.key)
         return container[self.key] if self.kind is None else self.kind.__getitem__(container, self.key)
 
+    __hash__ = _hash_once
+
     def __str__(self) -> str:
         return f"{self.base}[{self.key!r}]"
 
@@ -65,6 +78,8 @@ class Slot:
     base: Source
     table: str  # "__dict__", "_parameters", "_buffers" or "_modules"
     name: str
+
+    __hash__ = _hash_once
 
     def __str__(self) -> str:
         return f"{self.base}.{self.name}"
@@ -121,6 +136,8 @@ class Called:
 
     base: Source
 
+    __hash__ = _hash_once
+
     def __str__(self) -> str:
         return f"{self.base}()"
 
@@ -131,6 +148,8 @@ class Element:
 
     base: Source
     position: int
+
+    __hash__ = _hash_once
 
     def __str__(self) -> str:
         return f"list({self.base})[{self.position}]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any
 
 from stillgraph.core.diagnostics import Side
@@ -46,7 +47,11 @@ class Same:
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """A pytree node: `torch.utils._pytree`'s type and context, and a template for each child."""
+    """A pytree node: `torch.utils._pytree`'s type and context, and a template for each child.
+
+    A method that is bound to an object (`BOUND`) counts as one: of a Python function and that object, or of the object
+    alone, with the method's name for its context.
+    """
 
     type: type
     context: Any
@@ -55,6 +60,9 @@ class Container:
     def __str__(self) -> str:
         inner = ", ".join(str(c) for c in self.children)
         return f"{self.type.__name__}({inner})"
+
+
+BOUND = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,8 @@ def _copy(table: Any) -> dict[Any, Any]:
 
 def _tell_that_it_changed(environment: ShapeEnv) -> None:
     """Let nobody go by what was worked out before."""
-    environment._replacements_version_counter += 1
+    if hasattr(environment, "_replacements_version_counter"):  # since torch 2.12
+        environment._replacements_version_counter += 1
     environment._version_counter += 1
     environment._prev_cache_key = environment._get_key()
     environment.fake_tensor_cache.clear()

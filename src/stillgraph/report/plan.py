@@ -109,11 +109,13 @@ class PlanExplanation:
         name: of the function.
         entries: the places where its segments begin, the function's own first.
         gave_up: why calls are made in plain PyTorch from now on; None where they are not.
+        whole: the call itself, where it is one step of Python's: a generator function's, a coroutine function's.
     """
 
     name: str
     entries: tuple[Entry, ...]
     gave_up: str | None = None
+    whole: Break | None = None
 
     @property
     def subgraphs(self) -> tuple[Subgraph, ...]:
@@ -123,7 +125,8 @@ class PlanExplanation:
     @property
     def breaks(self) -> tuple[Break, ...]:
         """All steps that Python does, each once."""
-        return tuple(dict.fromkeys(each.step for each in self.subgraphs if each.step is not None))
+        steps = (self.whole, *(each.step for each in self.subgraphs))
+        return tuple(dict.fromkeys(step for step in steps if step is not None))
 
     @property
     def code(self) -> str:
@@ -145,6 +148,9 @@ def _written(plan: PlanExplanation) -> Iterator[str]:
 
 
 def _body(plan: PlanExplanation, entry: Entry, inline: set[int], inside: frozenset[int]) -> Iterator[str]:
+    if plan.whole is not None:
+        yield _with_comment(f"return {plan.whole.text}", f"by Python: {plan.whole.reason}")
+        return
     if not entry.subgraphs:
         yield "...  # no call has come here yet"
     several = len(entry.subgraphs) > 1

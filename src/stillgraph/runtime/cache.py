@@ -165,6 +165,10 @@ class ProgramCache:
         elif warn:  # outside the lock: this reads the user's objects
             warnings.warn(self._what_keeps_changing(calls, call, args, kwargs), RuntimeWarning, stacklevel=5)
 
+    def be_quiet(self) -> None:
+        """Warn of nothing: somebody else does."""
+        self._warned = self._told_of_growth = True
+
     def peek(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedCall | None:
         """The captured call that fits a call, if there is one; it does not count as used."""
         calls = self._table.get(call_structure(args, kwargs), ())

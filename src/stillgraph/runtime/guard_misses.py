@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.files import is_users
+from stillgraph.core.lookup import class_member
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
@@ -269,7 +271,17 @@ def _lazy_text(lazy: tuple[bool, bool]) -> str:
     return "".join(word for word, is_on in zip((", conjugated", ", negated"), lazy) if is_on)
 
 
-_REPR = reprlib.Repr()
+class _Repr(reprlib.Repr):
+    """Calls no ``__repr__`` of a user's: it may do something, and nobody has asked for it."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        method = class_member(type(x), "__repr__")
+        if isinstance(method, types.FunctionType) and is_users(method.__code__.co_filename):
+            return object.__repr__(x)
+        return super().repr_instance(x, level)
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
 

@@ -17,6 +17,7 @@ import torch
 
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
+from stillgraph.program.outputs import BOUND
 from stillgraph.runtime.hearing import heard
 from stillgraph.runtime.layouts import sharing_difference, stride_difference
 from stillgraph.runtime.worlds import Copied
@@ -140,7 +141,7 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         return [(f".{name}", each) for name, each in (named | own).items()]
     if isinstance(value, dict):
         return [(f"[{key!r}]", each) for key, each in value.items()]
-    if isinstance(value, types.MethodType) or type(value).__name__ == "BoundStaticFunction":
+    if isinstance(value, BOUND) or type(value).__name__ == "BoundStaticFunction":
         return [(".__self__", value.__self__)]
     inside = own_attributes(value)
     return None if inside is None else [(f".{name}", each) for name, each in inside.items()]

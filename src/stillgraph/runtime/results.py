@@ -7,6 +7,7 @@ import copy
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import MethodType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
 from stillgraph.program.outputs import (
+    BOUND,
     Choice,
     Constant,
     Container,
@@ -294,6 +296,10 @@ class _Builder:
             return self._restored(template, _dict_display(map(self.writer.literal, context), children, quoted=True))
         if kind in (set, frozenset):  # not pytree nodes: torch registers no order for them
             return f"{kind.__name__}(({listed}{',' if len(children) == 1 else ''}))"
+        if kind is MethodType:
+            return f"{self.writer.constant(kind)}({listed})"
+        if kind in BOUND:
+            return f"{listed}.{context}"
         if kind in (torch.Size, slice):
             name = self.writer.constant(kind)
             return f"{name}({listed})" if kind is slice else f"{name}(({listed}{',' if len(children) == 1 else ''}))"

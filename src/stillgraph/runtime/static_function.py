@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from torch.compiler import is_compiling
 
+from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
 from stillgraph.core.logs import is_logged, log
 from stillgraph.core.raised import line_that_raised
@@ -222,10 +223,12 @@ class StaticFunction(Generic[P, R]):
         program = self._capture(args, kwargs)
         program = replace(program, guards=tuple(weakened(guard) for guard in program.guards))
         run = self._compiled(program)
+        with waiting_collector():
+            check = compile_guards(program.inputs, program.guards)
         return CapturedCall(
             program,
             call_structure(args, kwargs),
-            compile_guards(program.inputs, program.guards),
+            check,
             run,
             compile_result(program.result, program.effects),
             compile_settled(program, run, self.captures.exclusive) if settles(program) else None,

@@ -51,7 +51,7 @@ STEPS: tuple[Step, ...] = (
 
 LEFT_TO_PYTHON: frozenset[type[ast.AST]] = frozenset({
     ast.Expr, ast.Pass, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
-    ast.Name, ast.Constant, ast.Dict, ast.Set, ast.List, ast.Tuple, ast.Starred, ast.Slice,
+    ast.Name, ast.Constant, ast.Dict, ast.Set, ast.List, ast.Tuple, ast.Slice,
     ast.FormattedValue,
 })
 """Statements and expressions that mean the same in rewritten code. The asynchronous ones can only stand in a coroutine

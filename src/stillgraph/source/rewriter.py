@@ -338,7 +338,8 @@ class Rewriter:
 
     def keeps(self, assigned: Iterable[str], live: Iterable[str], at: Located) -> list[ast.keyword]:
         """The `keeps=` and `drops=` arguments of an operator that runs blocks."""
-        kept, dropped = self.facts.kept_and_dropped(assigned, live)
+        assigned = frozenset(assigned)
+        kept, dropped = self.facts.kept_and_dropped(assigned, assigned if self._has_lookers else live)
         return [build.keyword(name, build.names_tuple(map(self.mangled, values), at))
                 for name, values in (("keeps", kept), ("drops", dropped)) if values]
 

@@ -289,7 +289,7 @@ def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | 
 
 
 def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseException | None:
-    ours = type(context).__module__.startswith("stillgraph.")  # see `signals`; also what stands for a caught one
+    ours = str(type(context).__module__).startswith("stillgraph.")  # see `signals`; also what stands for a caught one
     if context is None or ours or id(context) in recorder.handled_outside or _holds_staged(context):
         return None
     handled = copied(context).with_traceback(None)

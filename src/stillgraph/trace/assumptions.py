@@ -82,6 +82,7 @@ class Assumptions:
         of_world = world.collect()
         told = self._told(kept)
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
+        objects += [guard for source, value in world.opened.items() for guard in told.opened(value, source)]
         arrays = met.arrays_read([*of_world, *objects])
         self.finder.memory.require_not_written(arrays, self._written_tensors(graph) if arrays else ())
         guards: list[Guard] = [
@@ -104,6 +105,7 @@ class Assumptions:
         rewritten = self.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reads.followed = {c: names for c, names in reads.followed.items() if not self.session.witness.ran(c)}
         ran = {*self.session.witness.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
         reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in ran]
         reals = {id(fake): real for real, fake in self.session.fakes.values()}
@@ -111,13 +113,20 @@ class Assumptions:
         return reads
 
     def require_aliases(self, graph: fx.GraphModule) -> None:
-        """Begin anew, with an eye on which arguments are one object, if the code can tell the difference."""
+        """Guard which arguments are one object, if the code can tell the difference.
+
+        Raises:
+            Restart: some are, and the code has got several.
+        """
         told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.witness.hashed)
         if told and not self.knowledge.hashed:
             raise Restart("hashed", None)
         compares = self.session.compared or any(map(compares_objects, self._codes()))
-        if not self.knowledge.aliases_matter and (told or compares or writes_in_place(graph)):
+        if self.knowledge.aliases_matter or not (told or compares or writes_in_place(graph)):
+            return
+        if not self.inputs.tell_aliases_apart():
             raise Restart("aliases", None)
+        self.knowledge.aliases_matter = True
 
     def _written_tensors(self, graph: fx.GraphModule) -> list[torch.Tensor]:
         """The tensors from before the capture whose memory the program writes."""
@@ -143,8 +152,9 @@ class Assumptions:
 
     def _told(self, kept: list[Any]) -> Told:
         compared = self.session.compared or any(map(compares_objects, self._codes()))
-        ids = self.session.witness.hashed
-        return Told(self.finder, list(self._codes()), compared or bool(ids), kept)
+        reads, hashed = self.session.reads, bool(self.session.witness.hashed)
+        codes = [code for code in self._codes() if code not in reads.followed]
+        return Told(self.finder, codes, compared or hashed, hashed, reads.shown, kept)
 
     def _world(self, written: set[Any]) -> WorldGuards:
         unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
-from stillgraph.program.guards import Argument, Attribute, ModeGuard, Source
+from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
 from stillgraph.trace import audits
@@ -26,7 +27,7 @@ from stillgraph.trace.compiled import original_of
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Journal, Place, Write
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
@@ -34,13 +35,14 @@ from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
-from stillgraph.trace.session import Session
+from stillgraph.trace.session import SPEAKING, Session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
 from stillgraph.trace.told import constants
 from stillgraph.trace.torch_settings import caches_weights
 from stillgraph.trace.watch import GUARDS, RECORDING, REWRITING, Watch
+from stillgraph.trace.witness import Calls
 
 
 class CaptureAttempt:
@@ -58,7 +60,8 @@ class CaptureAttempt:
         watch: Watch,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.front_end, self.knowledge, self.watch = front_end, knowledge, watch
+        follows = front_end.following if knowledge.follow_methods else None
+        self.front_end, self.knowledge, self.watch = follows or front_end, knowledge, watch
         names = parameter_names(original_of(function) or function, args)
         self.finder = Finder(args, kwargs, names, Memory(knowledge.watch_memory))
         if isinstance(function, FunctionType):
@@ -72,8 +75,8 @@ class CaptureAttempt:
         self.session = Session(
             self._convert,
             self._turn_inside_out,
-            front_end.is_converted,
-            front_end.skipped,
+            self.front_end.is_converted,
+            self.front_end.skipped,
             self.finder,
             self.inputs.lift,
             self.inputs.gradient,
@@ -85,7 +88,11 @@ class CaptureAttempt:
         session.watch = watch
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
-        self.session.witness.reaching = audits.before_reaching
+        session.can_follow_methods = front_end.following is not None
+        audits.before_capture()
+        session.witness.reaching = audits.before_reaching
+        session.witness.beginning = session.before_unseen_code
+        session.witness.calling = Calls(SPEAKING, (), session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:
@@ -100,7 +107,8 @@ class CaptureAttempt:
             message = "no program fits this call, and none can be captured under a transform of torch.func"
             hint = "Make a plain call first, with arguments of these shapes that require gradients where these do."
             raise refuse("SG305", message, hint=hint)
-        self.finder.complete()
+        with waiting_collector():
+            self.finder.complete()
         context = current_context()
         assumptions = Assumptions(
             self.session,
@@ -113,7 +121,10 @@ class CaptureAttempt:
             caches_weights(),
         )
         modes = mode_guard()  # before there are modes of the capture's own
-        tables = ModuleTables(list(self.finder.everything()))
+        with waiting_collector():
+            tables = ModuleTables(list(self.finder.everything()), self.journal.log)
+        self.finder.told = tables.add
+        self.session.told_of_unseen = tables.add_code
         if self.knowledge.watch_modules:
             self.journal.watch = tables
         try:
@@ -122,7 +133,7 @@ class CaptureAttempt:
                 args = tuple(self._argument(value, Argument(i)) for i, value in enumerate(self.args))
                 kwargs = {name: self._argument(value, Argument(name)) for name, value in self.kwargs.items()}
                 self.promotion.run()
-            with self.session.active():
+            with self.session.elsewhere.watched(), self.session.active(), self.session.finalised.watched():
                 try:
                     with (
                         self.watch.phase(RECORDING),
@@ -131,13 +142,17 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
+                    self.session.require_locks_given_back()
                 except BaseException:
                     self.session.give_locks_back()
                     raise
                 finally:
                     self.session.close_generators()
                     self._note_functions()
+                self.session.finalised.require_none()
                 self.session.hooked.require_unchanged()
+                self.session.elsewhere.settle(is_over=False)
+                self.session.elsewhere.require_unchanged()
                 results = Results(self.session, self.finder)
                 with torch._C.DisableTorchFunction():
                     template: Template = self._returned(results, value)
@@ -165,8 +180,23 @@ class CaptureAttempt:
             tables.restore()
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
+            self.args, self.kwargs = (), {}  # what is held here ends with the call, not when Python looks for cycles
             self.finder.forget()
+            tables.forget()
+            self.session.elsewhere.forget()
             self.session.account.forget()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Part from all that the attempt was made of: its parts know each other, and lead to the user's objects.
+
+        They live as long as something of it does: a tensor of the capture's in an object that it has made, say.
+        """
+        session = self.session
+        session.root.forget()
+        for each in (session, self.inputs, self.promotion, self):
+            vars(each).clear()
+        session.ended = True  # for what still asks it
 
     def _note_functions(self) -> None:
         """Tell the watch which functions ran."""
@@ -226,12 +256,17 @@ class CaptureAttempt:
                 source = self.finder.find_owner(place.target)
                 if source is not None:
                     self.session.number_is_written(Attribute(source, place.name), write.before, place.get())
+            elif isinstance(place, GlobalPlace):
+                source = Global(place.namespace["__name__"], place.name)
+                self.session.number_is_written(source, write.before, place.get())
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
         if not isinstance(place, (AttributePlace, ContentsPlace)):
             return True
-        return isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target)
+        if isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target):
+            return True
+        return id(place.target) in self.finder.unopened or self.session.elsewhere.is_old(place.target)
 
     def _require_unchanged(self, tables: ModuleTables) -> None:
         """Whatever was written to a module without the journal's knowledge cannot be repeated by the program."""
@@ -294,7 +329,7 @@ class CaptureAttempt:
         if id(cell) in self.session.outer_cells:
             return
         source = self.finder.cell_source(cell)
-        if source is None:
+        if source is None or self.finder.find(cell) is not None:  # the latter may be written by now
             return
         self.session.outer_cells[id(cell)] = name
         place = CellPlace(cell, name)
@@ -322,7 +357,8 @@ class CaptureAttempt:
         graph.recompile()
         so_far = self.session.account.effects(graph)
         kept = [*constants(graph), template, effects, self.session.midway, so_far]
-        guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
+        with waiting_collector():
+            guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
         shown = original_of(self.function) or self.function
         return Program(
             name or str(getattr(shown, "__name__", type(shown).__name__)),

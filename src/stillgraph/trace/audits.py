@@ -36,6 +36,12 @@ _READING_SOURCE = os.path.join("stillgraph", "source") + os.sep
 _HINT = "Make the call in the static function itself, or outside of it."
 
 
+def before_capture() -> None:
+    """Listen where a module is loaded that changes what is outside by ways that the witness is not told of."""
+    if "_sqlite3" in sys.modules:
+        _listen()
+
+
 def before_reaching(frame: FrameType) -> None:
     """Told by the witness that a frame is about to call what may change something."""
     recorder = current()
@@ -55,8 +61,16 @@ def _before(event: str, args: tuple[Any, ...]) -> None:
     recorder = current()
     if recorder is None or not recorder.witness.is_watching or (event == "open" and not _is_for_writing(args)):
         return
-    if _is_users(recorder, sys._getframe(1)):
+    if event == "sqlite3.connect" and args and args[0] == ":memory:":
+        return
+    caller: FrameType | None = sys._getframe(1)
+    if _is_users(recorder, caller):
         what = f"{event}({args[0]!r})" if args else event
+        while caller is not None and is_ours(caller.f_code.co_filename):
+            caller = caller.f_back
+        if caller is not None and recorder.is_rewritten(caller.f_code):
+            message = f"{what} changes what is outside the program"
+            raise refuse("SG305", message, location=here(), hint="Make the call outside of the static function.")
         message = f"{what}, which changes what is outside the program, is called by code that is not rewritten"
         raise refuse("SG305", message, location=here(), hint=_HINT)
 

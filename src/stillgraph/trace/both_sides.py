@@ -101,6 +101,7 @@ class BothSides(Narrowing):
 
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """As `Recorder.number_operation`; None is equal to no number."""
+        self._require_going_on()
         if self.has_optionals and function in (operator.eq, operator.ne):
             uncertain = next(filter(self.may_be_none, args), None)
             if uncertain is not None:

@@ -28,8 +28,22 @@ def run(symbolic: Symbolic, func: Callable[..., Any], args: Any, kwargs: Any, ca
     """
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     open_dims = {id(tensor): _symbols_of(tensor) for tensor in tensors}
-    if len(tensors) < 2 or not any(open_dims.values()):
+    if not any(open_dims.values()):
         return call()
+    with symbolic.unremembered():
+        return call() if len(tensors) < 2 else _run_open(symbolic, func, args, kwargs, call, tensors, open_dims)
+
+
+def _run_open(
+    symbolic: Symbolic,
+    func: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    call: Callable[[], Any],
+    tensors: list[torch.Tensor],
+    open_dims: dict[int, dict[int, frozenset[Any]]],
+) -> Any:
+    """Run an operation on several tensors, of which some have sizes that are symbols: these by tensor and dimension."""
     learning = Equalities.before(symbolic.shape_env)
     result = call()
     equal = learning.symbols()

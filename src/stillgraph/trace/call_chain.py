@@ -7,7 +7,7 @@ all. Here they are put together to what Python has when it runs the user's funct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -49,15 +49,24 @@ def calls(steps: Iterable[Step], counts: Callable[[str], bool], twice: Set[int] 
         twice: see `caught_in`.
     """
     calls = _Calls(twice)
-    for step in _not_suspended(steps):
+    suspended = 0  # generators that stand at a ``yield``, which here call the body of their loop
+    for step in steps:
         code = step[0].f_code
-        calls.reach(step[0])
-        if code.co_qualname in _BEGINNINGS:
-            return calls.found
-        if counts(code.co_filename):
-            calls.enter(step)
-        else:
-            calls.comprehend(step[0])
+        name = code.co_qualname
+        if name not in _TELLING and calls.is_between and not (suspended or counts(code.co_filename)):
+            continue  # by far the most of them: this runs for each operation that is recorded
+        if name == _YIELDING:
+            suspended += 1
+        elif suspended and name == _GENERATING:
+            suspended -= 1
+        elif not suspended:
+            calls.reach(step[0])
+            if name in _BEGINNINGS:
+                return calls.found
+            if counts(code.co_filename):
+                calls.enter(step)
+            else:
+                calls.comprehend(step[0])
     calls.end()
     return calls.found[:1]
 
@@ -75,6 +84,11 @@ class _Calls:
         self._bodies: dict[int, Step | None] = {}  # by the frame that has caught what they raised
         self._raised_again: list[Step] = []  # of the function whose own frame is to come, the innermost first
         self._is_inner = False  # whether a comprehension was found, in whatever ran last
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the last frame is known not to belong to the function of the next one."""
+        return self._outside is None
 
     def reach(self, frame: FrameType) -> None:
         """Go on to the frame that has called the last one."""
@@ -141,29 +155,20 @@ def caught_in(steps: Iterable[Step]) -> frozenset[int]:
 _CATCHING = "attempt"  # the operator
 
 
-def _not_suspended(steps: Iterable[Step]) -> Iterator[Step]:
-    """The frames without those of generators that stand at a ``yield``, which here call the body of their loop."""
-    suspended = 0
-    for step in steps:
-        code = step[0].f_code
-        if code.co_qualname == _YIELDING:
-            suspended += 1
-        elif suspended and code.co_qualname == _GENERATING:
-            suspended -= 1
-        elif not suspended:
-            yield step
-
-
 _YIELDING = "Produced.run.<locals>.watched"  # what a generator calls that is turned inside out, and what calls it
 _GENERATING = "Produced.run"
+
+
+_GENERATORS = ("generator_of.<locals>.run", "generator_of.<locals>.draw.<locals>.<genexpr>")
+_COMPREHENDED = "_comprehended"
 
 
 def _comprehension(frame: FrameType) -> str | None:
     """What Python calls the function of a comprehension that one of our frames makes, where it makes one."""
     code = frame.f_code
-    if code.co_qualname in ("generator_of.<locals>.run", "generator_of.<locals>.draw.<locals>.<genexpr>"):
+    if code.co_qualname in _GENERATORS:
         return "<genexpr>"
-    if code.co_qualname != "_comprehended" or _ARE_INLINE:
+    if code.co_qualname != _COMPREHENDED or _ARE_INLINE:
         return None
     variables = frame.f_locals
     if is_ours(variables["element"].__code__.co_filename):  # an operator is at it
@@ -177,6 +182,9 @@ _CONTAINERS = ((list, "<listcomp>"), (set, "<setcomp>"), (dict, "<dictcomp>"))
 
 
 _BEGINNINGS = ("CaptureAttempt.run", "_call_traced")  # of a capture, of a trace
+_TELLING = frozenset({_CATCHING, _YIELDING, _GENERATING, _COMPREHENDED, *_GENERATORS, *_BEGINNINGS})
+"""The names of functions of ours that stand for something in the stack, besides those that call the user's."""
+
 _CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")
 
 

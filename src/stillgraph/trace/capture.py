@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError
+from stillgraph.core.faults import is_own
+from stillgraph.core.tracebacks import let_go
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.guards import Source
 from stillgraph.program.program import Program
@@ -68,11 +70,15 @@ def capture(
             ).run(name, call)
         except Restart as restart:
             knowledge.learn(restart)
+            let_go(restart, of_all=True)
         except InitialisingCall as error:
             raise at_start(error, function) from None
         except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
             if knowledge.keep_constant():
+                let_go(error)
                 continue  # any error may come of what code that is not rewritten does with such numbers
+            if not is_own(error):
+                let_go(error)
             if not isinstance(error, CaptureError):
                 raise
             raise at_start(error, called_function(function, args)) from error.__cause__

@@ -24,6 +24,7 @@ from stillgraph.program.guards import (
     Cell,
     ConstantGuard,
     Element,
+    Global,
     Guard,
     IdentityGuard,
     Item,
@@ -47,6 +48,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.Mappi
 _OPAQUE = PLAIN | {type(os.environ)}  # whose variables are guarded one by one
 _IMMUTABLE = (tuple, frozenset)
 _SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
+_STAYING = (enum.Enum, type, types.ModuleType, CodeType)
 _WITHOUT_PARTS = (torch.dtype, torch.device, CodeType, type, types.ModuleType)
 
 
@@ -80,9 +82,11 @@ class Collector(abc.ABC):
     missing: dict[Source, dict[str, None]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     asked: dict[int, dict[str, None]] = field(default_factory=dict)
+    opened: dict[Source, Any] = field(default_factory=dict)  # guarded by `told`, as arguments are
     of_protocols: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
     left: frozenset[int] = frozenset()  # ids of the cells that only hooks read
+    not_followed: frozenset[str] = frozenset()  # the names that code mentions whose steps were not looked at
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
@@ -108,7 +112,10 @@ class Collector(abc.ABC):
         elif isinstance(value, (*_CONTAINERS, torch.nn.Module)):
             pass  # guarded as it is gone through
         elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
-            self._add(IdentityGuard(source, value))
+            if self.finder.is_passed(source) and not is_kept(value) and not isinstance(value, _STAYING):
+                self.opened.setdefault(source, value)
+            else:
+                self._add(IdentityGuard(source, value))
             if is_array(value):
                 self._add(BytesGuard(source, fingerprint(require_plain_array(value, source))))
         self._reach(value, source)
@@ -127,7 +134,7 @@ class Collector(abc.ABC):
             self._queue.append((value, source))
         if first in (None, source) or isinstance(value, (torch.Tensor, FunctionType)):
             return
-        if known is None or isinstance(value, _SHARED):
+        if known is None or isinstance(value, _SHARED) or self.finder.is_passed(source):
             assert first is not None
             self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
 
@@ -148,6 +155,8 @@ class Collector(abc.ABC):
             if name is not None and not self._is_named(name):
                 return False
             source = source.base
+        if isinstance(source, Global) and self.reads.followed:
+            return source.name in self.names.variables or self._is_named(source.name)
         return not (isinstance(source, Cell) and id(source.cell) in self.left)
 
     def _is_named(self, name: str) -> bool:

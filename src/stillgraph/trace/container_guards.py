@@ -37,7 +37,9 @@ class ContainerGuards(Collector):
         place = self.finder.find(value) or source
         if place in self.promoted:
             return
-        if isinstance(value, (dict, types.MappingProxyType)):
+        if self._is_only_moved(value, source):
+            self._add(TypeGuard(source, type(value)))
+        elif isinstance(value, (dict, types.MappingProxyType)):
             self._mapping(value, source, place)
         elif isinstance(value, (set, frozenset)):
             self._add(TypeGuard(source, type(value)))
@@ -54,6 +56,12 @@ class ContainerGuards(Collector):
             self._add(TypeGuard(source, type(value)))
             self._add(LengthGuard(source, len(value)))
             self._elements(value, source, place, enumerate(value))
+
+    def _is_only_moved(self, value: Any, source: Source) -> bool:
+        """Whether the code comes to a container by name, but does not look into it."""
+        if id(value) not in self.reads.met or id(value) in self.reads.looked_into or id(value) in self.reads.whole:
+            return False
+        return ("contents", id(value)) not in self.written and getattr(source, "name", None) not in self.not_followed
 
     def _mapping(self, value: Any, source: Source, place: Source) -> None:
         if self._is_compared(value, source, place) and is_plain((*value, *value.values())):

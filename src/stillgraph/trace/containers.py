@@ -64,7 +64,8 @@ def split(value: Any) -> Parts | None:
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
     if kind is StagedArray:
         return Parts(kind, None, ("",), (value.tensor,), lambda new: StagedArray(new[0]))
-    if kind is Exit or (dataclasses.is_dataclass(kind) and not _registered(value)):
+    holds_more = isinstance(value, (list, tuple, dict, set, frozenset))  # than its attributes
+    if kind is Exit or (dataclasses.is_dataclass(kind) and not holds_more and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -23,6 +23,7 @@ _DEMANDS = {"bool": "truth (bool)", "index": "value (as an index)", "int": "valu
 _HINTS = {
     "bool": "What asks is not rewritten: Python's own code, a C library's or one marked not_to_static. Write what it "
     "does in a function of your own, as a loop with if, or use torch.where, torch.sort or torch.min.",
+    "rows": "What goes through the tensor is not rewritten. Loop over it yourself: for row in tensor: ...",
     "index": "A text or a range of that length cannot be made before the run. Loop in place of it: "
     "for _ in range(n): ...",
     "hash": "Index a list or tensor with the number; what is a key must be known before the run.",
@@ -47,7 +48,7 @@ def demanded(session: Session, value: Any, what: str) -> Any:
         Restart: the capture begins anew, knowing more.
         CaptureError: there is no way.
     """
-    if what in ("bool", "int", "index", "float", "text", "hash"):
+    if what in ("bool", "int", "index", "float", "text", "hash", "rows"):
         _ask_for_conversion(session)
     if isinstance(value, (StagedInt, StagedBool)) and what in ("bool", "index", "int"):
         decided = _decide_size(session, value, what)
@@ -113,6 +114,8 @@ def _decide_size(session: Session, value: Any, what: str) -> Any:
 def _ask_for_conversion(session: Session) -> None:
     """Restart with the functions converted that stand between rewritten code and what asks for the value."""
     frame = sys._getframe(1)
+    while is_ours(frame.f_code.co_filename) or frame.f_code is torch.Tensor.__iter__.__code__:
+        frame = cast(FrameType, frame.f_back)
     wanted: set[CodeType] = set()
     names: set[str] = set()
     while frame is not None:

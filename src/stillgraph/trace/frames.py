@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import linecache
 import sys
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from dataclasses import replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from stillgraph.core.files import is_ours, is_torch, is_torch_layer, is_users, path_in_torch
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.rewritten import variables_of
-from stillgraph.core.tracebacks import chained, entries_of, full_traceback
+from stillgraph.core.tracebacks import chained, entries_of, full_traceback, let_go
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.acts import Place
 from stillgraph.trace.call_chain import Call, Step, calls, caught_in, runs_a_block
@@ -61,6 +61,14 @@ def generator_asking() -> CodeType | None:
     return frame.f_code if frame is not None and frame.f_code.co_flags & _GENERATOR else None
 
 
+def is_asked_by(code: CodeType) -> bool:
+    """Whether a piece of code has made the torch call that is being handled."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and frame.f_code is code
+
+
 def asked_by_layer() -> bool:
     """Whether it is torch's code around layers that asks for a value: a ``ModuleList`` for an index."""
     frame: FrameType | None = sys._getframe(1)
@@ -97,17 +105,20 @@ def _running(start: FrameType | None = None) -> Iterator[Step]:
         frame = frame.f_back
 
 
-def _until_raised(error: BaseException) -> Iterator[Step]:
+def _until_raised(error: BaseException) -> Generator[Step]:
     """The frames that led to an error which has been caught and is being looked at, the innermost first."""
     passed = _passed(error)
     order = {id(frame): index for index, (frame, _) in enumerate(passed)}
     around = list(_running())
     meet = next((index for index in reversed(range(len(around))) if id(around[index][0]) in order), None)
-    if meet is None:
-        yield from around
-        return
-    yield from reversed(passed[order[id(around[meet][0])] :])
-    yield from around[meet + 1 :]
+    try:
+        if meet is None:
+            yield from around
+            return
+        yield from reversed(passed[order[id(around[meet][0])] :])
+        yield from around[meet + 1 :]
+    finally:
+        around.clear()  # this frame is among them
 
 
 def _passed(error: BaseException) -> list[Step]:
@@ -120,12 +131,16 @@ def _passed(error: BaseException) -> list[Step]:
 
 
 def show_as_written(error: BaseException) -> None:
-    """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them."""
+    """Let the traceback of an error that ends a capture show the user's functions, not the blocks made of them.
+
+    The frames that it does not show let go of what they hold.
+    """
     if full_traceback():
         return
     passed = _passed(error)
     shown = [_entry(call) for call in reversed(calls(reversed(passed), is_users, caught_in(passed)))]
     try:
+        let_go(error)
         error.__traceback__ = chained(shown)
     finally:
         del error, passed, shown  # frames that were made hold this one
@@ -187,7 +202,7 @@ class Locator:
 
     def __init__(self, beginning: Location | None = None) -> None:
         self.beginning = beginning
-        self._known: dict[tuple[tuple[CodeType, int, str], ...], Location] = {}
+        self._known: dict[tuple[tuple[int, int, str], ...], tuple[Location, tuple[CodeType, ...]]] = {}  # by id
 
     def here(self, frame: FrameType | None = None) -> Location | None:
         """The user's line and columns that a frame is at, or are being run, with those that have called it."""
@@ -195,24 +210,25 @@ class Locator:
 
     def raised_at(self, error: BaseException) -> Location | None:
         """The user's line that raised an error which has just been caught, with those that had called it."""
-        return self._located(_until_raised(error), caught_in(_passed(error)))
+        steps = _until_raised(error)
+        try:
+            return self._located(steps, caught_in(_passed(error)))
+        finally:
+            steps.close()  # which has the frames that hold it among its own
 
     def _located(self, steps: Iterable[Step], twice: Set[int] = frozenset()) -> Location | None:
-        found = calls(steps, is_users, twice)
-        return self._place_of(tuple((call.inside[0].f_code, call.inside[1], call.function) for call in found))
-
-    def _place_of(self, stack: tuple[tuple[CodeType, int, str], ...]) -> Location | None:
+        stack = [(call.inside[0].f_code, call.inside[1], call.function) for call in calls(steps, is_users, twice)]
         if not stack:
             return self.beginning
-        found = self._known.get(stack)
-        if found is None:
+        key = tuple([(id(code), offset, function) for code, offset, function in stack])
+        known = self._known.get(key)
+        if known is None:
             callers: tuple[Location, ...] = ()
             for code, offset, function in reversed(stack):
                 found = _located(code, offset, function, callers)
                 callers = (*callers, found)
-            assert found is not None
-            self._known[stack] = found
-        return found
+            known = self._known[key] = found, tuple(code for code, _, _ in stack)
+        return known[0]
 
 
 def here() -> Location | None:

@@ -19,9 +19,11 @@ class FrontEnd:
             parameter for that too, or None where it cannot be done.
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
+        following: one that follows also the methods that Python calls for operators, if this one does not.
     """
 
     convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
     turn_inside_out: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...], str] | None]
     is_converted: Callable[[CodeType], bool]
     skipped: Callable[[Any], bool]
+    following: FrontEnd | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -104,7 +104,8 @@ def _settled(recorder: Recorder, fake: torch.Tensor) -> GradientPlace:
     """The place, after finding out what it holds when the call begins if nothing was written to it so far."""
     place = GradientPlace(fake, recorder.gradients)
     if place.get() is MISSING:
-        place.set(recorder.entry_gradient(fake))
+        unknown = recorder.went_outside and _may_accumulate(recorder, fake)
+        place.set(_gradient_now(recorder, fake, False, True) if unknown else recorder.entry_gradient(fake))
     return place
 
 
@@ -190,6 +191,15 @@ def _accumulates(fake: torch.Tensor) -> bool:
         return False
 
 
+def _may_accumulate(recorder: Recorder, fake: torch.Tensor) -> bool:
+    """The same, also of one that was computed before the call, and is to keep its gradient."""
+    if _accumulates(fake):
+        return True
+    with torch._C.DisableTorchFunction():
+        real = recorder.from_before(fake) if fake.requires_grad else None
+        return real is not None and real.requires_grad and real.retains_grad
+
+
 def _leaves(recorder: Recorder) -> Iterator[torch.Tensor]:
     """The fakes of all tensors known here whose gradients a backward pass may accumulate."""
     region: Any = recorder.region
@@ -198,7 +208,7 @@ def _leaves(recorder: Recorder) -> Iterator[torch.Tensor]:
         for value, _ in list(region.known.values()):
             if isinstance(value, torch.Tensor):
                 fake = recorder.to_fake(value)
-                if id(fake) not in seen and _accumulates(fake):
+                if id(fake) not in seen and _may_accumulate(recorder, fake):
                     seen.add(id(fake))
                     yield fake
         region = region.parent
@@ -213,6 +223,22 @@ def _like(recorder: Recorder, fake: torch.Tensor, node: fx.Node, create_graph: b
     recorder.region.define(value, node)
     node.meta["val"] = recorder.to_fake(value)
     return value
+
+
+def _gradient_now(recorder: Recorder, fake: torch.Tensor, create_graph: bool, may_be_none: bool) -> Any:
+    """What ``.grad`` of a tensor holds at this point of the run."""
+    lifted = recorder.reals.get(id(fake), fake)  # now, where nothing has used the tensor so far
+    node = recorder.emit("call_function", getattr, (lifted, "grad"), {})
+    node.meta["bookkeeping"] = True
+    return _like(recorder, fake, node, create_graph, may_be_none)
+
+
+def _goes_outside(recorder: Recorder, reach: _Reach) -> bool:
+    """Whether a backward pass comes by a tensor that was computed before the call: nobody knows from what."""
+    with torch._C.DisableTorchFunction():
+        computed = [fake for real, fake in recorder.fakes.values() if real.grad_fn is not None]
+        computed += [fake for fake, real in recorder.apart.values() if real.grad_fn is not None]
+        return any(map(reach.meets, computed))
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
@@ -276,6 +302,9 @@ def _record_backward(
     reach = _reach(recorder.to_fake(root) for root in roots)
     with recorder.calling_autograd("backward()"):
         recorder.emit(op, target, args, kwargs)
+    if _goes_outside(recorder, reach):
+        reach = replace(reach, certain=False)
+        recorder.went_outside = True
     wanted = None if inputs is None else {id(recorder.to_fake(tensor)) for tensor in _tensors(inputs)}
     for fake in list(_leaves(recorder)):
         if wanted is not None and id(fake) not in wanted:
@@ -286,9 +315,7 @@ def _record_backward(
         given = met and reach.certain and not requirement_differs(fake) and not _may_be_dropped(recorder, fake)
         before = None if given else _settled(recorder, fake).get()
         may_be_none = not given and (before is None or _may_be_none(before))
-        node = recorder.emit("call_function", getattr, (fake, "grad"), {})
-        node.meta["bookkeeping"] = True
-        _write(recorder, fake, _like(recorder, fake, node, bool(create_graph), may_be_none))
+        _write(recorder, fake, _gradient_now(recorder, fake, bool(create_graph), may_be_none))
 
 
 def _may_be_dropped(recorder: Recorder, fake: torch.Tensor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
+from collections.abc import Iterable
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.lookup import own_attributes
-from stillgraph.core.rewritten import values_in
+from stillgraph.core.rewritten import HELD, Holder, values_in
 from stillgraph.trace.gradients import GradientPlace, RequirePlace
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, Place, Variable, VariablePlace, births
 from stillgraph.trace.numbers import Staged
@@ -42,6 +43,9 @@ _ATOMS = (
 )
 
 
+_LEADING_NOWHERE = tuple(each for each in _ATOMS if each is not torch.nn.Module)
+
+
 class OlderObjects:
     """The mutable objects that the frames around an arm can reach when it begins.
 
@@ -62,16 +66,16 @@ class OlderObjects:
             # What was stored in an object from before the capture need not be in any variable.
             stored = (write.place.get() for write in self._recorder.journal.written(0).values())
             roots = (*locals_of_users(self._recorder), *self._recorder.shelf, *stored)
-            self._objects = self._walk(collections.deque(roots))
+            with self._recorder.witness.paused():
+                self._objects = self._walk(collections.deque(roots))
         return self._objects
 
     def _walk(self, queue: collections.deque[Any]) -> dict[int, Any]:
         found: dict[int, Any] = {}
+        is_outer = self._recorder.is_outer
         while queue and len(found) < _LIMIT:
             value = queue.popleft()
-            if id(value) in found or self._recorder.is_outer(value):
-                continue
-            if isinstance(value, _ATOMS) and not _is_local_class(value):
+            if id(value) in found or (isinstance(value, _ATOMS) and not _is_local_class(value)) or is_outer(value):
                 continue
             found[id(value)] = value
             queue.extend(_children(value))
@@ -79,6 +83,8 @@ class OlderObjects:
 
     def has(self, place: Place) -> bool:
         """Whether a place belongs to an object that is older than the arm."""
+        if isinstance(place, CellPlace) and self._recorder.is_new(place.cell) is False:
+            return True  # a variable of a frame that is gone on with, say, on whatever way it is written
         if isinstance(place, (Variable, VariablePlace)):
             return place.born < self._born
         if isinstance(place, CellPlace):
@@ -104,10 +110,37 @@ def locals_of_users(recorder: Recorder) -> collections.deque[Any]:
         file = frame.f_code.co_filename
         if frame.f_code.co_qualname == "CaptureAttempt.run" and is_ours(file):
             break  # beyond the capture there are only objects that were there before it
-        if recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file)):
+        of_users = recorder.is_rewritten(frame.f_code) or not (is_torch(file) or is_ours(file))
+        if of_users and not _only_hands_on(frame):
             values.extend(values_in(frame))
         frame = frame.f_back
     return values
+
+
+def _only_hands_on(frame: FrameType) -> bool:
+    """Whether a frame stands for the user's, and is given what the user's own is given: that may have let go of it."""
+    is_entry = frame.f_globals.get("__name__") == _OF_ENTRIES and HELD not in frame.f_code.co_varnames
+    return is_entry or frame.f_code.co_varnames[:3] == _OF_A_LINE
+
+
+_OF_A_LINE = ("act", "args", "kwargs")  # see `bytecode/lines.py`
+_OF_ENTRIES = "stillgraph.bytecode.convert"
+
+
+def is_held_by(roots: Iterable[Any], target: Any) -> bool:
+    """Whether some values are an object, or lead to it by plain references."""
+    queue, seen = collections.deque(roots), set[int]()
+    kept = []  # what is made on the way, so that nothing else gets its id
+    while queue and len(seen) < _LIMIT:
+        value = queue.popleft()
+        if value is target:
+            return True
+        if id(value) in seen or (isinstance(value, _LEADING_NOWHERE) and not _is_local_class(value)):
+            continue
+        seen.add(id(value))
+        kept.append(value)
+        queue.extend(_children(value))
+    return False
 
 
 def _is_local_class(value: Any) -> bool:
@@ -118,6 +151,8 @@ def _is_local_class(value: Any) -> bool:
 def _children(value: Any) -> list[Any]:
     if _is_local_class(value):
         return [*vars(value).values(), *value.__bases__]
+    if isinstance(value, Holder):
+        return value.held()
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, (list, tuple, set, collections.deque)):

@@ -89,7 +89,7 @@ def _lasting(recorder: Recorder, value: Any) -> Any:
     """Something that a hook uses, as an argument of a node: as it is, or made anew by the program."""
     if isinstance(value, (StagedNumber,)) or is_fake(value):
         return value
-    if isinstance(value, Staged) or type(value).__module__.startswith("stillgraph.trace."):
+    if isinstance(value, Staged) or str(type(value).__module__).startswith("stillgraph.trace."):
         raise refuse("SG305", "a hook uses what only the run knows", location=here(), hint=_HINT)
     if isinstance(value, FunctionType):
         return _function(recorder, value)

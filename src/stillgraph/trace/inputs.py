@@ -62,6 +62,8 @@ class Inputs:
     guards: list[Guard] = field(default_factory=list)
     objects: list[tuple[Any, Source]] = field(default_factory=list)  # guarded by `trace.told`
     symbols: dict[str, tuple[Source, int]] = field(default_factory=dict)
+    passed_again: bool = False  # whether something was passed a second time that the code got a copy of
+    _aliases: list[tuple[int, Guard]] = field(default_factory=list)  # should they matter: before which of the guards
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
     _names: set[str] = field(default_factory=set)
@@ -72,9 +74,10 @@ class Inputs:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source)
         known = self._handed.get(id(value))
-        if known is not None:
+        if known is not None and self._has_identity(value):
             self.guards.append(AliasGuard(known[1], source, same=True))
             return known[2]
+        self.passed_again = self.passed_again or known is not None
         children = parts_at(value, source)
         if children is None:
             self._leaf(value, source)
@@ -82,9 +85,20 @@ class Inputs:
         else:
             self._guard_structure(value, source)
             handed = self._rebuilt(value, [(old, self.argument(old, place)) for old, place in children], source)
-        if self._has_identity(value):
+        if isinstance(value, tuple) or self._has_identity(value):
             self._handed[id(value)] = (value, source, handed)
         return handed
+
+    def tell_aliases_apart(self) -> bool:
+        """Begin to guard which arguments are one and the same object; whether that is all that this changes.
+
+        It is not where something was passed twice: the code would have got it twice, too.
+        """
+        self.aliases_matter = True
+        for position, guard in reversed(self._aliases):
+            self.guards.insert(position, guard)
+        self._aliases.clear()
+        return not self.passed_again
 
     def _has_identity(self, value: Any) -> bool:
         """Whether it matters at how many places an object was passed: the code may change it, or asks with ``is``."""
@@ -124,7 +138,8 @@ class Inputs:
         """Guards on containers and objects being different ones: those passed, of one type, and ``others``."""
         groups: dict[type, dict[int, Source]] = {}
         for value, source, _ in self._handed.values():
-            groups.setdefault(type(value), {})[id(value)] = source
+            if self._has_identity(value):
+                groups.setdefault(type(value), {})[id(value)] = source
         for value, source in others:
             if type(value) in groups:
                 groups[type(value)].setdefault(id(value), source)
@@ -146,6 +161,7 @@ class Inputs:
         else:
             fake = recorder.symbolic.fake_apart(value) if same else recorder.fake_of(value)
         if same:
+            self.passed_again = True
             recorder.apart[id(fake)] = (fake, value)
         else:
             recorder.fakes[id(value)] = (value, fake)
@@ -163,8 +179,11 @@ class Inputs:
         for other, seen, free in self._tensors:
             if other is value or _could_be_one(value, dims, other, free):
                 known = known or other is value
+                guard = AliasGuard(seen, source, same=other is value)
                 if matter:
-                    self.guards.append(AliasGuard(seen, source, same=other is value))
+                    self.guards.append(guard)
+                else:
+                    self._aliases.append((len(self.guards), guard))
         self._tensors.append((value, source, dims))
         return known
 

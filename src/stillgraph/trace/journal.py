@@ -63,7 +63,7 @@ class AttributePlace:
         return table_of(self.target, self.name) if isinstance(self.target, torch.nn.Module) else None
 
     def get(self) -> Any:
-        for table in _tables(self.target):
+        for table in tables_of(self.target):
             if self.name in table:
                 return table[self.name]
         described = inspect.getattr_static(type(self.target), self.name, None)
@@ -86,7 +86,7 @@ class AttributePlace:
 
     def _remove(self) -> None:
         if isinstance(self.target, torch.nn.Module):
-            for table in _tables(self.target):
+            for table in tables_of(self.target):
                 table.pop(self.name, None)
         elif self._is_plain():
             self.target.__dict__.pop(self.name, None)
@@ -112,7 +112,8 @@ class AttributePlace:
         return f"{owner.__name__}.{self.name}"
 
 
-def _tables(target: Any) -> Iterator[Any]:
+def tables_of(target: Any) -> Iterator[Any]:
+    """The dictionaries in which an object keeps its attributes."""
     own = (own_attributes(target) or {})
     yield own
     if isinstance(target, torch.nn.Module):
@@ -199,6 +200,16 @@ class VariablePlace(CellPlace):
     def __init__(self, cell: Any, name: str) -> None:
         super().__init__(cell, name)
         object.__setattr__(self, "born", next(births))
+
+
+class PassingVariablePlace(VariablePlace, PassingPlace):
+    """One that is only looked at on the paths that have put something there."""
+
+
+def of_a_block(place: CellPlace) -> VariablePlace:
+    """A variable of a block that a generator is about to run, seen from within the generator."""
+    kind = PassingVariablePlace if isinstance(place, PassingPlace) else VariablePlace
+    return kind(place.cell, place.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +329,13 @@ class Midway:
 
 
 class Journal:
-    """A log of writes; nested arms take marks and roll back to them."""
+    """A log of writes; nested arms take marks and roll back to them.
+
+    Attributes:
+        before: told of each place before it is written, and whether it is certain that it will be.
+    """
+
+    before: Callable[[Place, bool], None] | None = None
 
     def __init__(self) -> None:
         self._log: list[Write] = []
@@ -327,8 +344,15 @@ class Journal:
         self.watch: Watch | None = None
         self.version = 0  # grows with whatever may change what was written
 
-    def note(self, place: Place) -> None:
-        """To be called before ``place`` is written."""
+    @property
+    def log(self) -> list[Write]:
+        """The writes so far."""
+        return self._log
+
+    def note(self, place: Place, certain: bool = True) -> None:
+        """To be called before ``place`` is written, or may be, if that is not ``certain``."""
+        if self.before is not None:
+            self.before(place, certain)
         self._look()
         self.version += 1
         self._log.append(Write(place, place.get(), place.table if isinstance(place, AttributePlace) else None))

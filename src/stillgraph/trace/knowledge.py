@@ -18,6 +18,7 @@ class Knowledge:
 
     convert: set[CodeType] = field(default_factory=set)  # library functions that have to be converted
     watch: set[str] = field(default_factory=set)  # names of properties whose getters have to be converted
+    follow_methods: bool = False  # of users' objects, which Python calls for operators: they do something
     convert_libraries: bool = False  # all of them: one writes to modules on its own
     watch_modules: bool = False  # code that is never converted, torch's, writes to them
     watch_memory: bool = False  # arrays or the like are written in place: find out where
@@ -33,6 +34,7 @@ class Knowledge:
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
+    written_elsewhere: dict[int, Any] = field(default_factory=dict)  # objects on ways that are not followed, by id
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
 
     def learn(self, restart: Restart) -> None:
@@ -43,6 +45,8 @@ class Knowledge:
                 self.watch |= names
             case "convert_libraries", _:
                 self.convert_libraries = True
+            case "follow_methods", _:
+                self.follow_methods = True
             case "list", (source, element):
                 self.lists[source] = element
             case "keep", source:
@@ -73,6 +77,8 @@ class Knowledge:
                 self.hashed = True
             case "elsewhere", ids:
                 self.also_elsewhere |= ids
+            case "written_elsewhere", objects:
+                self.written_elsewhere |= objects
             case "promote", source:
                 self.promote.add(source)
                 self.changing.discard(source)  # it is written: no number that only differs from call to call

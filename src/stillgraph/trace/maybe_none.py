@@ -7,14 +7,13 @@ itself, nor for an operator of Python's that arrives here as torch's method, or 
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
-from types import BuiltinMethodType, CodeType, FrameType, MethodType, MethodWrapperType
+from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any
 
 import torch
 
-from stillgraph.core.files import is_ours
+from stillgraph.trace.frames import is_asked_by
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.special import PLAIN_ATTRIBUTES
 from stillgraph.trace.spelling import BINARY_METHODS
@@ -65,19 +64,11 @@ def as_python(func: Any) -> Callable[..., Any] | None:
         return operator.attrgetter(attribute) if attribute in PLAIN_ATTRIBUTES or attribute in _PLACES else None
     if func is _T.__len__:
         return len
-    if func is _T.dim and _is_asked_by(_T.__iter__.__code__):
+    if func is _T.dim and is_asked_by(_T.__iter__.__code__):
         return _dimensions_to_iterate
     if name in _METADATA and getattr(_T, name) is func:
         return lambda value, *args, **kwargs: getattr(value, name)(*args, **kwargs)
     return None
-
-
-def _is_asked_by(code: CodeType) -> bool:
-    """Whether a piece of code has made the torch call that is being handled."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame is not None and frame.f_code is code
 
 
 _PLACES = frozenset({"shape", "grad", "_grad"})

@@ -98,7 +98,7 @@ class MetGuards:
     def arrays_read(self, guards: list[Guard]) -> list[tuple[Any, Source]]:
         """The arrays and buffers whose contents are guarded."""
         sources = [guard.source for guard in guards if isinstance(guard, (BytesGuard, ContentsGuard))]
-        found = ((self.finder.value_at(source), source) for source in sources)
+        found = zip(self.finder.values_at(sources), sources, strict=True)
         return [(value, source) for value, source in found if is_array(value) or isinstance(value, BUFFERS)]
 
     def lists_read(self, used: list[Input]) -> list[Guard]:
@@ -122,6 +122,8 @@ class MetGuards:
         """Whether a guard is about anything but numbers and lists that are inputs of the program."""
         if isinstance(guard, ConstantGuard) and guard.source in self.promoted:
             return False
+        if not self.knowledge.lists:
+            return True
         source = getattr(guard, "source", None)
         if isinstance(guard, LengthGuard) and source in self.knowledge.lists:
             return False

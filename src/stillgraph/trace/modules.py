@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import functools
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -17,11 +18,12 @@ from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.shared_state import of_class, of_code
 from stillgraph.trace.sources import slots
 from stillgraph.trace.symbolic import is_fake
 
 _CONTAINERS = (list, dict, set, collections.deque)
-_NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, functools.partial)
+_NO_STATE = (torch.nn.Module, torch.Tensor, type, ModuleType, MethodType, functools.partial)
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,48 @@ class Change:
 
 
 class ModuleTables:
-    """Every module, plain object and container that a call reaches, as it was before the capture."""
+    """Every module, plain object, container and class that a call reaches, as it was before the capture.
 
-    def __init__(self, found: list[tuple[Any, Source]]) -> None:
+    Args:
+        found: them, with their paths.
+        log: the writes that the journal knows of so far.
+    """
+
+    def __init__(self, found: list[tuple[Any, Source]], log: Sequence[Write] = ()) -> None:
+        self._log = log
         self._modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
         objects = [value for value, _ in found if not isinstance(value, _NO_STATE)]
         self._objects = [value for value in objects if type(own_attributes(value)) is dict]
         self._slots = [_Slots(value, names) for value in objects if (names := slots(type(value)))]
+        self._shared = [state for value, _ in found if (state := of_class(value, log)) is not None]
         self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
         self._now: dict[int, _State] | None = None
         self._containers = [(v, copy_contents(v), source) for v, source in found if isinstance(v, _CONTAINERS)]
+
+    def add(self, value: Any, source: Source) -> None:
+        """Another one is found that the call reaches; nothing has been written to it so far."""
+        more = ModuleTables([(value, source)], self._log)
+        self._modules += more._modules
+        self._objects += more._objects
+        self._slots += more._slots
+        self._shared += more._shared
+        self._before |= more._before
+        if self._now is not None:
+            self._now |= more._before
+        self._containers += more._containers
+
+    def forget(self) -> None:
+        """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
+        held: Any
+        for held in (self._modules, self._objects, self._slots, self._shared, self._before, self._containers):
+            held.clear()
+        self._now, self._log = None, ()
+
+    def add_code(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        """Code is about to run that is not rewritten, and may assign variables of its module."""
+        state = of_code(code, namespace, self._log)
+        if state is not None:
+            self._shared.append(state)
 
     def accept_containers(self) -> None:
         """Let the containers stay as they are now."""
@@ -75,6 +109,10 @@ class ModuleTables:
             changed = (None if _is_mode(value) else found) or changed
         for held in self._slots:
             changed = held.restore() or changed
+        for shared in self._shared:
+            place = shared.restore()
+            if place is not None:
+                changed = changed or Change(shared, place.name, place.get(), f"'{place}'")
         for value, contents, source in self._containers:
             now = copy_contents(value)
             if keep_added and isinstance(value, dict):
@@ -99,7 +137,8 @@ class ModuleTables:
             if not before.is_current():
                 self._now[id(owner)] = _State(owner)
                 found += before.writes()
-        return [*found, *(write for held in self._slots for write in held.changes())]
+        found += [write for held in self._slots for write in held.changes()]
+        return [*found, *(write for shared in self._shared for write in shared.changes())]
 
 
 class _State:
@@ -217,7 +256,7 @@ def _hides(kind: type, name: Any) -> bool:
 
 def _is_mode(value: Any) -> bool:
     """Whether an object is a context manager of torch's: between two uses it keeps nothing of interest."""
-    return hasattr(type(value), "__enter__") and type(value).__module__.startswith("torch.")
+    return hasattr(type(value), "__enter__") and str(type(value).__module__).startswith("torch.")
 
 
 def global_hooks() -> dict[str, dict[Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import operator
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -77,6 +78,28 @@ def names_of(code: CodeType) -> Names:
         if isinstance(constant, CodeType):
             names |= names_of(constant)
     return names
+
+
+_PLAIN = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"})
+_LOOKING = frozenset({"vars", "dir", "globals", "locals", "getattr", "hasattr", "eval", "exec"})
+
+
+def names_come_to(code: CodeType, come_to: AbstractSet[str]) -> Names:
+    """The names that code reads of which only a part has run.
+
+    Args:
+        code: of the function.
+        come_to: the globals and attributes that the instructions which have run look up.
+    """
+    names = names_of(code)
+    if names.variables & _LOOKING:
+        return names
+    only = {each.argval for each in dis.get_instructions(code) if each.opname in _PLAIN}
+    others = {each.argval for each in dis.get_instructions(code) if each.opname in (_GLOBAL | _ATTRIBUTE) - _PLAIN}
+    inner = [names_of(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    kept = {*come_to, *others, *_strings(code.co_consts)}.union(*(each.attributes | each.variables for each in inner))
+    left = only - kept
+    return Names(names.variables - left, names.attributes - left, names.asked - left, names.modules)
 
 
 def _strings(constants: tuple[Any, ...]) -> Iterator[str]:

@@ -52,6 +52,15 @@ def is_kept(value: Any) -> bool:
     return isinstance(value, _KEPT)
 
 
+def is_of_its_module(value: Any) -> bool:
+    """Whether a library keeps an object in the module of its class: Python's generator of random numbers, say."""
+    kind = type(value)
+    module = sys.modules.get(kind.__module__)
+    if module is None or not is_standard_library(getattr(module, "__file__", None) or ""):
+        return False
+    return any(each is value for each in vars(module).values())
+
+
 # ---- globals
 def namespace_of(table: dict[str, Any]) -> Source:
     """The source of a dictionary of globals or builtins."""
@@ -159,13 +168,13 @@ def classes_read(
     """
     names = names - _OF_EVERY_CLASS
     bases = [*users_classes(kind), *users_classes(type(kind))]
+    read = [_names_read(base, names) for base in bases]
     later: list[set[str]] = [set()]
-    for base in reversed(bases):
-        later.append(later[-1] | {n for n in vars(base) if n in names or _is_method(base, n)})
-    for base, elsewhere in zip(bases, reversed(later[:-1])):
-        present = [n for n in vars(base) if n in names or _is_method(base, n)]
+    for present in reversed(read):
+        later.append(later[-1].union(present))
+    for base, present, elsewhere in zip(bases, read, reversed(later[:-1]), strict=True):
         awaited = SPECIAL | of_protocols if is_users(base) else of_protocols
-        yield class_space(base), base, present, sorted((elsewhere | awaited) - set(vars(base)))
+        yield class_space(base), base, present, sorted((elsewhere | awaited) - vars(base).keys())
     if torch.nn.Module in kind.__mro__:
         yield class_space(torch.nn.Module), torch.nn.Module, list(_EVERY_MODULE), []
 
@@ -178,12 +187,16 @@ def protocol_names(kind: type) -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
-def _is_method(base: type, name: str) -> bool:
-    """Whether it is a method of the user's that Python calls by itself (``__len__``), or a module's ``forward``."""
-    if name in SPECIAL and is_users(base):
-        return True
-    special = name.startswith("__") and name.endswith("__") and not is_below_torch(file_of(base))
-    return (special or name == "forward") and isinstance(vars(base)[name], FunctionType)
+def _names_read(base: type, names: frozenset[str]) -> list[str]:
+    """Of a class, ``names``, and methods of the user's that Python calls by itself (``__len__``), or ``forward``."""
+    called = SPECIAL if is_users(base) else frozenset()
+    special = not is_below_torch(file_of(base))
+
+    def is_method(name: str, member: Any) -> bool:
+        called_so = special and name.startswith("__") and name.endswith("__")
+        return (called_so or name == "forward") and isinstance(member, FunctionType)
+
+    return [name for name, m in vars(base).items() if name in names or name in called or is_method(name, m)]
 
 
 def is_users(owner: type | ModuleType) -> bool:

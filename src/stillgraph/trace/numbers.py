@@ -68,7 +68,8 @@ class StagedNumber(Staged):
     def __getattr__(self, name: str) -> Any:
         """What Python's own number has and torch's has not."""
         if name.startswith("_") or not hasattr(KINDS[type(self)], name):
-            raise AttributeError(name)
+            text = f"'{KINDS[type(self)].__name__}' object has no attribute '{name}'"
+            raise AttributeError(text, name=name, obj=self)
         return getattr(self.recorder.number_demanded(self, name), name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import types
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
 import torch
 
-from stillgraph.core.files import is_below_torch
-from stillgraph.core.lookup import shown_attributes, slot_value
+from stillgraph.core.files import is_below_torch, is_users
+from stillgraph.core.lookup import class_member, own_attributes, shown_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -52,9 +54,15 @@ class ObjectGuards(ContainerGuards):
             self._value(Item(source, key), hook)
 
     def _cells(self, function: FunctionType) -> None:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if ("cell", id(cell)) not in self.inputs and id(cell) not in self.left:
+        names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for number, (name, cell) in enumerate(names):
+            if ("cell", id(cell)) in self.inputs or id(cell) in self.left:
+                continue
+            place = self.finder.passed_cell(function, number)
+            if place is None:
                 self._value(Cell(name, cell), cell_contents(cell))
+            else:
+                self._value(place, cell)
 
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
@@ -102,6 +110,12 @@ class ObjectGuards(ContainerGuards):
                     self._member(space, Item(space, name), name, vars(base)[name], key)
             if missing:
                 self.missing.setdefault(space, {}).update(dict.fromkeys(missing))
+        by_name = sorted(self.names.asked) if is_users(file_of(kind)) else ()
+        asked = self.asked.get(id(kind), {}) | dict.fromkeys(by_name)
+        lacking = dict.fromkeys(names_lacking(kind, asked))
+        for base in (*users_classes(kind), *users_classes(type(kind))) if lacking else ():
+            absent = {name: None for name in lacking if name not in vars(base)}  # one of an enumeration's, say, raises
+            self.missing.setdefault(class_space(base), {}).update(absent)
 
     def _module(self, module: torch.nn.Module, source: Source) -> None:
         self._add(TypeGuard(source, type(module)))
@@ -176,7 +190,7 @@ class ObjectGuards(ContainerGuards):
     def _asked(self, value: Any, source: Source) -> None:
         """What an object was asked for and does not have."""
         names = dict.fromkeys(sorted(self._asked_of(value))) | self.asked.get(id(value), {})
-        lacking = dict.fromkeys(name for name in names if not has_attribute(value, name))
+        lacking = dict.fromkeys(names_lacking(value, names))
         if not lacking:
             return
         if not isinstance(shown_attributes(value), dict):
@@ -194,6 +208,12 @@ class ObjectGuards(ContainerGuards):
             return self.names.asked if isinstance(shown_attributes(value), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
         return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+
+
+def _is_asked_in_python(kind: type) -> bool:
+    """Whether a class of the user's computes attributes: asking for one runs code that may do something."""
+    getter = class_member(kind, "__getattr__")
+    return isinstance(getter, FunctionType) and is_users(getter.__code__.co_filename)
 
 
 _NOTHING = object()
@@ -217,9 +237,36 @@ def _found_in(kind: type, name: str) -> type:
     return next(base for base in kind.__mro__ if name in vars(base))
 
 
+def names_lacking(value: Any, names: Iterable[str]) -> Iterator[str]:
+    """Those of some names that an object has no attribute of."""
+    spaces = _spaces(value)
+    for name in names:
+        if (spaces is not None and not any(name in space for space in spaces)) or not has_attribute(value, name):
+            yield name
+
+
+def _spaces(value: Any) -> list[Any] | None:
+    """All that Python looks in for an object's attributes; None where it does not only look."""
+    kind = type(value)
+    module = isinstance(value, torch.nn.Module)
+    if class_member(kind, "__getattribute__") not in (object.__getattribute__, type.__getattribute__):
+        return None
+    if class_member(kind, "__getattr__") not in (None, *([torch.nn.Module.__getattr__] if module else [])):
+        return None
+    if isinstance(value, types.ModuleType):
+        return None
+    bases = [*kind.__mro__, *(value.__mro__ if isinstance(value, type) else ())]
+    own = own_attributes(value) or {}
+    tables = [own[name] for name in MODULE_TABLES if name in own] if module else []
+    return [own, *tables, *map(vars, bases)]
+
+
 def has_attribute(value: Any, name: str) -> bool:
-    """Whether an object has an attribute; a getter of the user's is there, whatever it does, and is not called."""
+    """Whether an object has an attribute; a getter of the user's is there, whatever it does, and nothing is called."""
     try:
-        return isinstance(inspect.getattr_static(value, name, None), property) or hasattr(value, name)
+        found = inspect.getattr_static(value, name, _NOTHING)
+        if isinstance(found, property) or _is_asked_in_python(type(value)):
+            return found is not _NOTHING
+        return hasattr(value, name)
     except Exception:  # of any kind, for it is the user's code
         return True

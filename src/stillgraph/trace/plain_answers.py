@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Place
@@ -22,9 +23,21 @@ class PlainAnswers(TorchFunctionMode):
     """What the modules that record ask of a recorder, and what they tell it. Others answer otherwise, see `Session`."""
 
     # ---- asked
+    def is_from_before(self, value: Any) -> bool:
+        """Whether something that can be changed was there before the capture, and no path to it is known."""
+        return False
+
+    def attributes_of(self, value: Any) -> Source | None:
+        """The path to a dictionary of attributes, where the object that has them was there before the capture."""
+        return None
+
     def is_outer(self, value: Any) -> bool:
         """Whether an object was there before the capture."""
         return False
+
+    def is_new(self, value: Any) -> bool | None:
+        """Whether the capture has made an object; None where there is no telling."""
+        return None
 
     def was_there(self, value: Any) -> bool:
         """Whether the call could reach this very object before the capture, which looks at all that it reaches."""

@@ -21,7 +21,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.heap import OlderObjects
 from stillgraph.trace.join import Joiner
-from stillgraph.trace.journal import MISSING, CellPlace, ContentsPlace, Place
+from stillgraph.trace.journal import MISSING, CellPlace, ContentsPlace, PassingPlace, Place
 from stillgraph.trace.loop_state import Fixed, Listed, Slot, State, Tree, build, leaves_of, slots_of, widen
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.recorder import Recorder
@@ -51,6 +51,7 @@ class Attempt:
         only_cleans_up: whether it is a ``finally``, which need not be staged for what merely may raise, where nothing
             around it handles that.
         raised: what something in the body raises, or may raise, unless a handler in the body gets it.
+        passing: places that no handler looks at.
     """
 
     recorder: Recorder
@@ -63,6 +64,7 @@ class Attempt:
     places: dict[Hashable, Place] = field(default_factory=dict)
     states: dict[Hashable, State] = field(default_factory=dict)
     raised: list[Raised] = field(default_factory=list)
+    passing: list[Place] = field(default_factory=list)
     mark: int = 0
     settled: bool = True
     shared: set[Hashable] = field(default_factory=set)  # places whose containers have other names
@@ -86,7 +88,9 @@ class Attempt:
 
     def _notice_places(self) -> None:
         for key, write in self.recorder.journal.written(self.mark).items():
-            if key not in self.places and self.older is not None and self.older.has(write.place):
+            if key in self.places or isinstance(write.place, PassingPlace):
+                continue
+            if self.older is not None and self.older.has(write.place):
                 self.settled = False
                 self.places[key] = write.place
                 self.states[key] = Fixed(write.before)
@@ -161,7 +165,10 @@ def stage(
     """
     mark = recorder.symbolic.mark
     attempt.joiner = Joiner(recorder, mark, allow_unjoined=False, when=("before the try", "in it"))
+    attempt.passing = [place for place in (*variables, *dropped) if isinstance(place, PassingPlace)]
     for place in (*variables, *dropped):
+        if isinstance(place, PassingPlace):
+            continue
         attempt.places[place.key] = place
         attempt.states[place.key] = Fixed(place.get())
     decided = len(recorder.watch.decisions)
@@ -197,7 +204,7 @@ def _record_body(recorder: Recorder, attempt: Attempt, body: Block) -> Arm:
     attempt.mark = recorder.journal.mark
     recorder.attempts.append(attempt)
     try:
-        continue_arm(recorder, arm, body, list(attempt.places.values()))
+        continue_arm(recorder, arm, body, [*attempt.places.values(), *attempt.passing])
     finally:
         recorder.attempts.pop()
     return arm
@@ -237,5 +244,5 @@ def _record_handler(recorder: Recorder, attempt: Attempt, handler: Handler) -> A
                 raise
             return handler(error)
 
-    continue_arm(recorder, arm, handled, list(attempt.places.values()))
+    continue_arm(recorder, arm, handled, [*attempt.places.values(), *attempt.passing])
     return arm

@@ -100,6 +100,7 @@ class Recorder(PlainAnswers):
         self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
         self.handled_outside = _being_handled()
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
+        self.went_outside = False  # whether a backward pass went on in what was computed before the call
         self.hooked = HookedVariables()
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
         self.memory = Memory()

@@ -126,6 +126,14 @@ class Region:
         drop_unused_bookkeeping(self.graph)
         return self
 
+    def forget(self) -> None:
+        """Let go of the user's tensors, in those inside too: regions know each other."""
+        inside = [value for value in self.attributes.values() if isinstance(value, Region)]
+        self.known.clear()
+        self.attributes.clear()
+        for each in inside:
+            each.forget()
+
     def module(self) -> fx.GraphModule:
         """The closed region and those in it as modules. Many a region is recorded and dropped, so this comes last."""
         holder = torch.nn.Module()

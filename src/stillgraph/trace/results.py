@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from stillgraph.program.effects import (
 from stillgraph.program.guards import Cell, Source
 from stillgraph.program.module_tables import is_persistent, past_class
 from stillgraph.program.outputs import (
+    BOUND,
     Choice,
     Constant,
     Container,
@@ -41,13 +42,16 @@ from stillgraph.program.outputs import (
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged, split
 from stillgraph.trace.context_variables import ContextPlace
+from stillgraph.trace.elsewhere import FOLLOWED
 from stillgraph.trace.entries import Entry, MaybeKey
+from stillgraph.trace.fresh import has_shared_methods, is_plain_object, is_shared, kept
 from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
+from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
@@ -146,11 +150,13 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
-        if id(value) in self.session.met:
+        if id(value) in self.session.met or is_of_its_module(value):
             return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
             kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
             raise refuse("SG306", f"a {kind} over values that only the run knows is {self._what}", hint=_VALUES)
+        if isinstance(value, BOUND) and not (value.__self__ is None or isinstance(value.__self__, (type, ModuleType))):
+            return Shared(self._shared[id(value)]) if id(value) in self._shared else self._bound(value)
         parts = None if type(value) in (set, frozenset) else split(value)
         if parts is None and isinstance(value, (list, tuple, dict)) and self._is_own_instance(value):
             kind = type(value).__name__
@@ -159,11 +165,23 @@ class Results:
         if parts is None and type(value) not in (set, frozenset) and not self._is_own_instance(value):
             if isinstance(value, torch.nn.Module) and self._storing:
                 raise refuse("SG308", f"a {type(value).__name__} is made and {self._what}")
-            if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value):
+            if isinstance(value, (Iterator, torch.nn.Module)) or holds_staged(value) or self._holds_passed(value):
                 raise refuse("SG306", f"{_leaving(value)} is {self._what}", hint=_values_of(value))
+            if not is_shared(value, self.session.is_new):
+                raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=_made_outside(value))
             return Constant(value)
         if id(value) in self._shared:
             return Shared(self._shared[id(value)])
+        attributes = self.session.attributes_of(value)
+        if attributes is not None:
+            return Same(attributes)
+        if not isinstance(value, tuple) and self.session.is_from_before(value):
+            kind = type(value).__name__
+            message = f"a {kind} is {self._what} that was there before the call, where the capture does not look"
+            raise refuse("SG305", message, hint=FOLLOWED)
+        if not has_shared_methods(type(value), self.session.is_new):
+            message = f"{describe(value)} is {self._what}, whose class keeps variables of the function"
+            raise refuse("SG306", message, hint=f"Make the class {type(value).__name__} outside the static function.")
         self._shared[id(value)] = len(self._shared)
         self._alive.append(value)
         if type(value) in (set, frozenset):
@@ -171,6 +189,33 @@ class Results:
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _bound(self, method: Any) -> Template:
+        """The template of a method: of the object that it is bound to, which another call may have another of."""
+        self._shared[id(method)] = len(self._shared)
+        self._alive.append(method)
+        if isinstance(method, MethodType):
+            return Container(MethodType, None, (self.template(method.__func__), self.template(method.__self__)))
+        owner = self.template(method.__self__)
+        if isinstance(owner, Constant) or getattr(method.__self__, method.__name__, None) != method:
+            del self._shared[id(method)]  # it has no node
+            return Constant(method)
+        kind = next(each for each in BOUND if isinstance(method, each))
+        return Container(kind, method.__name__, (owner,))
+
+    def _holds_passed(self, value: Any) -> bool:
+        """Whether a function that the capture has made holds variables that each call makes."""
+        cells = value.__closure__ or () if isinstance(value, FunctionType) else ()
+        return any(self.finder.find(cell) is not None for cell in cells)
+
+    def _made(self, value: Any) -> str:
+        """An object that each call makes anew, as messages name it."""
+        if isinstance(value, FunctionType):
+            names = " and ".join(map(repr, kept(value, self.session.is_new)))
+            what = "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
+            return f"{what} that keeps {names or 'values'} of the call"
+        what = f"the class {value.__name__}" if isinstance(value, type) else describe(value)
+        return f"{what}, made in the function,"
 
     def _child(self, value: Any) -> Template:
         if isinstance(value, Entry):
@@ -189,11 +234,10 @@ class Results:
         return self._output(value) if isinstance(value, StagedNumber) else Constant(value)
 
     def _is_own_instance(self, value: Any) -> bool:
-        """Whether a plain object was made during the capture and holds something staged."""
-        state = own_attributes(value)
-        if not isinstance(state, dict) or isinstance(value, (type, torch.nn.Module)) or callable(value):
-            return False
-        return not isinstance(value, BaseException) and not inspect.isbuiltin(value)
+        """Whether it is an object that each call makes anew; one of a library's container classes is told later."""
+        if isinstance(value, (list, tuple, dict)):
+            return isinstance(own_attributes(value), dict)
+        return is_plain_object(value) and not isinstance(value, (FunctionType, functools.partial))
 
     def _output(self, value: Any) -> Output:
         index = self._indices.get(id(value))
@@ -315,6 +359,11 @@ def _leaving(value: Any) -> str:
     held = [name for name, cell in zip(names, value.__closure__ or ()) if _holds(cell)]
     what = "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"
     return f"{what} that uses {' and '.join(map(repr, held)) or 'values'}, which only the run knows,"
+
+
+def _made_outside(value: Any) -> str:
+    name = value.__name__ if isinstance(value, (type, FunctionType)) else type(value).__name__
+    return f"Each call would be given the same one. Make the {name} outside, of what the static function returns."
 
 
 def _holds(cell: Any) -> bool:

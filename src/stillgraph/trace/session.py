@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import io
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from types import CodeType, FunctionType, GeneratorType
+from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any, NoReturn
 
 import torch
@@ -16,24 +17,31 @@ from torch import fx
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import (
     is_container_class,
+    is_dependency,
     is_distributions,
     is_library,
+    is_our_module,
     is_ours,
     is_standard_library,
     is_torch,
 )
+from stillgraph.core.location import Location
 from stillgraph.core.rewritten import resumes
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
+from stillgraph.trace import audits
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
+from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
+from stillgraph.trace.finalised import Finalised
 from stillgraph.trace.frames import here, in_autograd_function, location_of
+from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
@@ -113,6 +121,10 @@ class Session(BothSides):
         self.catching_warnings: list[int] = []  # the ``catch_warnings`` that we are in, as `watching`
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
+        self.ran_unseen = False  # whether code of the user's was run that Python itself has called
+        self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
+        self.can_follow_methods = False  # whether another front end would follow it
+        self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
@@ -120,7 +132,11 @@ class Session(BothSides):
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
+        self._lock_taken_at: Location | None = None  # the last one
+        self.finalised = Finalised()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
+        self.iterators_made = 0  # how many: those that are made later have larger numbers
+        self._over_outer: set[int] = set()  # those among them that advance others from outside the function
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -240,19 +256,47 @@ class Session(BothSides):
         plain = type(iterator) in _MADE_OF_ARGUMENTS and not behind
         known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
         region = next((each for each in known if each is not self.region), self.region)
-        self._made[id(iterator)] = (iterator, region, self.iterators_made + 1 if plain else 0)
+        if any(self.is_outer(each) or id(each) in self._over_outer for each in behind):
+            self._over_outer.add(id(iterator))
+        self.iterators_made += 1
+        generator = drawn_from(iterator)
+        held = iterator if generator is None else self._while_there_is(generator, id(iterator))
+        self._made[id(iterator)] = (held, region, self.iterators_made if plain else 0)
 
-    @property
-    def iterators_made(self) -> int:
-        """How many there are by now: those that are made later have larger numbers."""
-        return len(self._made)
+    def _while_there_is(self, generator: Any, number: int) -> Any:
+        """What stands for the iterator with an id that goes with a generator, itself or one that draws from it.
+
+        A generator cleans up when the code has let go of it: nothing of the capture's is to hold it.
+        """
+
+        def gone(_: Any) -> None:
+            vars(self).get("_made", {}).pop(number, None)
+            vars(self).get("_over_outer", set()).discard(number)
+
+        return weakref.ref(generator, gone)
 
     def note_lock(self, lock: Any, method: str) -> None:
         """Told that a lock's method has been called: one that a capture took and that ends early is given back."""
         if method in ("acquire", "__enter__"):
             self._taken_locks.append(lock)
+            self._lock_taken_at = here()
         elif method in ("release", "__exit__") and lock in self._taken_locks:
             self._taken_locks.remove(lock)
+
+    def has_taken(self, lock: Any) -> bool:
+        """Whether the code has taken a lock and not given it back so far."""
+        return lock in self._taken_locks
+
+    def require_locks_given_back(self) -> None:
+        """To be called when the code has come to its end: the next call would find a lock taken, or wait for it.
+
+        Raises:
+            CaptureError: a lock from before the capture is still taken.
+        """
+        if any(map(self.elsewhere.was_there, self._taken_locks)):
+            message = "a lock is taken, and not given back in the same call"
+            hint = "Give it back in the function, with the lock in a with statement; or take it outside."
+            raise refuse("SG305", message, location=self._lock_taken_at, hint=hint)
 
     def give_locks_back(self) -> None:
         """Release the locks that are still taken, the last one first."""
@@ -261,22 +305,38 @@ class Session(BothSides):
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
-        for iterator, *_ in reversed(list(self._made.values())):
-            if isinstance(iterator, GeneratorType):
+        for held, *_ in reversed(list(self._made.values())):
+            iterator = held() if type(held) is weakref.ref else held
+            if isinstance(iterator, GeneratorType) and not self.is_outer(iterator):
                 with contextlib.suppress(Exception):
                     iterator.close()
 
     def before_advancing(self, iterator: Any) -> None:
-        """Refuse to advance, in an arm, an iterator from before it: the other arm would find it advanced.
+        """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.
 
         Raises:
-            CaptureError: it is one, or nobody knows where it is from.
+            CaptureError: it is that, or in an arm nobody knows where it is from.
         """
         known = self._made.get(id(iterator))
         self.advances.append(known[2] if known is not None else 0)
         if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
             message = "an iterator is advanced in a branch or loop that began after it"
             raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
+        if isinstance(iterator, Iterator) and (self.is_outer(iterator) or id(iterator) in self._over_outer):
+            message = "an iterator from outside the function is advanced"
+            if isinstance(iterator, io.IOBase):
+                message = f"a {type(iterator).__name__} from outside the function is read"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+
+    def before_drawing(self, *values: Any) -> None:
+        """To be called before code that the capture does not see may run over values, which advances iterators.
+
+        Raises:
+            CaptureError: as `before_advancing`.
+        """
+        for value in values:
+            if is_advanced_unseen(value):
+                self.before_advancing(value)
 
     def before_act(self) -> None:
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
@@ -293,8 +353,46 @@ class Session(BothSides):
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
 
+    def before_unseen_code(self, frame: FrameType) -> None:
+        """To be called before code runs for the first time that Python itself calls: what it mentions is found then."""
+        code = frame.f_code
+        if self.is_rewritten(code) or is_dependency(code.co_filename) or self.left_some_alone:
+            return
+        with self.witness.paused():
+            self.finder.add_code(code, frame.f_globals)
+            self.finder.complete()
+            if self.told_of_unseen is not None:
+                self.told_of_unseen(code, frame.f_globals)
+        self.ran_unseen = True
+
+    def before_unseen_act(self, frame: FrameType, function: Any) -> None:
+        """To be called before code that is not rewritten calls a function of Python's.
+
+        Raises:
+            Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
+            CaptureError: they cannot.
+        """
+        if function not in SPEAKING or self.left_some_alone or is_dependency(frame.f_code.co_filename):
+            return
+        if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
+            return
+        self.before_unseen_method()
+        what = f"{function.__name__} is called by code that is not rewritten"
+        raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+    def before_unseen_method(self) -> None:
+        """Begin anew with the methods followed that Python calls for operators on users' objects."""
+        if self.ran_unseen:
+            self.follow_all()
+
+    def follow_all(self) -> None:
+        """Begin anew with a front end that leaves no operator to Python, where there is one and it is not in use."""
+        if self.can_follow_methods and not self.knowledge.follow_methods:
+            raise Restart("follow_methods", None)
+
     def before_unseen_write(self) -> None:
         """Begin anew with an eye on what such code writes."""
+        self.before_unseen_method()
         if not self.knowledge.convert_libraries:
             raise Restart("convert_libraries", None)
         if not self.knowledge.watch_modules:
@@ -362,6 +460,18 @@ class Session(BothSides):
         """Whether an object was there before the capture."""
         return self.finder.holds(value)
 
+    def is_from_before(self, value: Any) -> bool:
+        """As `Recorder.is_from_before`."""
+        return self.elsewhere.is_from_before(value)
+
+    def is_new(self, value: Any) -> bool | None:
+        """As `Recorder.is_new`."""
+        return self.elsewhere.births.is_new(value)
+
+    def attributes_of(self, value: Any) -> Source | None:
+        """As `Recorder.attributes_of`."""
+        return self.elsewhere.attributes_of(value)
+
     def was_there(self, value: Any) -> bool:
         """As `Recorder.was_there`."""
         return self.finder.was_there(value)
@@ -424,6 +534,7 @@ class Session(BothSides):
         super().number_meets_array(number)
 
 
+SPEAKING = frozenset({print, input})
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
 ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."

@@ -9,7 +9,8 @@ import functools
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -29,7 +30,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_standard_library, is_torch
+from stillgraph.core.files import is_library, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
@@ -77,7 +78,8 @@ _ATOMS = (
 )
 
 
-_OPAQUE = frozenset({str, type(os.environ)})  # the latter's variables are guarded one by one
+_OPAQUE = frozenset({str, int, float, complex, bytes, bool, type(None), type(os.environ)})
+"""The exact types of what leads nowhere; the environment's variables are guarded one by one."""
 
 
 class Finder:
@@ -109,10 +111,14 @@ class Finder:
         self.modules: dict[int, ModuleType] = {}  # Python's, not torch's
         self._made: dict[int, tuple[Any, Source]] = {}
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
+        self.told: Callable[[Any, Source], None] | None = None  # of what is found from now on
+        self.unopened: dict[int, tuple[Any, Source]] = {}  # torch's own: what users' code names is followed
+        self._named: set[str] = set()
         self._functions: set[int] = set()
         self._cells: dict[int, Cell] = {}
         self.arguments: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
         self.arguments += [(value, Argument(name)) for name, value in kwargs.items()]
+        self._parcels = {source for value, source in self.arguments if type(value) is Parcel}
         for value, source in self.arguments:
             self._push(value, source)
 
@@ -128,6 +134,8 @@ class Finder:
     def add_code(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None = None) -> None:
         """Let the walk begin also at what code names of its globals, and of the modules it names."""
         names = names_of(code)
+        if not is_library(code.co_filename):
+            self._follow(names.attributes)
         for name in names.variables:
             if name in namespace:
                 self._push(namespace[name], variable(namespace, name))
@@ -192,6 +200,12 @@ class Finder:
             self._push(found, source)
         return found
 
+    def values_at(self, sources: list[Source]) -> list[Any]:
+        """As `value_at`, of many."""
+        wanted = dict.fromkeys(sources, _NOTHING)
+        wanted.update((known, value) for value, known in self._found.values() if known in wanted)
+        return [self.value_at(s) if wanted[s] is _NOTHING else wanted[s] for s in sources]
+
     def _read(self, source: Source) -> Any:
         match source:
             case Attribute(base=base, name=name):
@@ -211,6 +225,24 @@ class Finder:
             case Element(base=base, position=position):
                 return [*self.value_at(base)][position]
         raise KeyError(source)
+
+    def is_passed(self, source: Source) -> bool:
+        """Whether a path begins in a parcel: each call may have made anew what is found there."""
+        if not self._parcels:
+            return False
+        while not isinstance(source, Argument):
+            base = getattr(source, "base", None)
+            if base is None:
+                return False
+            source = base
+        return source in self._parcels
+
+    def passed_cell(self, function: FunctionType, number: int) -> Source | None:
+        """Where a cell of a function is found that each call makes anew; None where the cell is the same in all."""
+        source = self.find(function)
+        if source is None or not self.is_passed(source) or not is_anew(function):
+            return None
+        return Item(Attribute(source, "__closure__"), number)
 
     def cell_source(self, cell: Any) -> Source | None:
         """The source of a closure cell that was there before the capture."""
@@ -235,13 +267,25 @@ class Finder:
 
     def forget(self) -> None:
         """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
-        for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells):
+        self.told = None
+        held: Any
+        for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells, self.unopened):
             held.clear()
 
+    def _follow(self, names: frozenset[str]) -> None:
+        """Follow some more of the attributes of objects of torch's."""
+        new = names - self._named
+        self._named |= new
+        for value, source in list(self.unopened.values()) if new else ():
+            self._push_named(value, source, new)
+
+    def _push_named(self, value: Any, source: Source, names: AbstractSet[str]) -> None:
+        state = own_attributes(value)
+        for name in sorted(names & state.keys()):
+            self._push(state[name], Attribute(source, name))
+
     def _push(self, value: Any, source: Source) -> None:
-        if isinstance(value, ModuleType):
-            self.modules[id(value)] = value
-        if isinstance(value, _ATOMS) or type(value) in _OPAQUE or _is_unbound(value) or is_machinery(type(value)):
+        if type(value) in _OPAQUE or (id(value) not in self._found and not self._leads_on(value, source)):
             return
         if isinstance(value, type):
             source = Held(value.__qualname__, value)
@@ -249,13 +293,28 @@ class Finder:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
             self.memory.note(value, source)
+            if self.told is not None:
+                self.told(value, source)
             return
         if not isinstance(source, Held) and self._found[id(value)][1] != source:
             self.twice.add(id(value))
         if isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
             self.again.append((value, source))
 
-    def _push_cells(self, function: FunctionType) -> None:
+    def _leads_on(self, value: Any, source: Source) -> bool:
+        """Whether anything is found by way of what is found here for the first time."""
+        if isinstance(value, ModuleType):
+            self.modules[id(value)] = value
+        if id(value) not in self.unopened and _is_opened_by_name(value):
+            self.unopened[id(value)] = (value, source)
+            self._push_named(value, source, self._named)
+        return not (isinstance(value, _ATOMS) or _is_unbound(value) or is_machinery(type(value)))
+
+    def _push_cells(self, function: FunctionType, source: Source) -> None:
+        if is_anew(function) and self.is_passed(source):
+            for number, cell in enumerate(function.__closure__ or ()):
+                self._push(cell, Item(Attribute(source, "__closure__"), number))
+            return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             self._cells.setdefault(id(cell), Cell(name, cell))
             try:
@@ -302,7 +361,7 @@ class Finder:
                 self._push(member, Element(source, position))
 
     def _walk_function(self, function: FunctionType, source: Source) -> None:
-        self._push_cells(function)
+        self._push_cells(function, source)
         for name in ("__defaults__", "__kwdefaults__"):
             self._push(getattr(function, name), Attribute(source, name))
         for name, item in function.__dict__.items():
@@ -310,12 +369,13 @@ class Finder:
 
     def _walk_class(self, kind: type, source: Source) -> None:
         for base in users_classes(kind):
-            if is_torch(file_of(base)) or is_standard_library(file_of(base)):
+            file, space = file_of(base), class_space(base)
+            if is_torch(file) or is_standard_library(file):
                 continue
             for name, member in list(vars(base).items()):
                 special = name.startswith("__") and name.endswith("__")
                 if not special or isinstance(member, (FunctionType, staticmethod, classmethod)):
-                    self._push(member, Item(class_space(base), name))
+                    self._push(member, Item(space, name))
 
     def _walk_module(self, module: torch.nn.Module, source: Source) -> None:
         for table in MODULE_TABLES:
@@ -335,6 +395,11 @@ class Finder:
                 self._push(item, Attribute(source, name))
         for name in slots(type(value)):
             self._push(slot_value(value, name), Attribute(source, name))
+
+
+def is_anew(function: FunctionType) -> bool:
+    """Whether a function is one that its place makes anew whenever it is come to; one with a name of its own stays."""
+    return "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
 
 
 def slots(kind: type) -> list[str]:
@@ -357,6 +422,14 @@ def is_machinery(kind: type) -> bool:
     if not module.startswith(("torch.", "stillgraph.", "logging.")) or issubclass(kind, _STATE_OF_TORCH):
         return False
     return not module.startswith(("torch.optim.", "torch.utils.data.", "torch.distributions.", "stillgraph.demo."))
+
+
+def _is_opened_by_name(value: Any) -> bool:
+    """Whether it is an object of a class of torch's that people may use, which has attributes."""
+    module = f"{type(value).__module__}."  # of some classes of C's it is no text
+    if not module.startswith("torch.") or module.startswith("torch._") or not is_machinery(type(value)):
+        return False
+    return not isinstance(value, type) and type(own_attributes(value)) is dict
 
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)

@@ -19,7 +19,7 @@ from stillgraph.program.types import ListType, NumberType
 from stillgraph.trace import asked, composed, gradients, hooks, layouts, packed, recurrent
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
@@ -330,7 +330,8 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         return [Spread(Leaf(column.type.element), (column,))]
     if not known:
         raise refuse("SG301", "tolist() of a tensor whose size only the run knows", location=here())
-    return [_tolist(recorder, func, (row,), {}) for row in tensor.unbind(0)] if fake.shape[0] else []
+    rows = recorder.record(_T.unbind, (tensor, 0), {}) if fake.shape[0] else ()
+    return [_tolist(recorder, func, (row,), {}) for row in rows]
 
 
 def _numpy(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -369,6 +370,14 @@ def _length(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         raise TypeError("len() of a 0-d tensor")
     length = read_shape(recorder, args[0], fake)[0]
     return length if type(length) is int else recorder.number_demanded(length, "index")
+
+
+def _unbind(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.unbind(dim)``; Python's own loop over a tensor is this too, and has to be a loop of the program."""
+    fake = recorder.to_fake(args[0])
+    if is_asked_by(_T.__iter__.__code__) and fake.dim() and recorder.symbolic.is_newer(fake.shape[0], -1):
+        recorder.tensor_demanded(args[0], "rows")
+    return recorder.record(func, args, kwargs)
 
 
 def _run_only(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -499,6 +508,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.__index__: _demand("index"),
     _T.__complex__: _demand("complex"),
     _T.__len__: _length,
+    _T.unbind: _unbind,
     _T.__format__: _demand("text"),
     _T.__repr__: _demand("text"),
     _T.__contains__: lambda rec, func, args, kwargs: _truth(rec, func, args, kwargs),

@@ -59,7 +59,7 @@ _REFLECTED: dict[Any, Callable[..., Any]] = {
 
 def decides_itself(kind: type) -> bool:
     """Whether a class of the user's, which is no tensor, says what torch's functions do with its objects."""
-    if issubclass(kind, torch.Tensor) or kind.__module__.startswith("torch.") or is_our_module(kind.__module__):
+    if issubclass(kind, torch.Tensor) or str(kind.__module__).startswith("torch.") or is_our_module(kind.__module__):
         return False
     return isinstance(inspect.getattr_static(kind, "__torch_function__", None), (classmethod, staticmethod))
 

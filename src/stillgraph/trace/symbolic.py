@@ -239,6 +239,18 @@ class Symbolic:
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()
 
+    @contextlib.contextmanager
+    def unremembered(self) -> Iterator[None]:
+        """In the body torch does not remember what operations give: it is for those on sizes with symbols.
+
+        The next one has other symbols, so that torch would hardly find it; to note it takes as long as to run it.
+        """
+        before, self.fake_mode.cache_enabled = self.fake_mode.cache_enabled, False
+        try:
+            yield
+        finally:
+            self.fake_mode.cache_enabled = before
+
     def fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake counterpart of a real tensor, with its exact sizes."""
         return self.fake_mode.from_tensor(tensor, static_shapes=True)

@@ -8,9 +8,18 @@ import functools
 import gc
 import itertools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, is_dataclass
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
 from typing import Any
 
 import torch
@@ -23,6 +32,7 @@ from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import (
     AliasGuard,
+    ApartGuard,
     Attribute,
     BytesGuard,
     ConstantGuard,
@@ -41,7 +51,7 @@ from stillgraph.trace.buffers import require_plain_array
 from stillgraph.trace.inputs import is_constant, places_in, tensor_guards
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import file_of, namespace_of, users_classes
-from stillgraph.trace.sources import Finder, slots
+from stillgraph.trace.sources import Finder, is_anew, slots
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
 _NEVER_READ = (TracebackType, FrameType)  # of exceptions: they lead to all that a call had, which no program reads
@@ -57,12 +67,16 @@ class Told:
         finder: the objects that the code reaches.
         codes: the code that ran.
         compared: whether it compares objects with ``is``, or asks for their ids.
+        hashed: whether it asks for their ids or hashes.
+        shown: whether other code has made texts of objects.
         kept: what the program itself holds: constants of its graph, of its result and of its effects.
     """
 
     finder: Finder
     codes: Iterable[CodeType]
     compared: bool
+    hashed: bool
+    shown: bool
     kept: Iterable[Any]
 
     def guards(self, value: Any, source: Source) -> list[Guard]:
@@ -82,6 +96,10 @@ class Told:
         if type(value) is MethodType:
             owner = self.guards(value.__self__, Attribute(source, "__self__"))
             return [TypeGuard(source, MethodType), IdentityGuard(Attribute(source, "__func__"), value.__func__), *owner]
+        if type(value) is BuiltinMethodType and type(value.__self__) in _PLAIN_CONTAINERS:
+            name = ConstantGuard(Attribute(source, "__name__"), value.__name__)
+            container = TypeGuard(Attribute(source, "__self__"), type(value.__self__))
+            return [TypeGuard(source, type(value)), name, container]  # what is in it is guarded where it is read
         if type(value) is functools.partial:
             return self._like_partial(value, source)
         return _like_object(value, source) if _is_ordinary(value) else None
@@ -114,14 +132,45 @@ class Told:
         )
 
     def _has_siblings(self, value: Any) -> bool:
-        """Whether another object like it is at hand, to be compared in a way that is not seen (``in`` a list)."""
+        return any(True for _ in self._siblings(value))
+
+    def _siblings(self, value: Any) -> Iterator[Source]:
+        """Where other objects like it are at hand, to be compared in a way that is not seen (``in`` a list)."""
         kind, code = type(value), getattr(value, "__code__", None)
-        others = (other for other, _ in self.finder.everything() if type(other) is kind and other is not value)
-        return any(code is None or other.__code__ is code for other in others)
+        for other, source in self.finder.everything():
+            if type(other) is kind and other is not value and (code is None or other.__code__ is code):
+                yield source
+
+    # ---- what an earlier part of the call has made
+    def opened(self, value: Any, source: Source) -> list[Guard]:
+        """As `guards`, for an object at hand in the midst of a call, which may have made it.
+
+        Which of the paths to such objects lead to one, and which do not, is guarded: so the code may compare them.
+        """
+        if type(value) is CellType:
+            return [TypeGuard(source, CellType)]
+        siblings = [] if type(value) is MethodType else [*itertools.islice(self._siblings(value), _MOST_SIBLINGS + 1)]
+        told = self.hashed or self._is_shown or self._are_keys or self._is_kept(value)
+        like = None if told or len(siblings) > _MOST_SIBLINGS else self._opened_likeness(value, source)
+        if like is None:
+            return [IdentityGuard(source, value)]
+        return [*like, ApartGuard((source, *siblings))] if siblings else like
+
+    def _opened_likeness(self, value: Any, source: Source) -> list[Guard] | None:
+        if type(value) is FunctionType:
+            return _like_function_with_state(value, source) if is_anew(value) else None
+        if type(value) is MethodType:
+            function, owner = Attribute(source, "__func__"), Attribute(source, "__self__")
+            guards: list[Guard] = [TypeGuard(source, MethodType), IdentityGuard(function, value.__func__)]
+            is_plain = isinstance(value.__self__, (*_PLAIN, torch.Tensor, torch.nn.Module))
+            return [*guards, *([] if is_plain else self.opened(value.__self__, owner))]
+        if type(value) is functools.partial:
+            return self._like_partial(value, source)
+        return _like_object(value, source) if _is_ordinary(value, dataclasses=True) else None
 
     @functools.cached_property
     def _is_shown(self) -> bool:
-        return any(names_of(code).variables & _SHOWING or _formats(code) for code in self.codes)
+        return self.shown or any(names_of(code).variables & _SHOWING or _formats(code) for code in self.codes)
 
     @functools.cached_property
     def _are_keys(self) -> bool:
@@ -162,6 +211,7 @@ def constants(graph: fx.GraphModule) -> list[Any]:
 
 
 _MOST = 10_000
+_PLAIN_CONTAINERS = (list, dict, set, deque)
 
 
 def _is_plain_key(key: Any) -> bool:
@@ -176,9 +226,8 @@ def _formats(code: CodeType) -> bool:
 
 def _like_function(function: FunctionType, source: Source) -> list[Guard] | None:
     """A function that is made anew wherever it is passed; one with a name of its own stays itself."""
-    anew = "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
     state = (function.__closure__, function.__defaults__, function.__kwdefaults__, function.__dict__ or None)
-    if not anew or any(part is not None for part in state):
+    if not is_anew(function) or any(part is not None for part in state):
         return None
     return [
         TypeGuard(source, FunctionType),
@@ -186,6 +235,16 @@ def _like_function(function: FunctionType, source: Source) -> list[Guard] | None
         AliasGuard(Attribute(source, "__globals__"), namespace_of(function.__globals__), same=True),
         ConstantGuard(Attribute(source, "__closure__"), None),
         KeysGuard(Attribute(source, "__dict__"), ()),
+    ]
+
+
+def _like_function_with_state(function: FunctionType, source: Source) -> list[Guard]:
+    """A function of the same code; its cells, defaults and attributes are guarded where they are read."""
+    has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
+    return [
+        TypeGuard(source, FunctionType),
+        FunctionGuard(source, function.__code__, *has),
+        AliasGuard(Attribute(source, "__globals__"), namespace_of(function.__globals__), same=True),
     ]
 
 
@@ -204,16 +263,19 @@ def _like_object(value: Any, source: Source) -> list[Guard] | None:
 
 
 _MOST_INSIDE = 64
+_MOST_SIBLINGS = 16
 
 
-def _is_ordinary(value: Any) -> bool:
+def _is_ordinary(value: Any, dataclasses: bool = False) -> bool:
     """Whether an object is all attributes: of a class of the user's, which has no way of its own to look them up."""
     kind = type(value)
     if type(kind) not in (type, abc.ABCMeta) or isinstance(value, torch.nn.Module):
         return False
     if any(getattr(kind, name) is not getattr(object, name) for name in ("__new__", "__getattribute__")):
         return False
-    if any(hasattr(kind, name) for name in ("__getattr__", "__next__", "__del__")) or is_dataclass(kind):
+    if any(hasattr(kind, name) for name in ("__getattr__", "__next__", "__del__")):
+        return False
+    if is_dataclass(kind) and not dataclasses:
         return False
     return all(map(_is_users, kind.__mro__)) and all(hasattr(value, name) for name in slots(kind))
 

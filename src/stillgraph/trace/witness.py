@@ -8,12 +8,28 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from dataclasses import dataclass
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import torch
 
 from stillgraph.core.files import is_our_module, is_torch
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Which calls of functions of Python's, written in C, somebody wants to know of.
+
+    Attributes:
+        functions: those of modules.
+        kinds: of objects, whose methods are meant.
+        tell: is told before such a call, and by which frame.
+    """
+
+    functions: frozenset[Any]
+    kinds: tuple[type, ...]
+    tell: Callable[[FrameType, Any], None]
 
 
 class Witness:
@@ -22,20 +38,27 @@ class Witness:
     Attributes:
         codes: by code object, the globals of a function that has it.
         reaching: told before a function that may change what is outside the program is called, and by which frame.
-        calling: told before a function of Python's that is written in C is called, and by which frame.
+        beginning: told before code that may read the world runs for the first time, by its frame.
+        calling: which calls somebody wants to know of; None for none.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
     """
 
     reaching: Callable[[FrameType], None] | None = None
-    calling: Callable[[FrameType, Any], None] | None = None
+    beginning: Callable[[FrameType], None] | None = None
+    calling: Calls | None = None
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
         # By id, for a code object's hash is worked out anew each time, and its values keep it alive:
         self._known: dict[int, CodeType] = {}  # those of `codes`, of this package, or called by the garbage collector
+        self._receivers: dict[int, tuple[type, bool]] = {}  # classes, and whether their methods are in `calling`
         self._at_service: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}  # called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
         self._watching = False
+
+    def ran(self, code: CodeType) -> bool:
+        """Whether code has run by itself, rather than step by step in the interpreter."""
+        return id(code) in self._known
 
     @property
     def is_watching(self) -> bool:
@@ -84,10 +107,24 @@ class Witness:
             if id(code) not in self._known:
                 self._note_call(code, frame)
         elif event == "c_call":
-            if self.calling is not None and not _is_of_collector(frame.f_code):
-                self.calling(frame, argument)
-            if self.reaching is not None and argument in _REACHING:
-                self.reaching(frame)
+            kind = type(argument.__self__)
+            if kind is ModuleType:
+                if argument in _REACHING and self.reaching is not None:
+                    self.reaching(frame)
+                if self.calling is not None and argument in self.calling.functions:
+                    self._note_c_call(frame, argument)
+            elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
+                self._note_c_call(frame, argument)
+
+    def _note_receiver(self, kind: type) -> tuple[type, bool]:
+        """Whether the methods of a class are among the calls that somebody wants to know of."""
+        wanted = self.calling is not None and issubclass(kind, self.calling.kinds)
+        found = self._receivers[id(kind)] = kind, wanted
+        return found
+
+    def _note_c_call(self, frame: FrameType, function: Any) -> None:
+        if self.calling is not None and not _is_of_collector(frame.f_code):
+            self.calling.tell(frame, function)
 
     def _note_call(self, code: CodeType, frame: FrameType) -> None:
         if code is _HASH:
@@ -105,6 +142,8 @@ class Witness:
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
             self._known[id(code)] = code
+            if self.beginning is not None:
+                self.beginning(frame)
         elif caller is not None and not _is_standard(_module(caller)):
             self._at_service[pair] = code, called_by  # to go down the stack at each of such calls takes long
 

@@ -27,6 +27,7 @@ from stillgraph.program.guards import (
     EnvironmentGuard,
     Guard,
     Held,
+    IdentityGuard,
     Item,
     KeysGuard,
     MembersGuard,
@@ -38,7 +39,7 @@ from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.modules import global_hooks
-from stillgraph.trace.names import Names, names_in_getter, names_in_torch, names_of
+from stillgraph.trace.names import Names, names_come_to, names_in_getter, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
     attributes_below,
     class_space,
@@ -96,6 +97,9 @@ class WorldGuards(ObjectGuards):
                 self._class(value)
             elif id(value) not in self._reached and self._may_be_read(value, source):
                 self._reach(value, source)
+        for value, source in self.finder.unopened.values():
+            for name in sorted(self.own & own_attributes(value).keys()):
+                self._attribute(value, source, name, own_attributes(value)[name])
         self._walk()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
@@ -106,7 +110,13 @@ class WorldGuards(ObjectGuards):
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
-        return [*self.guards.values(), *spaces, *lacking, *apart, *self._containers_apart()]
+        return [*self.guards.values(), *spaces, *lacking, *apart, *self._containers_apart(), *self._cells_apart()]
+
+    def _cells_apart(self) -> Iterator[ApartGuard]:
+        """That variables of functions made anew are different ones: the code may write to one and read another."""
+        places = [source for value, source in self._reached.values() if isinstance(value, types.CellType)]
+        if len(places) > 1:
+            yield ApartGuard(tuple(places))
 
     def _containers_apart(self) -> Iterator[ApartGuard]:
         """That containers that look alike are not one, where the code can tell: it writes to one, or compares."""
@@ -217,9 +227,11 @@ class WorldGuards(ObjectGuards):
                 names |= Names(attributes=names_of(code).attributes)
             else:
                 scopes.setdefault(code, (namespace, None))
-        own = functools.reduce(operator.or_, map(names_of, scopes), Names())
+        own = functools.reduce(operator.or_, map(self._names_of, scopes), Names())
         users = (code for code, (space, _) in scopes.items() if not is_library(code_file(code, space)))
-        self.own = functools.reduce(operator.or_, map(names_of, users), Names()).attributes
+        self.own = functools.reduce(operator.or_, map(self._names_of, users), Names()).attributes
+        blind = [names_of(code) for code in (*scopes, *self.reads.codes) if code not in self.reads.followed]
+        self.not_followed = frozenset().union(*(each.attributes | each.variables for each in blind))
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
         return scopes
@@ -242,7 +254,10 @@ class WorldGuards(ObjectGuards):
 
     def _go_through(self, value: Any, source: Source) -> None:
         for name, item in steps_of(value):
-            self._reach(item, Attribute(source, name))
+            if isinstance(value, types.CellType):
+                self._value(Attribute(source, name), item, ("cell", id(value)))
+            else:
+                self._reach(item, Attribute(source, name))
         if isinstance(value, weakref.ref):
             self._reach(value(), Called(source))
         if isinstance(value, contextvars.ContextVar):
@@ -250,13 +265,15 @@ class WorldGuards(ObjectGuards):
                 self.reads.settings.append((Failure(value.get), (), LookupError))
             else:
                 self._value(Called(Attribute(source, "get")), value.get())
+        if isinstance(value, types.CellType) and id(value) in self.asked:  # found empty
+            self._add(IdentityGuard(source, value))
         self._contents(value, source)
         if not isinstance(value, (*_WITHOUT_STATE, *STEPS, types.ModuleType)):
             self._instance(value, source)
 
     def _variables(self, code: CodeType, namespace: dict[str, Any], function: FunctionType | None) -> None:
         """What the globals and builtins that a code object mentions stand for, and what it mentions of modules."""
-        names = names_of(code)
+        names = self._names_of(code)
         for path in names.modules:
             self._imported(path)
         if "globals" in names.variables:
@@ -267,6 +284,10 @@ class WorldGuards(ObjectGuards):
                 self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
             self._module_member(module, attribute)
+
+    def _names_of(self, code: CodeType) -> Names:
+        followed = self.reads.followed.get(code)
+        return names_of(code) if followed is None else names_come_to(code, followed)
 
     def _imported(self, path: str) -> None:
         """What an import finds, or that it finds nothing yet."""

@@ -88,7 +88,11 @@ def shown(value: Any, around: tuple[int, ...] = ()) -> Any:
 
 
 def _of_exception(error: BaseException, around: tuple[int, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"text": str(error), "lines": lines(error.__traceback__)}
+    places = lines(error.__traceback__)
+    if isinstance(error, UnboundLocalError) and sys.version_info < (3, 12) and places:
+        # once a function has run often, two instructions are one, with the place of the first (STORE_FAST__LOAD_FAST)
+        places[-1] = places[-1][:2]
+    found: dict[str, Any] = {"text": str(error), "lines": places}
     found["suppress_context"] = error.__suppress_context__
     for name in ("args", "__cause__", "__context__", "__notes__", "exceptions", "name", "path", "obj", "value", "code"):
         found[name] = shown(getattr(error, name, None), around)

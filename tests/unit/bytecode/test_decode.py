@@ -28,7 +28,6 @@ def _python(version: str) -> str | None:
 
 
 VERSIONS = ("3.11", "3.12", "3.13")
-PYTHONS = {version: path for version in VERSIONS if (path := _python(version)) is not None}
 _RETURN = ("RETURN_VALUE", None)
 
 EVERYTHING = '''
@@ -245,11 +244,14 @@ def test_some_of_the_standard_library() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_standard_library(version: str) -> None:
     """Of every version that this machine has: the decoder runs there by itself."""
     assert decoding.__file__ is not None
-    command = [PYTHONS[version], str(Path(stacks.__file__)), decoding.__file__]
+    python = _python(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not installed")
+    command = [python, str(Path(stacks.__file__)), decoding.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     count, *names = done.stdout.split()

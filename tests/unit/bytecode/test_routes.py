@@ -80,7 +80,12 @@ def handles(x: Tensor, box: Box, out: Any) -> Tensor:
     return x * number
 
 
-FUNCTIONS = [texts, stores, decides, nested, raises, handles]
+def asks_of_each(x: Tensor, box: Box, out: Any) -> Tensor:
+    rows = [x[0], x[1]]
+    return x * any(row.item() > 2 for row in rows)
+
+
+FUNCTIONS = [texts, stores, decides, nested, raises, handles, asks_of_each]
 SUMS = (3.0, 9.0, 4.0, 6.0, 5.0, 12.0, 6.0, 36.0, 8.0)
 
 

@@ -319,10 +319,17 @@ def with_stack(x: Tensor) -> Tensor:
         return x * scale.factor
 
 
-@pytest.mark.parametrize("function", [with_guard, with_return, with_no_grad, with_autocast, with_suppress, with_stack])
+@pytest.mark.parametrize("function", [with_guard, with_return, with_no_grad, with_autocast, with_suppress])
 def test_with(function: Callable[[Tensor], Any]) -> None:
     check(function, X)
     assert LEVELS == []
+
+
+def test_a_stack_of_managers_is_made_by_python() -> None:
+    static = sg.to_static(with_stack, full_graph=False, strict=True, backend="eager")
+    for number in (1, 2, 3):
+        torch.testing.assert_close(static(X * number), with_stack(X * number))
+        assert LEVELS == []
 
 
 # ---- 5.2 STORE_ATTR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,15 @@ import torch
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
+
+CHECK = """
+        def check(x):
+            if x.sum() > 5:
+                raise ValueError("high")
+            if x.sum() < -5:
+                raise KeyError("low")
+            return x * 2
+        """
 
 PROGRAMS = {
     "branch": """
@@ -82,6 +92,71 @@ PROGRAMS = {
                 z = x * 3
             return y, z
         """,
+    "exception of a function that is called": CHECK
+    + """
+        def function(x):
+            log = []
+            for value in (1, 2):
+                try:
+                    log.append(value)
+                    x = check(x + value)
+                except (KeyError, IndexError) as error:
+                    log.append(len(error.args))
+                    continue
+                except ValueError:
+                    return -x, value
+                else:
+                    x = x + 1
+                finally:
+                    log.append(-value)
+            return x, log[-1]
+        """,
+    "exceptions of nested statements": CHECK
+    + """
+        def function(x):
+            seen = 0
+            try:
+                try:
+                    y = check(x)
+                except KeyError as error:
+                    seen += 1
+                    raise RuntimeError("from another") from error
+                except ValueError:
+                    seen += 10
+                    raise
+                seen += 100
+            except (ValueError, RuntimeError) as error:
+                y = x
+                if isinstance(error, ValueError):
+                    seen += 1000
+            return y, seen
+        """,
+    "managers that see exceptions": """
+        import contextlib
+        class Manager:
+            def __init__(self, *ends):
+                self.ends, self.log = ends, []
+            def __enter__(self):
+                self.log.append(0)
+                return self
+            def __exit__(self, kind, error, trace):
+                self.log.append(1 if kind is None else 2)
+                return kind is not None and issubclass(kind, self.ends)
+        def check(x):
+            if x.sum() < -5:
+                raise ValueError("low")
+            return x * 2
+        def function(x):
+            with Manager(ValueError) as manager:
+                if x[0] > 1:
+                    return x, manager.log
+                x = check(x)
+                if x[1] > 5:
+                    raise ValueError("second")
+            with contextlib.suppress(ValueError):
+                x = check(x) + 1
+            return x, manager.log
+        """,
     "generator": """
         def positive(x):
             for value in x:
@@ -115,7 +190,8 @@ INPUTS = [torch.tensor(values) for values in _VALUES]
 def made(text: str) -> Any:
     """The function of a text that is in no file."""
     space: dict[str, Any] = {"torch": torch, "__name__": "typed_in"}
-    exec(textwrap.dedent(text), space)
+    file = Path(__file__).with_name("typed_in.py")  # a file of the user's that is not there
+    exec(compile(textwrap.dedent(text), str(file), "exec"), space)
     return space["function"]
 
 

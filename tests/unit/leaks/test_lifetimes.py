@@ -352,3 +352,131 @@ def test_code_and_classes(tmp_path: Any) -> None:
     namespace.clear()
     del kind
     assert alive(held) == []
+
+
+# ---- without the collector
+class Owner:
+    """An object of the user's, as captures read and write it."""
+
+    def __init__(self) -> None:
+        self.value, self.parts, self.weight = 1, [1], torch.ones(3, requires_grad=True)
+
+
+def of_attributes(owner: Any, x: Tensor) -> Any:
+    owner.value = owner.value + 1
+    owner.last = x * 2
+    owner.parts.append(2)
+    return x * owner.value * owner.weight
+
+
+def of_a_generator(owner: Any, x: Tensor) -> Any:
+    return sum(x * i + owner.value for i in range(3))
+
+
+def of_an_exception(owner: Any, x: Tensor) -> Any:
+    owner.value += 1
+    raise ValueError("no")
+
+
+def of_a_staged_exception(owner: Any, x: Tensor) -> Any:
+    if x.sum() > 0:
+        raise ValueError("positive")
+    return x * owner.value
+
+
+def of_a_branch(owner: Any, x: Tensor) -> Any:
+    if x.sum() > 0:
+        owner.value, y = 2, x * owner.value
+    else:
+        y = x - 1
+    return y
+
+
+def of_a_loop(owner: Any, x: Tensor) -> Any:
+    while x.sum() < 100:
+        x = x * 2
+        owner.last = x
+    return x
+
+
+def of_prints(owner: Any, x: Tensor) -> Any:
+    print("a")
+    owner.value = 3
+    y = x * owner.value
+    print("b")
+    return y
+
+
+def of_a_with(owner: Any, x: Tensor) -> Any:
+    with torch.no_grad():
+        y = x * owner.value
+    return y
+
+
+def of_a_handler(owner: Any, x: Tensor) -> Any:
+    try:
+        owner.value = owner.value / 0
+    except ZeroDivisionError as error:
+        print("handled", error)
+        owner.failed = True
+    return x
+
+
+def of_a_refusal(owner: Any, x: Tensor) -> Any:
+    owner.value = 5
+    torch.set_grad_enabled(True)
+    torch.autograd.set_detect_anomaly(False)
+    return torch.func.vmap(lambda each: each * owner.value)(x)
+
+
+_HOLDING = [
+    *(of_attributes, of_a_generator, of_an_exception, of_a_staged_exception, of_a_branch, of_a_loop, of_prints),
+    *(of_a_with, of_a_handler, of_a_refusal),
+]
+
+
+@pytest.mark.parametrize("full_graph", [True, False], ids=["full graph", "segments"])
+@pytest.mark.parametrize("function", _HOLDING, ids=lambda each: each.__name__)
+def test_what_a_call_is_given_is_gone_with_it(function: Any, full_graph: bool) -> None:
+    sg.to_static(lambda x: x, backend="eager")(torch.ones(1))  # torch loads the rest of itself
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for _ in range(2):
+        owner, x = Owner(), torch.ones(3)
+        held = references(owner, owner.weight, x)
+        gc.collect()
+        gc.disable()
+        try:
+            try:
+                static(owner, x)
+            except (ValueError, sg.CaptureError):
+                pass
+            del owner, x
+            assert [reference() for reference in held] == [None] * 3
+        finally:
+            gc.enable()
+
+
+@pytest.mark.parametrize("full_graph", [True, False], ids=["full graph", "segments"])
+def test_a_module_that_a_call_is_given_is_gone_with_it(full_graph: bool) -> None:
+    def function(model: Any, x: Tensor) -> Any:
+        if x.sum() > 0:
+            model.steps = 7
+        y, _ = model(x)
+        print(model.steps)
+        if y.sum() > 1e9:
+            raise ValueError("large")
+        return y
+
+    sg.to_static(lambda x: x, backend="eager")(torch.ones(1))
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for _ in range(2):
+        model = Net()
+        held = references(model, model.first.weight)
+        gc.collect()
+        gc.disable()
+        try:
+            static(model, torch.ones(5, 4))
+            del model
+            assert [reference() for reference in held] == [None] * 2
+        finally:
+            gc.enable()

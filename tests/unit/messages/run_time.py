@@ -211,11 +211,6 @@ def numpy_draws(x: Tensor) -> Any:
 
 
 @refused("SG306", X)
-def a_bound_method_returned(x: Tensor) -> Any:
-    return (x + 1).sum
-
-
-@refused("SG306", X)
 def a_new_layer_returned(x: Tensor) -> Any:
     layer = torch.nn.Linear(2, 2)
     return layer, layer(x)

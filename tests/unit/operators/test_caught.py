@@ -234,10 +234,14 @@ def a_note(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [its_message, a_method, an_attribute_of_some, its_cause, its_namespace, its_traceback, a_note]
+    "function", [its_message, a_method, an_attribute_of_some, its_cause, its_namespace, a_note]
 )
 def test_refused(function: Any) -> None:
     assert refusal(function, P).reason.code == "SG301"
+
+
+def test_where_it_has_come_by_is_not_told() -> None:
+    assert refusal(its_traceback, P).reason.code == "SG305"
 
 
 def changed(x: Tensor) -> Any:

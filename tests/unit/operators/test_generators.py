@@ -165,15 +165,71 @@ def constant(x: Tensor) -> Any:
     return first, second, [n * row for n, row in pairs], dict(enumerate(v for v in "ab"))
 
 
+def left_in_another(x: Tensor) -> Any:
+    """Left in what a generator runs for another."""
+    total = x[0] * 0
+    for value in in_turn(x):
+        if value.dim() == 0 and value > 2:
+            break
+        total = total + value.sum()
+    return total
+
+
+def before_another(x: Tensor) -> Iterator[Tensor]:
+    for row in x:
+        if row > 1:
+            yield row
+            print("went on")
+    yield from x[:2]
+    print("at its end")
+
+
+def counted(x: Tensor) -> Iterator[int]:
+    for number in range(x.dim() + 2):
+        if x.dim() > 0:
+            yield number
+
+
+def left_on_a_path(x: Tensor) -> Any:
+    """What the generator does behind a ``yield`` is not done where the loop was left in it."""
+    for row in before_another(x):
+        if row > 2:
+            return row, "left"
+        print("got", row)
+    return x.sum(), "at the end"
+
+
+def first_of(x: Tensor) -> Any:
+    for row in loud(x, LIMIT):
+        y = row * 2
+        break
+    else:
+        y = x.sum()
+    return y + 1
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        *(left_in_another, left_on_a_path, first_of),
         *(summed, with_break, with_return, with_continue, of_another, endless, collected, asked, printed, lazily),
         *(nested_loops, numbered, constant),
     ],
 )
 def test_as_in_eager(function: Any) -> None:
     agree(function, P, N, P / 4, torch.tensor([0.2, -3.0, 7.0]))
+
+
+def test_an_exception_of_a_loop_is_none_of_the_generators() -> None:
+    def function(x: Tensor) -> Any:
+        try:
+            for row in x.shape and counted(x):
+                raise StopIteration(row)
+        except StopIteration as error:
+            return error.value, x
+        return x
+
+    agree(function, P)
 
 
 def test_gradients() -> None:

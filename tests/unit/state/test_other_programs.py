@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 
@@ -175,7 +174,6 @@ def test_enum_state(static: Static) -> Any:
     return ([m(x) for x in XS], m.ph.name)
 
 
-@pytest.mark.xfail(strict=True, reason="a descriptor of the user's that writes to its object is not followed")
 @story(programs=8)
 def test_init_subclass_weird(static: Static) -> Any:
 

@@ -19,6 +19,7 @@ WHERE = Argument(0)
 WHAT: dict[str, Any] = {
     "convert": ({CODE}, {"name"}),
     "convert_libraries": None,
+    "follow_methods": None,
     "list": (WHERE, Same(None)),
     "keep": WHERE,
     "watch": None,
@@ -33,6 +34,7 @@ WHAT: dict[str, Any] = {
     "aliases": None,
     "hashed": None,
     "elsewhere": {1},
+    "written_elsewhere": {1: []},
     "promote": WHERE,
 }
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import Any
 
 from stillgraph.bytecode.frame import Frame, Handler
 from stillgraph.bytecode.tracebacks import raise_again
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.calls import call
-from stillgraph.operators.contexts import context
+from stillgraph.operators.contexts import context, seen
 from stillgraph.operators.protected import handled
 from stillgraph.operators.raising import caused, raised
 from stillgraph.trace.session import session
@@ -59,11 +58,22 @@ def _check_exc_match(frame: Frame, _: Any) -> None:
     frame.push(frame.act(_matches, frame.peek(), kinds))
 
 
-def _matches(error: BaseException, kinds: Any) -> bool:
+def kinds_of(kinds: Any) -> Any:
+    """What an ``except`` is for.
+
+    Raises:
+        TypeError: there is something else among it than classes of exceptions.
+        CaptureError: only the run knows which class it is.
+    """
     kinds = handled(kinds)
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             raise TypeError(_PLAIN)
+    return kinds
+
+
+def _matches(error: BaseException, kinds: Any) -> bool:
+    kinds = kinds_of(kinds)
     return isinstance(error, kinds) if session() is not None else _is_one(error, kinds)
 
 
@@ -162,11 +172,7 @@ def _special(value: Any, name: str) -> Any:
 
 def _with_except_start(frame: Frame, _: Any) -> None:
     error, leave = frame.peek(), frame.peek(4)
-    frame.push(frame.act(leave, type(error), error, _trace_of(error)))
-
-
-def _trace_of(error: BaseException) -> TracebackType | None:
-    return error.__traceback__
+    frame.push(frame.act(leave, *seen(error)))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -9,7 +9,9 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
+from stillgraph.bytecode.iteration import Iteration
 from stillgraph.operators.calls import call
+from stillgraph.operators.drawing import drawn
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
 
@@ -29,7 +31,7 @@ def _call_kw(frame: Frame, count: int) -> None:
 def _call_ex(frame: Frame, has_keywords: bool) -> None:
     kwargs = frame.pop() if has_keywords else {}
     args = frame.pop()
-    _called(frame, args, kwargs)
+    _called(frame, args if type(args) in (tuple, list) else frame.act(drawn, args), kwargs)
 
 
 def _called(frame: Frame, args: Any, kwargs: Any) -> None:
@@ -41,6 +43,8 @@ def _called(frame: Frame, args: Any, kwargs: Any) -> None:
         function = first
     else:
         function, args = first, [second, *args]
+    if session() is None and type(args) is list and any(type(each) is Iteration for each in args):
+        args = [each.iterator() if type(each) is Iteration else each for each in args]  # of a generator's expression
     own = _of_the_frame(frame, function, args, kwargs)
     if own is not None:
         frame.push(frame.act(own))
@@ -111,6 +115,9 @@ def _note_made(function: FunctionType) -> None:
 
 def _set_function_attribute(frame: Frame, kind: int) -> None:
     function, value = frame.pop(), frame.pop()
+    if _is_from_before(function):  # a segment has begun to make it: what is written to it here, no program writes
+        function = _closed(function, function.__closure__ or ())
+        _note_made(function)
     if kind == 1:
         function.__defaults__ = value
     elif kind == 2:
@@ -122,6 +129,11 @@ def _set_function_attribute(frame: Frame, kind: int) -> None:
         function = _closed(function, value)
         _note_made(function)
     frame.push(function)
+
+
+def _is_from_before(function: FunctionType) -> bool:
+    capture = session()
+    return capture is not None and function not in capture.made_functions
 
 
 def _closed(function: FunctionType, closure: tuple[Any, ...]) -> FunctionType:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import GeneratorType
 from typing import Any
 
 from stillgraph.bytecode.frame import Frame, Handler
 from stillgraph.bytecode.iteration import Iteration
+from stillgraph.operators.calls import call
 from stillgraph.operators.generators import Produced
+from stillgraph.operators.methods import method_of
 from stillgraph.operators.sequences import as_sequence
+from stillgraph.trace.iterators import is_advanced_unseen
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
@@ -19,14 +23,22 @@ def _get_iter(frame: Frame, _: Any) -> None:
 
 
 def _iterator(value: Any) -> Any:
-    if session() is None or isinstance(value, Iteration):
+    capture = session()
+    if capture is None or isinstance(value, Iteration):
         return iter(value)
+    method = method_of(value, "__iter__")
+    if method is not None:
+        value = call(method, value)
     if isinstance(value, (Unjoined, Produced)) or as_sequence(value) is not None or type(value) in _PLAIN:
         return Iteration(value)
-    return iter(value)
+    if isinstance(value, Iterator):
+        return Iteration(value) if is_advanced_unseen(value) else iter(value)
+    made = iter(value)
+    capture.made(made, value)
+    return made
 
 
-_PLAIN = (list, tuple, dict, set, frozenset, str, bytes, range)
+_PLAIN = (list, tuple, dict, set, frozenset, str, bytes, range, *map(type, ({}.keys(), {}.values(), {}.items())))
 
 
 def _return_generator(frame: Frame, _: Any) -> None:

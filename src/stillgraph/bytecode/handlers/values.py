@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler
+from stillgraph.operators import methods
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.calls import call
 from stillgraph.operators.stores import attr, del_attr, del_item, inplace, item, set_attr, set_item
-from stillgraph.operators.strings import percent, text
+from stillgraph.operators.strings import format_, percent, repr_, text
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
@@ -52,12 +53,12 @@ def _modulo(left: Any, right: Any) -> Any:
 
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "+": operator.pos,
-    "-": operator.neg,
-    "~": operator.invert,
+    "+": methods.POSITIVE,
+    "-": methods.NEGATIVE,
+    "~": methods.INVERTED,
     "not": not_,
 }
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -71,10 +72,10 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
-    **{
-        f"{symbol}=": functools.partial(inplace, symbol)
-        for symbol in ("+", "-", "*", "/", "//", "%", "@", "**", "<<", ">>", "&", "|", "^")
-    },
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    **{symbol: methods.binary(symbol, plain) for symbol, plain in _PLAIN.items()},
+    **{f"{symbol}=": functools.partial(inplace, symbol) for symbol in _PLAIN},
 }
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "==": eq,
@@ -175,19 +176,30 @@ CONVERSIONS: dict[int, tuple[str, Callable[[Any], str]]] = {1: ("{!s}", str), 2:
 def _convert(frame: Frame, kind: int) -> None:
     template, convert = CONVERSIONS[kind]
     value = frame.pop()
-    frame.push(frame.act(convert, value) if session() is None else frame.act(text, template, value))
+    if session() is None:
+        frame.push(frame.act(convert, value))
+    elif kind == 2 and methods.method_of(value, "__repr__") is not None:
+        frame.push(frame.act(repr_, value))
+    else:
+        frame.push(frame.act(text, template, value))
 
 
 def _format(frame: Frame, _: Any) -> None:
     value = frame.pop()
     if type(value) is not str:
-        value = frame.act(format, value) if session() is None else frame.act(text, "{}", value)
+        value = frame.act(format, value) if session() is None else frame.act(_formatted, "{}", value)
     frame.push(value)
 
 
 def _format_with(frame: Frame, _: Any) -> None:
     spec, value = frame.pop(), frame.pop()
-    frame.push(frame.act(format, value, spec) if session() is None else frame.act(text, "{:{}}", value, spec))
+    frame.push(frame.act(format, value, spec) if session() is None else frame.act(_formatted, "{:{}}", value, spec))
+
+
+def _formatted(template: str, value: Any, spec: Any = "") -> Any:
+    if methods.method_of(value, "__format__") is not None:
+        return format_(value, spec)
+    return text(template, value, spec) if spec or template != "{}" else text(template, value)
 
 
 def _build_string(frame: Frame, count: int) -> None:

@@ -74,6 +74,9 @@ def _cell(frame: Frame, slot: int) -> CellType:
 def _load_deref(frame: Frame, slot: int) -> None:
     value = contents(_cell(frame, slot))
     if value is MISSING:
+        capture = session()
+        if capture is not None:
+            capture.reads.attributes.append((_cell(frame, slot), "cell_contents"))
         frame.act(_unbound, frame, slot)
     frame.push(value)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from stillgraph.program.outputs import BOUND
+
 
 def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | None:
     """What is different, in words; None where nothing is."""
@@ -24,6 +26,8 @@ def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | 
         return _first(difference(expected[key], actual[key], f"{where}[{key!r}]") for key in expected)
     if isinstance(expected, (str, bytes)):
         return None if expected == actual else f"{where} is {actual!r}, not {expected!r}"
+    if isinstance(expected, BOUND) and expected.__name__ == actual.__name__:
+        return difference(expected.__self__, actual.__self__, f"{where}.__self__")
     if isinstance(expected, float) and math.isnan(expected):
         return None if math.isnan(actual) else f"{where} is {actual!r}, not nan"
     if isinstance(expected, float) and math.isfinite(expected):

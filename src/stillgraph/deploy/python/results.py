@@ -27,6 +27,7 @@ from stillgraph.program.effects import (
 )
 from stillgraph.program.guards import Argument
 from stillgraph.program.outputs import (
+    BOUND,
     Choice,
     Constant,
     Container,
@@ -194,6 +195,8 @@ class Results:
         if kind is deque:
             limit = "" if context is None else f", maxlen={context}"
             return f"{self.spelling.imported('collections')}.deque([{listed}]{limit})"
+        if kind in BOUND and context is not None:
+            return f"{listed}.{context}"
         if pytree.is_namedtuple_class(kind) and kind not in pytree.SUPPORTED_NODES:
             return f"{self.spelling.stand_in(kind)}({listed})"
         if is_at_hand(kind.__module__) and issubclass(kind, tuple):

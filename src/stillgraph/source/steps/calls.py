@@ -60,23 +60,18 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
     if to.frame.in_block:
         raise refuse("SG104", f"{name}() in a branch, loop or operand would see the variables of that block alone",
                      location=to.location(node))
-    if name.endswith(("locals", "vars")):
-        return _own_variables(node, to)
+    if name.endswith(("locals", "vars", "dir")):
+        return _own_variables(node, to, is_sorted=name.endswith("dir"))
     return _with_arguments(node, node.func, to)
 
 
-def _own_variables(node: ast.Call, to: Rewriter) -> ast.expr:
-    """`{name: value for name, value in locals().items() if name in (...)}`: without what rewriting added."""
-    name, value = to.names.fresh("name"), to.names.fresh("value")
+def _own_variables(node: ast.Call, to: Rewriter, is_sorted: bool) -> ast.expr:
+    """`variables(locals(), (...))`, `own_names(dir(), (...))`: without what rewriting added."""
     visible = to.scope.bound.keys() | to.scope.free
     if to.name_scope is not to.scope:
         visible |= to.name_scope.bound.keys() | {".0"}          # a comprehension's own, and what it iterates over
     known = build.names_tuple(map(to.mangled, sorted(visible)), node)
-    items = build.call(ast.Attribute(node, "items", ast.Load(), **build.span(node)), [], node)
-    targets = ast.Tuple([build.store(name, node), build.store(value, node)], ast.Store(), **build.span(node))
-    test = ast.Compare(build.load(name, node), [ast.In()], [known], **build.span(node))
-    loop = ast.comprehension(targets, items, [test], 0)
-    return ast.DictComp(build.load(name, node), build.load(value, node), [loop], **build.span(node))
+    return to.op("own_names" if is_sorted else "variables", [node, known], node)
 
 
 STEP = Step("calls", {ast.Call: call})

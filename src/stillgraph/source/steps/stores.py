@@ -41,15 +41,31 @@ def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     if len(node.targets) == 1 and _starred(node.targets[0]) is not None:
         node = _unpacked(node, to)
         return assign(node, rest, place, to)
+    value = _drawn(node, to)
     if all(to.stores_by_python(target) for target in node.targets):
-        return Rewritten([to.children(node)])
-    value = to.expr(node.value)
+        return Rewritten([with_fields(node, targets=[to.expr(target) for target in node.targets], value=value)])
     only = node.targets[0]
     if len(node.targets) == 1 and not isinstance(only, ast.Tuple | ast.List) and _keeps_order(only, node.value, to):
         return Rewritten(_store(only, value, to))
     waiting, name = _wait(value, "value", to)
     stores = [made for target in node.targets for made in _store(target, build.load(name, target), to)]
     return Rewritten([*waiting, *stores])
+
+
+def _drawn(node: ast.Assign, to: Rewriter) -> ast.expr:
+    """The value; of what is taken apart it is asked first whether the capture may run over it."""
+    value = to.expr(node.value)
+    is_taken_apart = any(isinstance(target, ast.Tuple | ast.List) for target in node.targets)
+    if not is_taken_apart or isinstance(node.value, ast.Tuple | ast.List | Unpacked | ast.Constant):
+        return value
+    return to.op("drawn", [value], node.value)
+
+
+def star(node: ast.Starred, to: Rewriter) -> ast.expr:
+    """`[*values]` and `f(*values)`; where one is stored to, there is nothing to do."""
+    if not isinstance(node.ctx, ast.Load):
+        return to.children(node)
+    return with_fields(node, value=to.op("drawn", [to.expr(node.value)], node.value))
 
 
 def _starred(target: ast.expr) -> int | None:
@@ -267,6 +283,6 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
 
 
-STEP = Step("stores", expressions={ast.NamedExpr: walrus, Unpacked: unpacking},
+STEP = Step("stores", expressions={ast.NamedExpr: walrus, Unpacked: unpacking, ast.Starred: star},
             statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
                         ast.Import: imports, ast.ImportFrom: imports})

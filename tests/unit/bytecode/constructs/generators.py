@@ -303,3 +303,20 @@ def itself_failing(n: int, m: int) -> Any:
     yield n
     yield from [m]
     raise ValueError(n)
+
+
+def _handling_within():
+    try:
+        raise ValueError("its own")
+    except ValueError:
+        yield 1
+
+
+@CASES(False, True)
+def thrown_from_a_handler(own):
+    generator = _handling_within() if own else plain()
+    try:
+        raise LookupError("the caller's")
+    except LookupError:
+        next(generator)
+        generator.throw(KeyError("thrown"))

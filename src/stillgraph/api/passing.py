@@ -1,0 +1,150 @@
+"""How the values of a call are passed to a part of its plan: learned from the programs that did not fit."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode.parcels import is_opaque, is_plain
+from stillgraph.core.parcel import Parcel, opened
+from stillgraph.program.guards import (
+    Argument,
+    Attribute,
+    Called,
+    Element,
+    Global,
+    Guard,
+    IdentityGuard,
+    Item,
+    Slot,
+    Source,
+    TensorGuard,
+    TypeGuard,
+)
+from stillgraph.runtime.cache import CapturedCall
+from stillgraph.runtime.guard_misses import failing
+from stillgraph.runtime.weak import WeakIdentityGuard
+
+_OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)
+_FEW = 2
+"""So many programs for objects that are each another one tell that every call makes its own."""
+
+
+@dataclass
+class Passing:
+    """How a part takes its values.
+
+    Attributes:
+        packs: the arguments, by position or name, that are passed so that they are guarded where they are read.
+        closed: the names of parcels that programs do not open, for what is in them is another in each call.
+        unread: the names of globals and attributes that they do not read, for the same reason.
+    """
+
+    packs: set[int | str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
+
+    def packed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call as the part takes them."""
+        known: dict[int, Parcel] = {}
+
+        def passed(key: int | str, value: Any) -> Any:
+            if key not in self.packs or is_plain(value) or type(value) is Parcel:
+                return value
+            return known.setdefault(id(value), Parcel(f"held_{key}", value))
+
+        return tuple(passed(*each) for each in enumerate(args)), {name: passed(name, kwargs[name]) for name in kwargs}
+
+    def learn_to_pack(
+        self, calls: Sequence[CapturedCall], args: tuple[Any, ...], kwargs: dict[str, Any], most: int
+    ) -> None:
+        """Pack the arguments that only Python can work with, and those that are the reason why no program is found.
+
+        Objects are, where they are others than before; anything else, where ``most`` programs do not agree with it.
+        """
+        given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        self.packs |= {key for key, value in given if _is_pythons(opened(value))}
+        found: collections.Counter[int | str] = collections.Counter()
+        for call in calls:
+            keys: set[int | str] = set()
+            for guard, _ in failing(call.program.guards, args, kwargs):
+                source = getattr(guard, "source", None)
+                root = _root(source)
+                if isinstance(guard, _OF_IDENTITY) and root is not None:
+                    self.packs.add(root.key)
+                elif root is not None and not isinstance(guard, TensorGuard) and _named_step(source) is None:
+                    keys.add(root.key)
+            found.update(keys)
+        self.packs |= {key for key, times in found.items() if times >= most}
+
+    def learn_to_close(
+        self, calls: Sequence[CapturedCall], args: tuple[Any, ...], kwargs: dict[str, Any], most: int
+    ) -> bool:
+        """Leave to Python on what ``most`` programs, or of objects that a parcel holds a few, do not agree with a call.
+
+        Returns:
+            Whether there is anything new.
+        """
+        passed: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        given: dict[Source, Parcel] = {Argument(key): value for key, value in passed if type(value) is Parcel}
+        found: collections.Counter[tuple[bool, str]] = collections.Counter()
+        for call in calls:
+            failed: dict[tuple[bool, str], int] = {}
+            for guard, _ in failing(call.program.guards, args, kwargs):
+                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None))
+                if step is None:
+                    continue
+                held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
+                weight = most if held and _is_anew(guard) else _FEW
+                failed[held, step.name] = max(weight, failed.get((held, step.name), 0))
+            found.update(failed)
+        before = len(self.closed) + len(self.unread)
+        for (held, name), weight in found.items():
+            if weight >= most * _FEW:
+                (self.closed if held else self.unread).add(name)
+        return len(self.closed) + len(self.unread) > before
+
+
+def unpacking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arguments that may be packed."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return original(*map(opened, args), **{name: opened(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _root(source: Source | None) -> Argument | None:
+    while not isinstance(source, Argument):
+        source = getattr(source, "base", None)
+        if source is None:
+            return None
+    return source
+
+
+def _named_step(source: Source | None) -> Attribute | Slot | Global | None:
+    """The innermost step of a path that has a name: an attribute, a global, or what a parcel holds."""
+    while isinstance(source, (Item, Element, Called)) or (isinstance(source, Attribute) and source.name in _OF_METHODS):
+        source = source.base
+    return source if isinstance(source, (Attribute, Slot, Global)) else None
+
+
+_OF_METHODS = frozenset({"__func__", "__self__"})
+"""What a bound method is made of: what is another in each call is the method."""
+
+
+def _is_anew(guard: Guard) -> bool:
+    """Whether what does not agree with a guard is another object than before, rather than another value."""
+    is_local = isinstance(guard, TypeGuard) and "<locals>" in guard.type.__qualname__
+    return is_local or isinstance(guard, _OF_IDENTITY)
+
+
+def _is_pythons(value: Any) -> bool:
+    """Whether only Python can work with an argument: an open file, an iterator, a lock."""
+    if is_opaque(value):
+        return True
+    return hasattr(type(value), "__exit__") and not isinstance(value, (torch.Tensor, torch.nn.Module))

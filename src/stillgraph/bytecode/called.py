@@ -1,0 +1,30 @@
+"""What an instruction calls, and whose frame that runs."""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.frame import NULL, Frame
+
+
+def called(frame: Frame, each: Instruction) -> Any:
+    """What an instruction calls."""
+    position: int = each.argument + (2 if each.name == "CALL" else 3)  # below the arguments, and names or dict
+    first, second = frame.peek(position), frame.peek(position - 1)
+    return second if first is NULL else first
+
+
+def code_called(function: Any) -> CodeType | None:
+    """The code of the frame whose result is that of a call; None where something may come between."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    if isinstance(function, torch.nn.Module) and type(function).__call__ is torch.nn.Module.__call__:
+        hooks = (function._forward_hooks, function._forward_pre_hooks)
+        if any(hooks) or function._backward_hooks or function._backward_pre_hooks:
+            return None
+        function = getattr(function.forward, "__func__", function.forward)
+    return function.__code__ if isinstance(function, FunctionType) else None

@@ -1,0 +1,88 @@
+"""What instructions look at: which names, which containers, and whether they may show what an object is."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from dataclasses import is_dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.core.files import is_our_module
+from stillgraph.core.parcel import opened
+from stillgraph.trace.session import session
+
+SHOWING = frozenset(
+    {
+        *("CALL", "CALL_KW", "CALL_FUNCTION_EX", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"),
+        *("BINARY_OP", "LOAD_ATTR", "LOAD_METHOD"),
+    }
+)
+"""Instructions that `look` is to be called before."""
+
+NAMING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"})
+"""Instructions that read what has a name."""
+
+CONTAINERS = frozenset({list, dict, set, collections.deque})
+"""Containers that a program depends on only where it does more than move them."""
+
+_TEXTS = (print, str, repr, format, ascii)
+_HASHES = (hash, id)
+_METHODS = frozenset({"__repr__", "__str__", "__format__", "__hash__"})
+_DATA = frozenset({bool, int, float, complex, str, bytes, type(None)})
+
+
+def note_name(code: CodeType, name: str) -> None:
+    """To be called before an instruction of `NAMING`."""
+    capture = session()
+    names = None if capture is None else capture.reads.followed.get(code)
+    if names is not None:
+        names.add(name)
+
+
+def look_into(container: Any) -> None:
+    """To be called with a container that an instruction does something with."""
+    capture = session()
+    if capture is not None:
+        capture.reads.looked_into[id(container)] = container
+
+
+def look(each: Instruction, operands: Sequence[Any]) -> None:
+    """To be called before an instruction of a segment.
+
+    A program in which an object was shown is for this very object.
+    """
+    capture = session()
+    if capture is not None and not capture.reads.shown and _shows(each, operands):
+        capture.reads.shown = True
+
+
+def _shows(each: Instruction, operands: Sequence[Any]) -> bool:
+    if each.name in ("LOAD_ATTR", "LOAD_METHOD"):
+        return each.argument in _METHODS
+    if each.name == "BINARY_OP":
+        return isinstance(opened(operands[0]), (str, bytes)) and not all(map(_is_plain, operands))
+    if not each.name.startswith("CALL"):
+        return not all(map(_is_plain, operands))
+    if any(opened(value) is each for value in operands for each in _HASHES):
+        return True
+    if any(_is_text(value) for value in operands):
+        return not all(_is_text(value) or _is_plain(value) for value in operands)
+    owners = (getattr(opened(value), "__self__", None) for value in operands[:2])
+    return any(isinstance(owner, (str, bytes)) for owner in owners) and not all(map(_is_plain, operands[1:]))
+
+
+def _is_text(value: Any) -> bool:
+    return any(opened(value) is text for text in _TEXTS)
+
+
+def _is_plain(value: Any) -> bool:
+    value = opened(value)
+    kind = type(value)
+    if kind in _DATA or isinstance(value, torch.Tensor) or is_our_module(kind.__module__):
+        return True
+    own = getattr(kind, "__repr__", None)  # whose code says what it reads; a dataclass's shows all that is in it
+    return isinstance(own, FunctionType) and not is_dataclass(kind)

@@ -1,0 +1,42 @@
+"""What a capture does not see: functions that act outside of the program, called by code that is not interpreted."""
+
+from __future__ import annotations
+
+import io
+import random
+from types import FrameType
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_our_module
+from stillgraph.operators.process_state import CLOCKS
+from stillgraph.trace.audits import is_users
+from stillgraph.trace.frames import here
+from stillgraph.trace.witness import Calls
+
+
+def refuse_unseen(frame: FrameType, function: Any) -> None:
+    """To be called before code that is not rewritten calls a function of Python's.
+
+    Raises:
+        CaptureError: it would do something outside of the program, now, that each call has to do.
+    """
+    receiver = getattr(function, "__self__", None)
+    if function in (print, input) or (isinstance(receiver, io.IOBase) and not isinstance(receiver, io.StringIO)):
+        pass
+    elif not isinstance(receiver, random.Random) and function not in CLOCKS:
+        return
+    if not is_our_module(_asking(frame).f_globals.get("__name__", "")) and is_users(frame):
+        what = f"{function.__name__} is called by code that is not rewritten"
+        raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+def _asking(frame: FrameType) -> FrameType:
+    """The frame that calls the module of random numbers, which keeps a state that a rehearsal puts back."""
+    while frame.f_code.co_filename == random.__file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random), refuse_unseen)
+"""What a capture is told of."""

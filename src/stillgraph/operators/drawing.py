@@ -1,0 +1,74 @@
+"""Which callables may draw from the iterators that they are given, without the capture seeing it."""
+
+from __future__ import annotations
+
+import operator
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodWrapperType
+from typing import Any
+
+from stillgraph.core.files import is_standard_library
+from stillgraph.operators.methods import method_of
+from stillgraph.trace.session import Session, session
+
+_LOOKS = (
+    *(isinstance, issubclass, type, id, hasattr, getattr, setattr, delattr, callable, repr, str, ascii, format, hash),
+    *(iter, vars, dir, print, super, bool, len, operator.is_, operator.is_not, operator.not_, operator.truth),
+)
+_STORES = frozenset(
+    {
+        *("append", "appendleft", "insert", "add", "setdefault", "get", "pop", "put", "put_nowait", "__setitem__"),
+        *("remove", "discard", "index", "count", "__setattr__", "__eq__", "__ne__", "__contains__"),
+    }
+)
+_ADVANCES = frozenset({"__next__", "send", "throw", "close"})
+_OF_PYTHON = ("builtins", "itertools", "collections", "functools", "array")
+_PASSES_ON = ("typing", "inspect", "types", "copy", "contextlib", "functools", "logging", "warnings", "weakref")
+
+
+def drawn(values: Any) -> Any:
+    """What Python runs over as a whole, for ``[*values]``, ``f(*values)`` and ``a, b = values``.
+
+    Raises:
+        CaptureError: it is an iterator, or an object of the user's that gives one, and not the capture's to advance.
+    """
+    capture = session()
+    if capture is None:
+        return values
+    method = method_of(values, "__iter__")
+    if method is not None:
+        from stillgraph.operators.calls import call
+
+        values = call(method, values)
+    capture.before_drawing(values)
+    return values
+
+
+def before_call(capture: Session, function: Any, has_meaning: bool, args: tuple[Any, ...]) -> None:
+    """To be called before Python's own code is given values, or a method of an iterator is called.
+
+    Args:
+        capture: the session.
+        function: what is called.
+        has_meaning: whether the capture has an operator for it.
+        args: what it is given.
+
+    Raises:
+        CaptureError: it may advance an iterator that is not the capture's to advance.
+    """
+    if isinstance(function, (BuiltinMethodType, MethodWrapperType)) and function.__name__ in _ADVANCES:
+        capture.before_drawing(function.__self__)
+    if _may_draw(capture, function, has_meaning):
+        capture.before_drawing(*args)
+
+
+def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:
+    if any(function is each for each in _LOOKS):
+        return False
+    if isinstance(function, type):
+        return function.__module__ in _OF_PYTHON
+    if isinstance(function, (BuiltinMethodType, MethodDescriptorType, MethodWrapperType)):
+        return function.__name__ not in _STORES
+    if isinstance(function, FunctionType) and not has_meaning:
+        library = is_standard_library(function.__code__.co_filename)
+        return library and function.__module__ not in _PASSES_ON and not capture.wants_conversion(function)
+    return has_meaning

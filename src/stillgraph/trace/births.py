@@ -1,0 +1,111 @@
+"""Which objects a capture has made, whatever code made them: asked of Python's garbage collector.
+
+An object is made in its youngest generation and grows older with each collection that it survives. So what is young,
+and was not yet there when the capture began, is the capture's; what grows old meanwhile is taken down on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import operator
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType, CoroutineType, FrameType, GeneratorType
+from typing import Any
+
+from stillgraph.core.tracebacks import chain_of, let_go
+
+_YOUNG = (0, 1)  # the third generation is the last
+_LEFT_ALONE = frozenset({tuple, frozenset, FrameType, GeneratorType, CoroutineType, CodeType})
+"""Nobody writes to these, and Python cannot go on to fill a tuple that somebody else holds."""
+
+
+class Births:
+    """Tells what was made in the body of `watched` from what was there before."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] = []  # the young ones at the beginning: kept, so that no other gets the id of one
+        self._ids: frozenset[int] = frozenset()  # of these
+        self._grown: set[int] = set()  # made by the capture, and not young any more, or gone
+        self._raised: list[BaseException] = []  # exceptions of the capture's that are not young any more
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """What is made from here on is new."""
+        with _young() as young:
+            self._before = [each for each in young if type(each) not in _LEFT_ALONE]
+        self._ids = frozenset(map(id, self._before))
+        callback = self._collecting
+        gc.callbacks.append(callback)
+        try:
+            yield
+        finally:
+            gc.callbacks.remove(callback)
+            self._let_go_of_exceptions(sys.exc_info()[1])
+            self._before = []
+            self._ids = frozenset()
+            self._grown.clear()
+
+    def _collecting(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] >= _YOUNG[-1]:
+            with _young() as young:
+                self._grown.update(map(id, young))
+                self._raised += self._exceptions_among(young)
+            self._grown -= self._ids
+
+    def _exceptions_among(self, young: Iterable[Any]) -> list[BaseException]:
+        return [each for each in young if issubclass(type(each), BaseException) and id(each) not in self._ids]
+
+    def _let_go_of_exceptions(self, passing: BaseException | None) -> None:
+        """Empty the frames of all exceptions that were caught on the way: frames that lead to them, they lead to."""
+        running = set(map(id, _behind(sys._getframe(1))))
+        leaving = set() if passing is None else {id(each) for each in chain_of(passing)}
+        with _young() as young:
+            caught = [each for each in (*self._raised, *self._exceptions_among(young)) if id(each) not in leaving]
+        self._raised = []
+        for each in caught:
+            trace = each.__traceback__
+            if trace is not None and any(id(frame) in running for frame in _behind(trace.tb_frame)):
+                let_go(each, of_all=True)  # no other thread's
+        caught.clear()
+
+    def is_new(self, value: Any) -> bool | None:
+        """Whether an object was made since; None for one that the collector does not know."""
+        if not gc.is_tracked(value):
+            return None
+        if id(value) in self._ids:
+            return False
+        if id(value) in self._grown:
+            return True
+        for generation in _YOUNG:
+            with _young(generation) as young:
+                if any(map(functools.partial(operator.is_, value), reversed(young))):  # most are asked about early
+                    return True
+        return id(value) in self._grown  # a collection may have come in between
+
+    def new_ones(self, values: list[Any]) -> set[int]:
+        """The ids of those of many objects that were made since, of which the collector knows all."""
+        with _young() as young:
+            new = self._grown | ({*map(id, young)} - self._ids)
+        return new.intersection(map(id, values))
+
+
+@contextlib.contextmanager
+def _young(*generations: int) -> Iterator[list[Any]]:
+    """All young objects, or those of one generation; the list is empty behind the body, for it may be in a cycle."""
+    found: list[Any] = []
+    try:
+        for generation in generations or _YOUNG:
+            found += gc.get_objects(generation)
+        yield found
+    finally:
+        found.clear()
+
+
+def _behind(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, and those that have called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

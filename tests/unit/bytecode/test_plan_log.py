@@ -1,0 +1,58 @@
+"""The log of what becomes of a function without a full graph."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+
+from tests.unit.bytecode.segmented import X, to_partial
+
+
+def looped(x: Any, names: list[str]) -> Any:
+    for i in range(3):
+        x = x + len(names[int(x.sum()) % 3])
+        x = x * i
+    return x
+
+
+FIRST = looped.__code__.co_firstlineno
+
+
+def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "stillgraph.plan")
+    static = to_partial(looped)
+    for _ in range(3):
+        static(X, ["a", "bb", "ccc"])
+    told = [(each.event, each.data) for each in caplog.records if each.name == "stillgraph.plan"]
+    events = [event for event, _ in told]
+    broken = [data for event, data in told if event == "break"]
+    assert [(each["file"], each["line"]) for each in broken] == [(__file__, FIRST + 2), (__file__, FIRST + 1)]
+    assert "only the run knows" in broken[0]["reason"]
+    assert events[:4] == ["break", "restart", "loop", "restart"]
+    assert [data["line"] for event, data in told if event == "loop"] == [FIRST + 1]
+    assert events.count("segment") == len(static.plan.parts)
+    assert [data["at"] for event, data in told if event == "linked"] == [f"{__file__}:{FIRST + k}" for k in (2, 1)]
+    assert events.count("route") == 2
+    text = next(each.getMessage() for each in caplog.records if each.event == "restart")
+    assert text.startswith(f"a segment of looped is captured anew, for looped breaks at {__file__}:{FIRST + 2}: ")
+    count = len(told)
+    static(X, ["a", "bb", "ccc"])
+    assert len([each for each in caplog.records if each.name == "stillgraph.plan"]) == count
+
+
+def test_that_a_function_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "stillgraph.plan")
+
+    def f(x: Any) -> Any:
+        return x * 2
+
+    static = to_partial(f, cache_size=1)
+    calls = [torch.ones(size) for size in range(1, 12)]
+    with pytest.warns(RuntimeWarning, match="called in plain PyTorch from now on"):
+        list(map(static, calls))
+    (record,) = [each for each in caplog.records if each.event == "fallback"]
+    assert record.data["function"].endswith("f")
+    assert "should be Tensor float32" in record.data["why"]

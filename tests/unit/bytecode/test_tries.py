@@ -1,0 +1,209 @@
+"""The `try` statements of a code object are found again, and where control goes on behind them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import subprocess
+import tarfile
+import typing
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.bytecode.flow import codes_in
+from stillgraph.bytecode.prepared import Prepared
+from stillgraph.bytecode.tries import Try, is_try
+
+
+def only(function: Any) -> tuple[Prepared, Try]:
+    prepared = Prepared(function.__code__)
+    ((found, *more),) = prepared.tries.values()
+    assert not more
+    return prepared, found
+
+
+def names(prepared: Prepared, found: Try) -> list[str]:
+    """The instructions that the ends lead to, past jumps."""
+    ends = {prepared.flow.past_jumps(index) for index in found.ends}
+    return sorted(prepared.decoded.instructions[index].name for index in ends)
+
+
+def two_clauses(x: Any) -> Any:
+    try:
+        y = x()
+    except (KeyError, ValueError):
+        y = 1
+    except TypeError as error:
+        return error
+    return y
+
+
+def test_clauses() -> None:
+    prepared, found = only(two_clauses)
+    assert [clause.kinds is not None for clause in found.clauses] == [True, True]
+    assert not found.only_cleans_up
+    assert "LOAD_FAST" in names(prepared, found)
+
+
+def cleaned_up(x: Any) -> Any:
+    try:
+        return x()
+    finally:
+        print("done")
+
+
+def test_a_finally_passes_exceptions_on() -> None:
+    _, found = only(cleaned_up)
+    assert [clause.kinds for clause in found.clauses] == [None]
+    assert found.only_cleans_up
+
+
+def leaves(x: Any) -> Any:
+    try:
+        x()
+    finally:
+        return 1  # noqa: B012
+
+
+def test_a_finally_that_returns_ends_them() -> None:
+    assert not only(leaves)[1].only_cleans_up
+
+
+def nested(x: Any) -> Any:
+    try:
+        try:
+            x()
+        except KeyError:
+            return 1
+    except ValueError:
+        return 2
+    finally:
+        print("done")
+    return 3
+
+
+def test_statements_that_begin_together_are_given_from_the_outside() -> None:
+    (found,) = Prepared(nested.__code__).tries.values()
+    assert len(found) == 3
+    assert [found[0].only_cleans_up, found[1].only_cleans_up] == [True, False]
+    assert found[0].nodes > found[1].nodes > found[2].nodes
+
+
+def groups(x: Any) -> Any:
+    try:
+        x()
+    except* KeyError:
+        return_value = 1
+    return return_value
+
+
+def test_handlers_of_groups_stay_pythons() -> None:
+    assert Prepared(groups.__code__).tries == {}
+
+
+def tries_in(code: CodeType) -> tuple[set[int], set[int]]:
+    """The handlers of a code object's ``try`` statements, and of those that were found."""
+    prepared = Prepared(code)
+    decoded = prepared.decoded
+    return (
+        {each.target for each in decoded.handlers if is_try(decoded, each.target)},
+        {each.handler.target for some in prepared.tries.values() for each in some},
+    )
+
+
+@pytest.mark.parametrize("module", [argparse, contextlib, subprocess, tarfile, typing], ids=lambda m: m.__name__)
+def test_all_of_the_standard_librarys_are_found(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    count = 0
+    for code in codes_in(compile(Path(module.__file__).read_text(), module.__file__, "exec")):
+        there, found = tries_in(code)
+        assert there == found, code.co_qualname
+        count += len(there)
+    assert count
+
+
+# ---- in segments
+def check(x: Tensor) -> Tensor:
+    if x.sum() > 5:
+        raise ValueError("high")
+    if x.sum() < -5:
+        raise KeyError("low")
+    return x * 2
+
+
+class Manager:
+    def __init__(self) -> None:
+        self.log: list[int] = []
+
+    def __enter__(self) -> Manager:
+        self.log.append(0)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        self.log.append(1 if kind is None else 2)
+        return kind is not None and issubclass(kind, ValueError)
+
+
+def behind_a_print(x: Tensor, out: list[Any]) -> Any:
+    print("before", x.sum().item())
+    try:
+        x = check(x)
+    except (ValueError, KeyError):
+        x = x * 3
+    finally:
+        x = x + 1
+    out.append(float(x[0]))
+    return x
+
+
+def seen_by_a_manager(x: Tensor, out: list[Any]) -> Any:
+    print("hello")
+    with Manager() as manager:
+        if x.sum() > 100:
+            return x, manager.log
+        x = check(x)
+    out.append(manager.log)
+    return x, manager.log
+
+
+def print_in_a_mode(x: Tensor, out: list[Any]) -> Any:
+    with torch.no_grad():
+        print("in")
+        x = check(x)
+    return x
+
+
+def in_a_loop(x: Tensor, out: list[Any]) -> Any:
+    for i in range(3):
+        try:
+            x = check(x + i)
+            if i == 1:
+                print("one")
+        except ValueError:
+            out.append(i)
+            break
+    return x
+
+
+def observed(function: Any, x: float) -> Any:
+    printed, out, value = io.StringIO(), [], None
+    with contextlib.redirect_stdout(printed):
+        try:
+            value = str(function(torch.tensor([x, x / 2]), out))
+        except (ValueError, KeyError) as error:
+            value = repr(error)
+    return value, out, printed.getvalue(), torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("function", [behind_a_print, seen_by_a_manager, print_in_a_mode, in_a_loop])
+def test_exceptions_of_the_run_come_to_their_handlers_in_segments(function: Any) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for x in (1.0, 9.0, -9.0, 0.5, 60.0):
+        assert observed(static, x) == observed(function, x), x

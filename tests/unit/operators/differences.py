@@ -1,0 +1,58 @@
+"""Where a capture through bytecode differs from one through source: by module, test and parameters, the reason.
+
+Without parameters, it holds for all of a test's.
+"""
+
+from __future__ import annotations
+
+_TEXTS = "a text that is several texts is put together from parts, of which each is one of several"
+_NOT_REFUSED = "a handler is run on the path that raises, so what only staging it refuses is taken"
+_ASSERTIONS = "pytest has rewritten the assertions of the bytecode, and not those of the source"
+_DEBUGGERS = "a debugger sees the frames of the interpreter beside those of the user's"
+_SPREAD = "what a star spreads is put into a list first, which takes entries that are there on some paths only"
+_LOOKED_UP = "a method is looked up before it is called, and methods bound to one value or another have no join"
+_RAISED_AGAIN = "what is raised again behind a staged finally is an exception that only the run makes"
+_PUT_BACK = "variables of functions that the standard library makes are put back: a class loses its text"
+_CHAINED = "a chained comparison is two jumps, so the loop has no test of its own, and what it carries is joined in it"
+
+_NONE_ANSWERS = "test_none_answers_as_in_eager_where_there_may_be_a_tensor"
+
+DIFFERENCES: dict[tuple[str, str, str], str] = {
+    (
+        "test_branches",
+        "test_values_without_a_join_are_refused_where_python_wants_one_answer",
+        "text_unpacked-SG203-'ab' on one path, 'bc' on the other",
+    ): "the characters of a text are told apart one by one",
+    ("test_caught", "test_of_constants", "its_text-four"): _TEXTS,
+    ("test_protected", "test_refused", "its_message-SG301"): "the text of an exception is refused as a text",
+    ("test_protected", "test_refused", "which_of_the_call-SG301"): _NOT_REFUSED,
+    ("test_protected", "test_refused", "equal_to_one_of_the_call-SG301"): _NOT_REFUSED,
+    ("test_protected", "test_refused", "for_a_chosen_class-SG203"): _NOT_REFUSED,
+    ("test_raising", "test_effects_before_an_exception", "first0-True"): _ASSERTIONS,
+    ("test_raising", "test_effects_before_an_exception", "first1-True"): _ASSERTIONS,
+    ("test_debugging", "test_a_tracer_sees_every_line", ""): _DEBUGGERS,
+    ("test_debugging", "test_breakpoints_at_lines", "continue"): _DEBUGGERS,
+    ("test_debugging", "test_a_hook_of_the_users_is_called_from_the_users_frame", ""): _DEBUGGERS,
+    ("test_debugging", "test_pdb_is_started_in_the_users_frame", "plain-breakpoint()"): _DEBUGGERS,
+    ("test_debugging", "test_a_debugger_of_the_users_stops_at_the_next_line", ""): _DEBUGGERS,
+    ("test_debugging", "test_leaving_the_debugger_ends_the_call", ""): _DEBUGGERS,
+    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_0"): _SPREAD,
+    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_1"): _SPREAD,
+    ("test_entries_refused", "test_what_nobody_would_see_is_refused", "<lambda>-SG206_2"): _SPREAD,
+    ("test_entries_refused", "test_refused", "spread_out-SG211"): _SPREAD,
+    ("test_lists", "test_as_often_as_the_run_says", "grown_tuple"): _CHAINED,
+    ("test_narrowing", "test_agrees", "0-asked_in_many_ways"): _ASSERTIONS,
+    ("test_narrowing", "test_agrees", "1-asked_in_many_ways"): _ASSERTIONS,
+    ("test_narrowing", "test_agrees", "2-asked_in_many_ways"): _ASSERTIONS,
+    ("test_contexts", "test_agrees", "0-asserted"): _ASSERTIONS,
+    ("test_contexts", "test_agrees", "1-asserted"): _ASSERTIONS,
+    ("test_contexts", "test_agrees", "2-asserted"): _ASSERTIONS,
+    ("test_raising", "test_exceptions_are_those_of_eager", "raised_twice"): _RAISED_AGAIN,
+    ("test_recursion", "test_the_body_is_recorded_once", ""): "a recursion of bounded depth is unrolled",
+    ("test_strings", "test_texts_that_are_printed", "shows_what_it_had"): _PUT_BACK,
+    ("test_unjoined", "test_the_rest_is_done_for_each", "length"): "what is unpacked is joined by its length",
+    ("test_uses_of_none", _NONE_ANSWERS, "n.__add__(1)"): _LOOKED_UP,
+    ("test_uses_of_none", _NONE_ANSWERS, "n.__getitem__(0)"): _LOOKED_UP,
+    ("test_uses_of_none", _NONE_ANSWERS, "n.__len__()"): _LOOKED_UP,
+    ("test_wrappers", "test_programs_say_what_they_leave_to_torch_and_are_not_exported", ""): "other names",
+}

@@ -1,0 +1,79 @@
+"""Which objects are a capture's own."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stillgraph.trace.births import Births
+
+
+class Plain:
+    pass
+
+
+def test_what_was_there_is_not_new() -> None:
+    births, old, young = Births(), [[]], Plain()
+    gc.collect()
+    last: Any = []
+    with births.watched():
+        assert [births.is_new(each) for each in (old, old[0], young, last)] == [False] * 4
+        assert [births.is_new(each) for each in ([], {1: []}, {2}, Plain())] == [True] * 4
+
+
+@pytest.mark.parametrize("generation", [0, 1, 2])
+def test_new_ones_stay_new_as_they_grow_old(generation: int) -> None:
+    births, old = Births(), [Plain()]
+    with births.watched():
+        new: list[Any] = [[], Plain()]
+        for _ in range(3):
+            gc.collect(generation)
+        assert [births.is_new(each) for each in (new, *new, old, *old)] == [True, True, True, False, False]
+        assert births.new_ones([new, old]) == {id(new)}
+
+
+@pytest.fixture
+def eager_collector() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(3, 2, 2)
+    yield
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("eager_collector")
+def test_new_ones_stay_new_where_the_question_itself_makes_them_old() -> None:
+    births = Births()
+    with births.watched():
+        for _ in range(200):
+            assert births.is_new(Plain())
+            new = Plain()
+            assert births.new_ones([new]) == {id(new)}
+
+
+def test_what_the_collector_does_not_know() -> None:
+    births = Births()
+    with births.watched():
+        assert births.is_new(object()) is None
+
+
+def test_nothing_is_left() -> None:
+    before, births = list(gc.callbacks), Births()
+    with births.watched():
+        assert len(gc.callbacks) == len(before) + 1
+    assert gc.callbacks == before
+
+
+def test_a_tuple_that_is_being_made_is_not_held() -> None:
+    """Python cannot make it longer then."""
+    births = Births()
+
+    def elements() -> Any:
+        with births.watched():
+            for number in range(100):
+                assert births.is_new([])
+                yield number
+
+    assert tuple(elements()) == tuple(range(100))

@@ -1,0 +1,47 @@
+"""Which calls of functions written in C the witness tells of."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import time
+from types import FrameType
+from typing import Any
+
+from stillgraph.trace.witness import Calls, Witness
+
+
+def witnessed(calling: bool = True, reaching: bool = False) -> list[str]:
+    told: list[str] = []
+
+    def tell(frame: FrameType, function: Any) -> None:
+        told.append(f"{frame.f_code.co_name} calls {function.__name__}")
+
+    witness = Witness()
+    witness.calling = Calls(frozenset({time.time}), (io.IOBase, random.Random), tell) if calling else None
+    witness.reaching = (lambda frame: told.append(f"{frame.f_code.co_name} reaches out")) if reaching else None
+    text, generator = io.StringIO(), random.Random(0)
+    with witness.watching():
+        called(text, generator)
+        called(text, generator)
+    return told
+
+
+def called(text: io.StringIO, generator: random.Random) -> None:
+    time.time()
+    time.perf_counter()
+    text.write("of a kind that is meant")
+    generator.random()
+    [3, 1].sort()
+    " ".join(["a", "b"])
+    os.chdir(".")
+
+
+def test_functions_and_kinds_that_are_meant_are_told_of_each_time() -> None:
+    assert witnessed() == ["called calls time", "called calls write", "called calls random"] * 2
+
+
+def test_what_changes_the_outside_is_told_of_by_itself() -> None:
+    assert witnessed(calling=False, reaching=True) == ["called reaches out"] * 2
+    assert witnessed(calling=False) == []
