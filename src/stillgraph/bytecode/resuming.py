@@ -49,7 +49,7 @@ def resume(segment: Segment, frames: list[Frame]) -> Any:
     """Run frames on for a segment."""
     capture = session()
     assert capture is not None
-    segment.begin()
+    segment.begin(capture)
     for frame in frames:
         frame.segment, frame.transparent = segment, True
         around = frame.prepared.around(frame.next)

@@ -31,7 +31,7 @@ from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.foreign import may_change_what_was_there
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.numbers import Staged
-from stillgraph.trace.session import session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.sources import is_machinery
 from stillgraph.trace.unjoined import may_be_unset
 
@@ -80,8 +80,9 @@ class Segment:
     known: int = 0  # how much was, when the attempt began
 
     # ---- frames
-    def begin(self) -> None:
+    def begin(self, capture: Session) -> None:
         """Forget an attempt before: a capture may begin anew by itself."""
+        capture.witness.calling = UNSEEN
         self.forget()
         self.known = self.breaks.count
 
@@ -97,9 +98,8 @@ class Segment:
         capture = session()
         assert capture is not None
         if not self.frames:
-            self.begin()
+            self.begin(capture)
             frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
-            capture.witness.calling = UNSEEN
         else:
             is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
             frame.transparent = is_called and frame.code not in capture.knowledge.recursive

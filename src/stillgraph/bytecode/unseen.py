@@ -12,6 +12,8 @@ from stillgraph.core.files import is_our_module
 from stillgraph.operators.process_state import CLOCKS
 from stillgraph.trace.audits import is_users
 from stillgraph.trace.frames import here
+from stillgraph.trace.locks import WRITTEN_IN_C
+from stillgraph.trace.session import session
 from stillgraph.trace.witness import Calls
 
 
@@ -22,6 +24,9 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
         CaptureError: it would do something outside of the program, now, that each call has to do.
     """
     receiver = getattr(function, "__self__", None)
+    if isinstance(receiver, WRITTEN_IN_C):
+        _refuse_unseen_lock(frame, function)
+        return
     if function in (print, input) or (isinstance(receiver, io.IOBase) and not isinstance(receiver, io.StringIO)):
         pass
     elif not isinstance(receiver, random.Random) and function not in CLOCKS:
@@ -31,6 +36,12 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
         raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
 
 
+def _refuse_unseen_lock(frame: FrameType, method: Any) -> None:
+    capture = session()
+    if capture is not None and not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
+        capture.before_unseen_lock(method.__self__, method.__name__)
+
+
 def _asking(frame: FrameType) -> FrameType:
     """The frame that calls the module of random numbers, which keeps a state that a rehearsal puts back."""
     while frame.f_code.co_filename == random.__file__ and frame.f_back is not None:
@@ -38,5 +49,5 @@ def _asking(frame: FrameType) -> FrameType:
     return frame
 
 
-UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random), refuse_unseen)
+UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random, *WRITTEN_IN_C), refuse_unseen)
 """What a capture is told of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import WrapperDescriptorType
 from typing import Any
 
@@ -21,7 +22,12 @@ def is_slot(member: Any, special: str) -> bool:
 
 
 def own_attributes(value: Any) -> Any:
-    """The ``__dict__`` of an object; None if it has none, whatever a ``__getattr__`` of the user's says."""
+    """The ``__dict__`` of an object; None if it has none, whatever a ``__getattr__`` of the user's says.
+
+    A `weakref.proxy` has none: what it shows is another object's.
+    """
+    if type(value) in weakref.ProxyTypes:
+        return None
     look_up: Any = type.__getattribute__(type(value), "__getattribute__")
     try:
         return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
@@ -41,3 +47,14 @@ def slot_value(value: Any, name: str, default: Any = None) -> Any:
         return class_member(type(value), name).__get__(value, type(value))
     except AttributeError:
         return default
+
+
+def behind_proxy(value: Any) -> Any:
+    """What a `weakref.proxy` stands for; any other object is itself.
+
+    Raises:
+        ReferenceError: it is gone.
+    """
+    if type(value) not in weakref.ProxyTypes:
+        return value
+    return getattr(value.__repr__, "__self__", value)  # no class of the user's is to be asked for anything

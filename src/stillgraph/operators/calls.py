@@ -27,7 +27,7 @@ from stillgraph.operators.drawing import before_call
 from stillgraph.operators.foreign import before_method
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
-from stillgraph.operators.hidden_state import LOCKS, MUTATORS, refuse_hidden_state, refuse_weak
+from stillgraph.operators.hidden_state import MUTATORS, refuse_hidden_state, refuse_weak
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
@@ -58,6 +58,7 @@ from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some
 from stillgraph.trace.frames import called, here, is_transform
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread, has_spread
+from stillgraph.trace.locks import LOCKS
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
@@ -459,7 +460,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return context_variables.change(capture, receiver, method.__name__, *args)
     result = method(*args, **kwargs)
     if isinstance(receiver, LOCKS):
-        capture.note_lock(receiver, method.__name__)
+        capture.locks.note(receiver, method.__name__, result)
     given = isinstance(receiver, contextvars.ContextVar) and capture.memory.is_as_given(receiver)
     if given and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))

@@ -29,10 +29,10 @@ from torch.utils.hooks import RemovableHandle
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_our_module
-from stillgraph.operators.hidden_state import LOCKS
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.fresh import is_shared
 from stillgraph.trace.inputs import is_constant
+from stillgraph.trace.locks import LOCKS
 from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.session import Session, session
 
@@ -96,12 +96,12 @@ def before_method(capture: Session, function: Any, args: tuple[Any, ...], kwargs
     receiver = getattr(function, "__self__", None)
     if isinstance(receiver, io.IOBase) or not may_change_what_was_there(function):  # `acts` knows streams
         return
-    frame = user_frame()
-    if frame is not None and is_library(frame.f_code.co_filename):
+    name, frame = getattr(function, "__name__", "it"), user_frame()
+    gives_back = isinstance(receiver, LOCKS) and name == "release"
+    if not gives_back and frame is not None and is_library(frame.f_code.co_filename):
         return
     if isinstance(receiver, LOCKS) and not args and not kwargs and _is_one_of_a_pair(capture, function):
         return
-    name = getattr(function, "__name__", "it")
     if receiver is None:
         message = f"{name} is called, a function of C's that may do anything"
         hint = "Call it outside the static function, and pass what it gives."
@@ -113,7 +113,7 @@ def before_method(capture: Session, function: Any, args: tuple[Any, ...], kwargs
 def _is_one_of_a_pair(capture: Session, function: Any) -> bool:
     """Whether a lock is taken, to be given back in the same call, or given back that the same call has taken."""
     if function.__name__ == "release":
-        return capture.has_taken(function.__self__)
+        return capture.locks.has_taken(function.__self__)
     return bool(function.__name__ == "acquire")
 
 

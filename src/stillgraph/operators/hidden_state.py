@@ -13,6 +13,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
+from stillgraph.trace.locks import LOCKS
 from stillgraph.trace.session import session
 
 MUTATORS = frozenset(
@@ -46,7 +47,6 @@ MUTATORS = frozenset(
 )
 """Methods of containers that change them."""
 
-LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore)
 _STATEFUL = (
     *(contextlib.ExitStack, queue.Queue, queue.SimpleQueue, threading.Event, io.IOBase, array.array, bytearray),
     *LOCKS,

@@ -14,7 +14,7 @@ from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import behind_proxy, class_member
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
@@ -53,6 +53,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if isinstance(target, Unjoined):
         target.either(lambda v: set_attr(v, name, value))
         return
+    target = behind_proxy(target)
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fset, FunctionType):
         from stillgraph.operators.calls import call
@@ -167,6 +168,7 @@ def del_attr(target: Any, name: str) -> None:
     if session() is None or isinstance(target, torch.Tensor):
         delattr(target, name)
         return
+    target = behind_proxy(target)
     descriptor = class_member(type(target), name)
     if isinstance(descriptor, property) and isinstance(descriptor.fdel, FunctionType):
         from stillgraph.operators.calls import call
@@ -196,6 +198,7 @@ def attr(target: Any, name: str) -> Any:
         return getattr(target, name)
     if isinstance(target, Unjoined):
         return target.either(lambda v: attr(v, name))
+    target = behind_proxy(target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, Caught)):

@@ -29,6 +29,7 @@ from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.knowledge import Knowledge, Options
+from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.modules import ModuleTables, makes_modules
@@ -92,7 +93,7 @@ class CaptureAttempt:
         audits.before_capture()
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code
-        session.witness.calling = Calls(SPEAKING, (), session.before_unseen_act)
+        session.witness.calling = Calls(SPEAKING, WRITTEN_IN_C, session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:
@@ -142,9 +143,9 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
-                    self.session.require_locks_given_back()
+                    self.session.locks.require_given_back()
                 except BaseException:
-                    self.session.give_locks_back()
+                    self.session.locks.give_back()
                     raise
                 finally:
                     self.session.close_generators()

@@ -40,7 +40,7 @@ from stillgraph.program.outputs import (
     Template,
 )
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.containers import holds_staged, split
+from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.context_variables import ContextPlace
 from stillgraph.trace.elsewhere import FOLLOWED
 from stillgraph.trace.entries import Entry, MaybeKey
@@ -56,6 +56,7 @@ from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
+from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Stale, Unjoined, describe, is_lost
 
@@ -128,6 +129,7 @@ class Results:
             parts, children = element.parts, tuple(self._element(child, count) for child in element.children)
             if parts.attributes:
                 return Instance(parts.type, tuple(zip(parts.context, children)))
+            self._require_keys(parts)
             return Container(parts.type, parts.context, children)
         if isinstance(element, Inner):
             if element.element is None:
@@ -188,7 +190,26 @@ class Results:
             return Container(type(value), None, tuple(map(self._element_of_set, value)))
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
+        self._require_keys(parts)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _require_keys(self, parts: Parts) -> None:
+        """Refuse a dict with a key that each call makes anew: a template holds its keys, not how they are made.
+
+        Raises:
+            CaptureError: it has one.
+        """
+        for key in parts.context if issubclass(parts.type, dict) else ():
+            for each in filter(self._is_made, _within(key)):
+                what = f"a dict is {self._what} with a key that the function makes, {describe(each)}"
+                hint = "Make the key outside the static function, or return pairs: [(key, value), ...]."
+                raise refuse("SG306", what, hint=hint)
+
+    def _is_made(self, value: Any) -> bool:
+        """Whether each call makes anew what nothing stands for in a template's place."""
+        if isinstance(value, torch.Tensor):
+            return is_fake(value) and self.session.from_before(value) is None  # others are there in another attempt
+        return self.finder.find(value) is None and (holds_staged(value) or not is_shared(value, self.session.is_new))
 
     def _bound(self, method: Any) -> Template:
         """The template of a method: of the object that it is bound to, which another call may have another of."""
@@ -339,6 +360,15 @@ class Results:
     def _goes_past(owner: Any, special: str) -> bool:
         """Whether a class has a ``__setattr__`` or ``__delattr__`` of its own, which ran during the capture."""
         return class_member(type(owner), special) is not past_class(owner, special)
+
+
+def _within(key: Any) -> Iterator[Any]:
+    """What a key of a dict is made of."""
+    if isinstance(key, (tuple, frozenset)):
+        for each in key:
+            yield from _within(each)
+    else:
+        yield key
 
 
 _KINDS = {"Produced": "generator", "Rows": "iterator", "ArrayRows": "iterator", "Entries": "view of a dict"}

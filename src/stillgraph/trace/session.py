@@ -25,7 +25,6 @@ from stillgraph.core.files import (
     is_standard_library,
     is_torch,
 )
-from stillgraph.core.location import Location
 from stillgraph.core.rewritten import resumes
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
@@ -45,6 +44,7 @@ from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.locks import Locks
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry, may_handle
 from stillgraph.trace.raised import Raised
@@ -131,8 +131,7 @@ class Session(BothSides):
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
-        self._taken_locks: list[Any] = []  # taken by code of the user's and not given back so far
-        self._lock_taken_at: Location | None = None  # the last one
+        self.locks = Locks(self.elsewhere)
         self.finalised = Finalised()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
         self.iterators_made = 0  # how many: those that are made later have larger numbers
@@ -275,33 +274,15 @@ class Session(BothSides):
 
         return weakref.ref(generator, gone)
 
-    def note_lock(self, lock: Any, method: str) -> None:
-        """Told that a lock's method has been called: one that a capture took and that ends early is given back."""
-        if method in ("acquire", "__enter__"):
-            self._taken_locks.append(lock)
-            self._lock_taken_at = here()
-        elif method in ("release", "__exit__") and lock in self._taken_locks:
-            self._taken_locks.remove(lock)
-
-    def has_taken(self, lock: Any) -> bool:
-        """Whether the code has taken a lock and not given it back so far."""
-        return lock in self._taken_locks
-
-    def require_locks_given_back(self) -> None:
-        """To be called when the code has come to its end: the next call would find a lock taken, or wait for it.
+    def before_unseen_lock(self, lock: Any, method: str) -> None:
+        """To be called before code that is not rewritten calls a lock's method.
 
         Raises:
-            CaptureError: a lock from before the capture is still taken.
+            Restart: libraries have to be converted, which shows more.
+            CaptureError: it gives back a lock that the capture has not taken.
         """
-        if any(map(self.elsewhere.was_there, self._taken_locks)):
-            message = "a lock is taken, and not given back in the same call"
-            hint = "Give it back in the function, with the lock in a with statement; or take it outside."
-            raise refuse("SG305", message, location=self._lock_taken_at, hint=hint)
-
-    def give_locks_back(self) -> None:
-        """Release the locks that are still taken, the last one first."""
-        while self._taken_locks:
-            self._taken_locks.pop().release()
+        if self.locks.is_given_back_unseen(lock, method):
+            self.before_unseen("a lock is given back that was taken before")
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
@@ -372,9 +353,13 @@ class Session(BothSides):
             Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
             CaptureError: they cannot.
         """
-        if function not in SPEAKING or self.left_some_alone or is_dependency(frame.f_code.co_filename):
+        speaks = function in SPEAKING
+        if self.left_some_alone or (speaks and is_dependency(frame.f_code.co_filename)):
             return
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
+            return
+        if not speaks:
+            self.before_unseen_lock(function.__self__, function.__name__)
             return
         self.before_unseen_method()
         what = f"{function.__name__} is called by code that is not rewritten"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import contextvars
 import dataclasses
 import functools
@@ -31,7 +32,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import class_member, own_attributes, slot_value
+from stillgraph.core.lookup import behind_proxy, class_member, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Argument,
@@ -303,6 +304,8 @@ class Finder:
 
     def _leads_on(self, value: Any, source: Source) -> bool:
         """Whether anything is found by way of what is found here for the first time."""
+        if type(value) in weakref.ProxyTypes:
+            return _is_alive(value)
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
         if id(value) not in self.unopened and _is_opened_by_name(value):
@@ -328,6 +331,9 @@ class Finder:
             if type(value) is not type:
                 self._push(type(value), source)
             return
+        if type(value) in weakref.ProxyTypes:  # which would pass for what they stand for
+            self._walk_proxy(value, source)
+            return
         self._push(type(value), source)
         if isinstance(value, torch.nn.Module):
             self._walk_module(value, source)
@@ -343,6 +349,10 @@ class Finder:
         else:
             self._walk_elements(value, source)
             self._walk_instance(value, source)
+
+    def _walk_proxy(self, proxy: Any, source: Source) -> None:
+        with contextlib.suppress(ReferenceError):
+            self._push(behind_proxy(proxy), Attribute(Attribute(source, "__repr__"), "__self__"))
 
     def _walk_elements(self, value: Any, source: Source) -> None:
         if isinstance(value, (dict, MappingProxyType)):
@@ -412,6 +422,13 @@ def slots(kind: type) -> list[str]:
 def _is_unbound(value: Any) -> bool:
     """Whether it is a function of Python's without an object that has a state (``math.sqrt``, ``dict.get``)."""
     return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (type, ModuleType, type(None)))
+
+
+def _is_alive(proxy: Any) -> bool:
+    try:
+        return behind_proxy(proxy) is not None
+    except ReferenceError:
+        return False
 
 
 def is_machinery(kind: type) -> bool:

@@ -171,6 +171,13 @@ def in_weak_containers(x: Any) -> Any:
     return len(values), len(members), x
 
 
+def of_weak_containers(x: Any) -> Any:
+    values = weakref.WeakValueDictionary({"a": Thing()})
+    members = weakref.WeakSet([Thing(), Thing()])
+    print("made")
+    return len(values), len(members), x + 1
+
+
 def by_a_proxy(x: Any) -> Any:
     thing = Thing(3)
     proxy = weakref.proxy(thing)
@@ -180,7 +187,7 @@ def by_a_proxy(x: Any) -> Any:
 
 _OF_LIFETIMES = [
     *(folder, referred, deleted, rebound, deleted_at_once, in_an_attribute, finalized, called_back, printing),
-    *(printing_again, in_a_loop, called, in_a_list, of_a_generator, in_weak_containers, by_a_proxy),
+    *(printing_again, in_a_loop, called, in_a_list, of_a_generator, in_weak_containers, of_weak_containers, by_a_proxy),
 ]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import mmap
+import multiprocessing
 import pickle
 import re
 import sqlite3
+import textwrap
 import threading
 import zlib
 from collections.abc import Callable
@@ -18,6 +20,7 @@ import pytest
 import torch
 
 import stillgraph as sg
+from tests.importing import imported
 
 
 def connection() -> Any:
@@ -110,6 +113,65 @@ def test_a_lock_that_is_given_back_changes_nothing(function: Any) -> None:
     for number in (1, 2):
         torch.testing.assert_close(static(torch.ones(2) * number), torch.ones(2) * number + 1)
         assert not LOCK.locked()
+
+
+LIBRARY = """
+    def take(lock):
+        lock.acquire()
+
+    def give_back(lock):
+        lock.release()
+
+    def both(lock):
+        take(lock)
+        give_back(lock)
+
+    def fails(lock):
+        lock.acquire()
+        print("taken")
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    file = tmp_path / "site-packages" / "locking.py"
+    file.parent.mkdir()
+    file.write_text(textwrap.dedent(LIBRARY))
+    return imported(file, "locking", monkeypatch)
+
+
+@pytest.mark.parametrize("make", [threading.Lock, threading.RLock, multiprocessing.Lock])
+def test_a_lock_that_a_library_gives_back_is_taken_once(library: Any, make: Callable[[], Any]) -> None:
+    lock = make()
+
+    def paired(x: Any) -> Any:
+        library.both(lock)
+        return x + 1
+
+    def unpaired(x: Any) -> Any:
+        library.give_back(lock)
+        return x + 1
+
+    static = sg.to_static(paired, backend="eager")
+    for number in (1, 2):
+        torch.testing.assert_close(static(torch.ones(2) * number), torch.ones(2) * number + 1)
+    lock.acquire()
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(unpaired, backend="eager")(torch.ones(2))
+    assert caught.value.reason.code == "SG305"
+    lock.release()  # it is taken still
+
+
+def test_a_lock_that_a_library_has_taken_where_a_capture_ends_is_given_back(library: Any) -> None:
+    lock = threading.Lock()
+
+    def function(x: Any) -> Any:
+        library.fails(lock)
+        return x + 1
+
+    with pytest.raises(sg.CaptureError):
+        sg.to_static(function, backend="eager")(torch.ones(2))
+    assert not lock.locked()
 
 
 def test_a_lock_that_is_kept_is_told_where_it_is_taken() -> None:

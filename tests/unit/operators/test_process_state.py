@@ -84,6 +84,25 @@ def test_what_is_set_is_asked_for_again(what: str, full: bool) -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
+def test_what_is_asked_for_belongs_to_the_function(full: bool, tmp_path: pathlib.Path) -> None:
+    """Such as a list that it sorts, and lengthens."""
+
+    def function(x: Any) -> Any:
+        files = os.listdir(tmp_path)
+        files.sort()
+        files.append("end")
+        return x + len(files), files
+
+    for name in ("b", "a", "c"):
+        (tmp_path / name).touch()
+    static = sg.to_static(function, backend="eager", full_graph=full)
+    for name in ("c", "c", "d"):
+        (tmp_path / name).touch()
+        assert static(torch.ones(2))[1] == function(torch.ones(2))[1]
+    assert static.cache_info().programs == 2
+
+
+@pytest.mark.parametrize("full", [True, False])
 def test_the_time_zone_is_asked_for_again(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def function(x: Any) -> Any:
         return x + 1, time.localtime(0).tm_hour, time.ctime(0), time.mktime((2020, 1, 1, 0, 0, 0, 0, 0, 0))

@@ -186,3 +186,55 @@ def test_a_schedulers_optimizer_in_segments() -> None:
         expected, actual = train(X), static(X)
         torch.testing.assert_close(actual[0], expected[0])
         assert actual[1] == expected[1]
+
+
+class Key:
+    def __init__(self, value: Any = 0) -> None:
+        self.value = value
+
+
+TABLE: dict[Any, Any] = {}
+
+
+def keyed(x: Tensor) -> Any:
+    return {Key(): x}
+
+
+def keyed_in_a_pair(x: Tensor) -> Any:
+    return {(Key(x), 1): x}
+
+
+def keyed_by_a_tensor(x: Tensor) -> Any:
+    return {x + 1: 1}
+
+
+def keyed_in_a_table(x: Tensor) -> Any:
+    TABLE[Key()] = x
+    return x
+
+
+KEYED = [keyed, keyed_in_a_pair, keyed_by_a_tensor, keyed_in_a_table]
+
+
+@pytest.mark.parametrize("function", KEYED, ids=lambda each: each.__name__)
+def test_a_key_that_the_function_makes_is_not_shared(function: Any) -> None:
+    with pytest.raises(CaptureError, match="with a key that the function makes") as caught:
+        sg.to_static(function, backend="eager")(X)
+    assert caught.value.reason.code == "SG306"
+    TABLE.clear()
+    static = sg.to_static(function, backend="eager", full_graph=False, strict=True)
+    keys = []
+    for number in range(4):
+        result = static(X * number)
+        ((key, value),) = (TABLE if function is keyed_in_a_table else result).items()
+        keys.append(key)
+        assert value is 1 or torch.equal(value, X * number)  # noqa: F632  # a tensor has an equality of its own
+        TABLE.clear()
+    assert len(set(map(id, (each[0] if isinstance(each, tuple) else each for each in keys)))) == 4
+
+
+def test_a_key_that_the_caller_gives_is_the_callers() -> None:
+    static = sg.to_static(lambda x, key: {key: x, (key, 1): x}, backend="eager")
+    for key in (Key(), Key(), X, X + 1):
+        assert all(found is wanted for found, wanted in zip(static(X, key), {key: X, (key, 1): X}) if found is key)
+        assert [*static(X, key)][1][0] is key
