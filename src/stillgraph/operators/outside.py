@@ -31,6 +31,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_ours, is_standard_library
 from stillgraph.operators.process_state import CLOCKS, MOMENTARY, SETTINGS, members
+from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.program.operations import invoke
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.reads import Failure
@@ -98,6 +99,16 @@ def _state_of_file(path: Any) -> tuple[Any, ...]:
 def _state_of_link(path: Any) -> tuple[Any, ...]:
     found = os.lstat(path)
     return (*found, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _logger(name: Any = None) -> Any:
+    """``logging.getLogger``: what the code asks of the logger, its level, say, is guarded where all calls find it."""
+    logger = logging.getLogger(name)
+    source: Source = Global("logging", "root")
+    if logger is not logging.root:
+        source = Item(Attribute(Attribute(source, "manager"), "loggerDict"), logger.name)
+    _capture().finder.add(logger, source)
+    return logger
 
 
 def _from_folder(function: Meaning) -> Meaning:
@@ -201,6 +212,7 @@ OUTSIDE: dict[Any, Meaning] = {
     **{f: setting(f, _state_of_link) for f in (os.lstat, pathlib.Path.lstat)},
     **{f: _from_folder(f) for f in (os.path.abspath, pathlib.Path.absolute)},
     **{kind.fromtimestamp: _in_local_time(kind.fromtimestamp) for kind in (datetime.date, datetime.datetime)},
+    logging.getLogger: _logger,
     threading.current_thread: setting(threading.current_thread, _thread),
     decimal.getcontext: setting(decimal.getcontext, _decimals),
     torch.autocast: _autocast(torch.autocast, None),

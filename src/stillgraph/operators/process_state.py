@@ -61,7 +61,7 @@ CLOCKS: dict[Any, type] = {
 
 # ---- read, and asked again before a program is used
 SETTINGS = (
-    *members(os, "getcwd getcwdb getpid cpu_count access listdir umask get_inheritable"),
+    *members(os, "getcwd getcwdb getpid cpu_count access listdir get_inheritable"),
     *members(os.path, "exists lexists isfile isdir islink getsize getmtime getctime realpath relpath samefile"),
     *members(pathlib.Path, "exists is_file is_dir is_symlink read_text read_bytes cwd resolve samefile"),
     *members(logging.Logger, "isEnabledFor getEffectiveLevel hasHandlers"),
@@ -109,8 +109,9 @@ SETTERS = (
     *members(sys, "setrecursionlimit setswitchinterval settrace setprofile set_int_max_str_digits setdlopenflags"),
     *members(sys, "set_asyncgen_hooks set_coroutine_origin_tracking_depth addaudithook"),
     *members(threading, "settrace setprofile settrace_all_threads setprofile_all_threads"),
-    *members(os, "fchdir chroot close closerange dup dup2 pipe pipe2 set_inheritable set_blocking nice setpriority"),
-    *members(os, "sched_setaffinity sched_setscheduler register_at_fork wait waitpid openpty sendfile pwrite writev"),
+    *members(os, "umask fchdir chroot close closerange dup dup2 pipe pipe2 set_inheritable set_blocking nice"),
+    *members(os, "setpriority sched_setaffinity sched_setscheduler register_at_fork wait waitpid openpty sendfile"),
+    *members(os, "pwrite writev"),
     *members(signal, "siginterrupt pthread_sigmask set_wakeup_fd pause sigwait"),
     *members(gc, "enable disable freeze unfreeze set_threshold set_debug"),
     *members(faulthandler, "enable disable register unregister dump_traceback_later cancel_dump_traceback_later"),

@@ -442,16 +442,17 @@ def is_machinery(kind: type) -> bool:
 
 
 def _is_opened_by_name(value: Any) -> bool:
-    """Whether it is an object of a class of torch's that people may use, which has attributes."""
+    """Whether it is a logger or handler, or an object of a class of torch's that people may use, with attributes."""
     module = f"{type(value).__module__}."  # of some classes of C's it is no text
-    if not module.startswith("torch.") or module.startswith("torch._") or not is_machinery(type(value)):
+    if not module.startswith(("torch.", "logging.")) or module.startswith("torch._") or not is_machinery(type(value)):
         return False
     return not isinstance(value, type) and type(own_attributes(value)) is dict
 
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
 _NOTHING = object()
-_LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters")}  # of Python's own, which programs change
+# Of Python's own, which programs change:
+_LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters"), ("logging", "root")}
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
 STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),

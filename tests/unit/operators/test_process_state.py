@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import faulthandler
 import gc
+import itertools
 import locale
 import os
 import pathlib
@@ -22,6 +23,7 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.operators import process_state
 
 HERE = os.getcwd()
 KEPT = [1]
@@ -206,3 +208,27 @@ def test_python_sets_it_between_segments() -> None:
             assert sys.getswitchinterval() == 0.25
     finally:
         sys.setswitchinterval(before)
+
+
+def test_each_function_is_of_one_kind() -> None:
+    """Those that both ask and set are told apart by how many arguments they are given."""
+    kinds = {
+        "clocks": set(process_state.CLOCKS),
+        "settings": {*process_state.SETTINGS} - process_state.QUERIES_WITHOUT.keys(),
+        "momentary": set(process_state.MOMENTARY),
+        "setters": set(process_state.SETTERS),
+    }
+    for one, other in itertools.combinations(kinds, 2):
+        assert not kinds[one] & kinds[other], (one, other)
+    assert {*process_state.SETTINGS} & {*process_state.SETTERS} == process_state.QUERIES_WITHOUT.keys()
+
+
+def test_a_mask_is_not_set_by_a_capture() -> None:
+    before = os.umask(0o022)
+    try:
+        with pytest.raises(sg.CaptureError):
+            sg.to_static(lambda x: (os.umask(0o077), x + 1), backend="eager")(torch.ones(2))
+        static = sg.to_static(lambda x: (os.umask(0o027), x + 1), backend="eager", full_graph=False, strict=True)
+        assert [static(torch.ones(2))[0] for _ in range(3)] == [0o022, 0o027, 0o027]
+    finally:
+        os.umask(before)

@@ -123,7 +123,7 @@ def in_globals() -> Case:
 
 
 FOREIGN = (
-    *(appended, nested, of_a_user, empty_dict, stored_in_empty_dict, deque, of_a_partial, of_a_logger, of_the_thread),
+    *(appended, nested, of_a_user, empty_dict, stored_in_empty_dict, deque, of_a_partial, of_the_thread),
     *(of_a_module_of_pythons, of_a_class_of_torchs, number_of_torchs, in_globals),
 )
 
@@ -197,7 +197,7 @@ def by_an_operator() -> Case:
 
 
 FOLLOWED = (
-    *(attribute_of_torchs, state_of_torchs),
+    *(attribute_of_torchs, state_of_torchs, of_a_logger),
     *(attributes, attributes_of_a_function, attribute_of_a_class, namespace, of_this_thread_alone, by_an_operator),
 )
 
