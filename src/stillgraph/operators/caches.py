@@ -36,7 +36,8 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if None in sources:
         return None
     capture.reads.same.extend(zip(sources, others))
-    asking = capture.cached.setdefault(_key(function, args, kwargs), functools.partial(function, *args, **kwargs))
+    key = _key(function, args, kwargs)
+    asking = capture.knowledge.asking.setdefault(key, functools.partial(function, *args, **kwargs))
     with capture.stepping_out():
         value = asking()
     if _has_staged(value):

@@ -28,9 +28,10 @@ class Knowledge:
     distributions: bool = False  # those of torch's are used: their code is converted
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
+    not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside
     quiet: set[Any] = field(default_factory=set)  # ... others, which may be called as they are
-    not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
+    asking: dict[Any, Any] = field(default_factory=dict)  # calls of functions with a cache, each one object
     lists: dict[Source, Element] = field(default_factory=dict)  # lists that grow with each call
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants

@@ -106,7 +106,6 @@ class Session(BothSides):
         self.for_calls = options.for_calls
         self.changing: dict[str, Source] = {}  # by input: where numbers are that only differ between calls
         self.outer_cells: dict[int, str] = {}  # closure cells from before the capture
-        self.cached: dict[Any, Any] = {}  # calls of functions with a cache, each one object
         self.wrapped: dict[int, torch.nn.Module] = {}  # modules of whose wrappers the program has steps
         self.sharded: dict[int, str] = {}  # their parameters, each only a part unless its module is being called
         self.sharding = 0  # how many sharded modules' calls we are in

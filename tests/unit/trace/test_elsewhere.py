@@ -273,3 +273,21 @@ def test_what_is_read_of_torchs_is_guarded() -> None:
     assert torch.equal(static(torch.ones(3)), torch.full((3,), 4.0))
     timer.table["a"][0] = 5.0
     assert torch.equal(static(torch.ones(3)), torch.full((3,), 8.0))
+
+
+@functools.lru_cache
+def _remembered(number: int) -> list[float]:
+    return [float(number)]
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_a_cached_function_gives_is_changed_by_each_call(full: bool) -> None:
+    def function(x: Any) -> Any:
+        kept = _remembered(2)
+        kept.append(x.sum().item())
+        return x + kept[-1], len(kept)
+
+    _remembered.cache_clear()
+    static = sg.to_static(function, backend="eager", full_graph=full)
+    assert [static(torch.ones(3) * number)[1] for number in range(3)] == [2, 3, 4]
+    assert _remembered(2) == [2.0, 0.0, 3.0, 6.0]
