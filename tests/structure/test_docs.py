@@ -34,3 +34,12 @@ def test_python_blocks_are_python(path: Path) -> None:
 def test_examples_give_what_they_show(path: Path) -> None:
     failed, _ = doctest.testfile(str(path), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert failed == 0
+
+
+def test_each_module_of_the_bytecode_front_end_is_told_of() -> None:
+    text = (ROOT / "docs" / "dev" / "bytecode.md").read_text()
+    told = set(re.findall(r"`((?:bytecode|operators|api)/\w+\.py)`", text))
+    package = ROOT / "src" / "stillgraph"
+    assert [each for each in sorted(told) if not (package / each).exists()] == []
+    modules = {f"bytecode/{path.name}" for path in (package / "bytecode").glob("*.py")} - {"bytecode/__init__.py"}
+    assert sorted(modules - told) == []
