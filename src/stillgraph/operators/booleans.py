@@ -300,10 +300,11 @@ def _staged(value: Any) -> bool:
 
 
 def _in_sequence(capture: Session, item: Any, container: Any) -> Any:
-    if any(item is value for value in container):
-        return True
-    comparable = [v for v in container if _staged(v) or is_number(v) or not _staged(item)]
-    if not comparable:
-        return False
-    tests = [lambda v=v: eq(item, v) for v in comparable]
-    return truth_number(capture, or_(tests[0](), *tests[1:]))
+    tests: list[Callable[[], Any]] = []
+    for value in container:
+        if item is value:
+            tests.append(lambda: True)
+            break  # Python looks no further; what stands before it is compared all the same
+        if _staged(value) or is_number(value) or not _staged(item):
+            tests.append(functools.partial(eq, item, value))
+    return truth_number(capture, or_(tests[0](), *tests[1:])) if tests else False

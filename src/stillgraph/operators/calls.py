@@ -68,6 +68,7 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tensor_classes import require_plain
 from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.unknown import refuse_unknown
 
@@ -419,6 +420,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, list) and method.__name__ == "sort":
         sort(call, receiver, **kwargs)
         return None
+    if isinstance(receiver, torch.Tensor) and method.__name__ == "as_subclass":
+        require_plain(_session(), *args)
     if isinstance(receiver, torch.autograd.graph.Node) and method.__name__.startswith("register_"):
         hint = "Put the hook on the tensor: tensor.register_hook(hook)."
         raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)

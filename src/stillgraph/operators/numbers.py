@@ -31,6 +31,7 @@ from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.which import class_of
 
 
@@ -348,7 +349,7 @@ def isinstance_(value: Any, kinds: Any) -> Any:
         return _is_array(value, kinds)
     if isinstance(value, StagedNumber):
         return issubclass(kind_of(value), kinds) or _symbolic_kind(value, kinds)
-    return isinstance(value, kinds)
+    return is_instance(_capture(), value, kinds) if is_fake(value) else isinstance(value, kinds)
 
 
 def issubclass_(kind: Any, kinds: Any) -> Any:
@@ -397,7 +398,7 @@ def type_(*args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
     if len(args) == 1 and is_fake(args[0]):
-        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
+        return class_of_tensor(_capture(), args[0])
     return type(*args)
 
 

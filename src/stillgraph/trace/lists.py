@@ -245,6 +245,7 @@ def _leaves(element: Element, value: Any) -> list[Any]:
         return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
     if isinstance(element, Inner):
         if element.element is None:
+            assert not value, "a list that is taken for empty holds something"
             return [Items((), ())]
         return list(columns(element.element, value))
     return []
@@ -287,4 +288,14 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
 def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
     """Whether two structures, one of which covers the other, are the same."""
     mine, others = (_leaf_types(element) for element in (left, right))
-    return len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))
+    alike = len(mine) == len(others) and all(same_type(a, b) for a, b in zip(mine, others))
+    return alike and _hold_alike(left, right)
+
+
+def _hold_alike(left: Element | None, right: Element | None) -> bool:
+    """Whether the lists in two structures that are known to be empty are the same: one of numbers has such a column."""
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return _hold_alike(left.element, right.element)
+    if isinstance(left, Node) and isinstance(right, Node):
+        return all(map(_hold_alike, left.children, right.children))
+    return (left is None) == (right is None)
