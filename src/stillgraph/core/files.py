@@ -128,6 +128,11 @@ def is_library(file: str) -> bool:
     return file.startswith("<") or is_installed(file)
 
 
+def is_package(file: str) -> bool:
+    """Whether a file belongs to an installed package that is not torch's."""
+    return is_installed(file) and not is_torch(file)
+
+
 def is_dependency(file: str) -> bool:
     """Whether a file is not of the user's project: stillgraph's, torch's, the standard library's, a package's."""
     return is_installed(file) or not is_users(file)

@@ -125,7 +125,7 @@ class CaptureAttempt:
         with waiting_collector():
             tables = ModuleTables(list(self.finder.everything()), self.journal.log)
         self.finder.told = tables.add
-        self.session.told_of_unseen = tables.add_code
+        self.session.told_of_unseen, self.session.told_of_package = tables.add_code, tables.add_package
         if self.knowledge.watch_modules:
             self.journal.watch = tables
         try:
@@ -162,6 +162,7 @@ class CaptureAttempt:
                         self._note_unseen(written)
                     results.require_put_back(written)
                     effects = self._stored(results, written)
+                    self.session.reads.same += results.relied
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
                     self.written = set(self.journal.written(0))

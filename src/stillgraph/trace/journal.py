@@ -397,6 +397,10 @@ class Journal:
         """What was written so far are the program's inputs, put where the code will read them."""
         self._inputs = {key: write.place.get() for key, write in self.written(0).items()}
 
+    def is_input(self, place: Place) -> bool:
+        """Whether what a place held when the code began is an input of the program, and so another in each call."""
+        return place.key in self._inputs
+
     def outcome(self) -> list[Write]:
         """The places that the code has written, each with what it held before the capture.
 

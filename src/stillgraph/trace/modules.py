@@ -18,6 +18,8 @@ from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.names import names_of
+from stillgraph.trace.namespaces import variable
 from stillgraph.trace.shared_state import of_class, of_code
 from stillgraph.trace.sources import slots
 from stillgraph.trace.symbolic import is_fake
@@ -82,6 +84,14 @@ class ModuleTables:
         state = of_code(code, namespace, self._log)
         if state is not None:
             self._shared.append(state)
+
+    def add_package(self, code: CodeType, namespace: dict[str, Any]) -> None:
+        """Code of an installed package is about to run as it is, and may change the containers of its module."""
+        known = {id(value) for value, *_ in self._containers}
+        for name in sorted(names_of(code).variables):
+            value = namespace.get(name)
+            if isinstance(value, _CONTAINERS) and id(value) not in known:
+                self._containers.append((value, copy_contents(value), variable(namespace, name)))
 
     def accept_containers(self) -> None:
         """Let the containers stay as they are now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from stillgraph.program.effects import (
     SetGlobal,
     SetSlot,
 )
-from stillgraph.program.guards import Cell, Source
+from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
 from stillgraph.program.module_tables import is_persistent, past_class
 from stillgraph.program.outputs import (
     BOUND,
@@ -46,6 +47,7 @@ from stillgraph.trace.elsewhere import FOLLOWED
 from stillgraph.trace.entries import Entry, MaybeKey
 from stillgraph.trace.fresh import has_shared_methods, is_plain_object, is_shared, kept
 from stillgraph.trace.identities import AMBIGUOUS, Origin
+from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
@@ -68,6 +70,7 @@ class Results:
     session: Recorder
     finder: Finder
     outputs: list[Any] = field(default_factory=list)
+    relied: list[tuple[Source, Any]] = field(default_factory=list)  # what is left as it is, as it has to be found
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
@@ -281,7 +284,11 @@ class Results:
             settled = self._changes_elsewhere(write.place)
             gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
-            if isinstance(after, Stale) or (unchanged and not settled and not gone):
+            unchanged = unchanged and not self.session.journal.is_input(write.place)
+            if isinstance(after, Stale):
+                continue
+            if unchanged and not settled and not gone:
+                self._rely_on(write)
                 continue
             if isinstance(write.place, ContextPlace):
                 continue  # nothing of it is left in the end: `require_put_back`
@@ -290,6 +297,29 @@ class Results:
             if effect is not None:
                 result.append(effect)
         return result
+
+    def _rely_on(self, write: Write) -> None:
+        """Take down that nothing is to be written where another call might find something else."""
+        source = self._source(write.place)
+        if source is not None and is_constant(write.before):
+            self.relied.append((source, write.before))
+
+    def _rely_on_contents(self, place: Place, target: Source) -> None:
+        """The same, of a list that was changed into what it had been."""
+        container = place.target if isinstance(place, ContentsPlace) else None
+        if isinstance(container, (list, collections.deque)):
+            kept = [(item_of(container, target, index), each) for index, each in enumerate(container)]
+            itself = [(source, found) for found, source in self.finder.everything() if source == target]
+            self.relied += [*itself, *(each for each in kept if is_constant(each[1]))]
+
+    def _source(self, place: Place) -> Source | None:
+        """Where a program finds a place; None where it does not, or the place is made anew by each call."""
+        if isinstance(place, GlobalPlace):
+            return Global(place.namespace["__name__"], place.name)
+        if isinstance(place, CellPlace):
+            return self.finder.cell_source(place.cell)
+        owner = self.finder.find_owner(place.target) if isinstance(place, AttributePlace) else None
+        return Attribute(owner, place.name) if owner is not None and isinstance(place, AttributePlace) else None
 
     def require_put_back(self, written: list[Write]) -> None:
         """Refuse a context variable that the code leaves set: a program does not set any.
@@ -324,10 +354,12 @@ class Results:
             return self._attribute_effect(write, place, target, after)
         if (
             not self._changes_elsewhere(place)
+            and not self.session.journal.is_input(place)
             and not isinstance(after, dict)
             and len(after) == len(write.before)
             and all(a is b for a, b in zip(after, write.before))
         ):
+            self._rely_on_contents(place, target)
             return None
         return self._contents_effect(place, target, after)
 

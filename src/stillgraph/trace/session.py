@@ -22,6 +22,7 @@ from stillgraph.core.files import (
     is_library,
     is_our_module,
     is_ours,
+    is_package,
     is_standard_library,
     is_torch,
 )
@@ -121,6 +122,7 @@ class Session(BothSides):
         self.left_some_alone = False  # whether a function was met that the user wants to be left as it is
         self.settling = Settling(self)
         self.ran_unseen = False  # whether code of the user's was run that Python itself has called
+        self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
@@ -336,7 +338,11 @@ class Session(BothSides):
     def before_unseen_code(self, frame: FrameType) -> None:
         """To be called before code runs for the first time that Python itself calls: what it mentions is found then."""
         code = frame.f_code
-        if self.is_rewritten(code) or is_dependency(code.co_filename) or self.left_some_alone:
+        if self.is_rewritten(code) or self.left_some_alone:
+            return
+        if is_dependency(code.co_filename):
+            if self.told_of_package is not None and is_package(code.co_filename):
+                self.told_of_package(code, frame.f_globals)
             return
         with self.witness.paused():
             self.finder.add_code(code, frame.f_globals)

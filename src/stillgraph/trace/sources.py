@@ -186,6 +186,8 @@ class Finder:
         """Let ``value`` stand for what is found at ``source``: the copy of an argument that holds fake tensors."""
         self._found[id(value)] = (value, source)
         self._copies.add(id(value))
+        if self.told is not None and not isinstance(value, torch.Tensor):
+            self.told(value, source)  # code that is not rewritten may change it
 
     def stand_in(self, value: Any, source: Source) -> None:
         """Let ``value``, which the capture has made, stand for a tuple that was there before."""
