@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from types import BuiltinMethodType, FrameType, MethodType, MethodWrapperType, ModuleType, TracebackType
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.bytecode.frame import Frame
 from stillgraph.core.parcel import Parcel
 from stillgraph.trace.session import session
 
@@ -50,3 +52,16 @@ def is_opaque(value: Any) -> bool:
             return False
         return is_opaque(receiver) or (hasattr(type(receiver), "__exit__") and not isinstance(receiver, torch.Tensor))
     return isinstance(value, _OPAQUE)
+
+
+def open_rest(frame: Frame) -> None:
+    """Open what stands behind the stars of a function's parameters: what goes through such a tuple is not looked at."""
+    code = frame.code
+    slot = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & inspect.CO_VARARGS:
+        cell = frame.slots[slot]
+        cell.cell_contents = tuple(map(read, cell.cell_contents))
+        slot += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        named = frame.slots[slot].cell_contents
+        named.update({name: read(value) for name, value in named.items()})

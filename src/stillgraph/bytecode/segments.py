@@ -20,7 +20,7 @@ from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import ends_with_it
-from stillgraph.bytecode.parcels import is_bound, is_opaque, read
+from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import CONTAINERS, NAMING, SHOWING, look, look_into, note_name
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.unseen import UNSEEN
@@ -99,6 +99,7 @@ class Segment:
         assert capture is not None
         if not self.frames:
             self.begin(capture)
+            open_rest(frame)
             frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
         else:
             is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code

@@ -249,6 +249,11 @@ OUTSIDE: dict[Any, Meaning] = {
     **{f: _zone(f) for f in (time.localtime, time.ctime)},
     **_all_refused(MOMENTARY, "tells how things stand at the moment, which each call would find otherwise", _MOMENT),
     **_all_refused(
+        members(sys, "exc_info exception"),
+        "tells which exception is being handled",
+        "Name the exception where it is caught: except ValueError as error.",
+    ),
+    **_all_refused(
         OF_EXCEPTIONS,
         "shows the frames of the capture",
         "Use the text of the exception itself: str(error).",

@@ -62,7 +62,7 @@ class Specialised:
 class _Reads:
     """The guards that one spelling on some lines stands for."""
 
-    guards: dict[Any, None] = field(default_factory=dict)
+    guards: dict[int, Any] = field(default_factory=dict)
     places: dict[Place, None] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ def specialised(program: Program, texts: Sequence[FunctionText], ran: dict[str, 
             column, end = node.col_offset + text.shift, (node.end_col_offset or 0) + text.shift
             place = Place(text.ran.file, line, column, end if node.end_lineno == line else None, text.ran.name)
             reads = found.setdefault((ast.unparse(node), text.ran.file, text.ran.line), _Reads())
-            reads.guards.update(dict.fromkeys(guards))
+            reads.guards.update((id(guard), guard) for guard in guards)  # some hold what has no hash
             reads.places[place] = None
     made = [_told(spelling, reads) for (spelling, _, _), reads in found.items()]
     return made + _answers(program, texts, ran) + _modes(program, texts)
@@ -95,7 +95,7 @@ def _runs(node: ast.expr, lines: frozenset[int]) -> bool:
 
 
 def _told(spelling: str, reads: _Reads) -> Specialised:
-    guards = list(reads.guards)
+    guards = list(reads.guards.values())
     values = tuple(dict.fromkeys(_value(guard) for guard in guards))[:4]
     sources = tuple(dict.fromkeys(str(guard.source) for guard in guards))
     shown = ", ".join(values)

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import logging
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -253,11 +254,17 @@ class Symbolic:
 
     def fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake counterpart of a real tensor, with its exact sizes."""
-        return self.fake_mode.from_tensor(tensor, static_shapes=True)
+        return self._from(tensor, static_shapes=True)
 
     def fake_apart(self, tensor: torch.Tensor) -> torch.Tensor:
         """One more fake counterpart of a tensor that has one already."""
-        return self.fake_mode.from_tensor(self.apart(tensor), static_shapes=True)
+        return self._from(self.apart(tensor), static_shapes=True)
+
+    def _from(self, tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+        """A fake, whatever filters the user has: torch looks at ``grad``, and warns where no leaf is asked for it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.fake_mode.from_tensor(tensor, **options)
 
     @staticmethod
     def apart(tensor: torch.Tensor) -> torch.Tensor:
@@ -272,7 +279,7 @@ class Symbolic:
         sizes = [DimDynamic.DYNAMIC if s else DimDynamic.STATIC for s in symbolic]
         context: Any = StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=[None] * len(sizes))
         with of_any_size(self.shape_env):
-            fake = self.fake_mode.from_tensor(tensor, source=ConstantSource(name), symbolic_context=context)
+            fake = self._from(tensor, source=ConstantSource(name), symbolic_context=context)
         count_elements(fake)
         return fake
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import contextlib
 import functools
+import io
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count
+from tests.cases.compare import assert_same
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, to_partial
 
 
 # ---- however deep it stands
@@ -427,3 +430,34 @@ def set_to_a_number_in_one_arm(x: Any) -> Any:
 @pytest.mark.parametrize("function", [set_in_one_arm, set_to_a_number_in_one_arm])
 def test_variables_that_have_a_value_on_one_path_only(function: Any) -> None:
     agrees(lambda _: function, (X,), (-X,))
+
+
+# ---- what stands behind the stars of a decorator
+def _written(file: Any, x: Any, *rest: Any, **options: Any) -> Any:
+    file.write(str(x.sum().item()))
+    if options["config"].mode == "bad":
+        raise ValueError(f"unknown mode {options['config'].mode!r}")
+    return x * 2, len(rest), next(options["numbers"])
+
+
+@functools.wraps(_written)
+def decorated(*args: Any, **options: Any) -> Any:
+    first, again = args[0], [*args]
+    result = _written(*again, **options)
+    print(first.getvalue(), options["config"].mode)
+    return result
+
+
+
+def test_arguments_that_each_call_makes_go_through_stars() -> None:
+    def call(function: Any, number: int) -> Any:
+        file, config = io.StringIO(), argparse.Namespace(mode="good" if number % 3 else "bad")
+        try:
+            result = function(file, X * number, 1, 2, numbers=iter([number]), config=config)
+        except ValueError as error:
+            return str(error), file.getvalue()
+        return result, file.getvalue()
+
+    static = to_partial(decorated)
+    for number in range(8):
+        assert_same(call(decorated, number), call(static, number))

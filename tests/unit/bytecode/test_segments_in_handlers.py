@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
+import stillgraph as sg
 from tests.unit.bytecode.segmented import CALLS, Record, agrees, to_partial
 
 
@@ -271,3 +272,48 @@ def test_an_exception_that_a_callee_raises_is_a_new_one_in_each_call(
 
 def _lines(error: BaseException) -> list[int]:
     return [each.lineno or 0 for each in traceback.extract_tb(error.__traceback__)][1:]
+
+
+# ---- which exception is being handled
+def _asked(x: Tensor, hook: Any) -> Any:
+    try:
+        y = x * 2
+        hook(y)
+    except Exception:  # of any kind: that is what is asked
+        print("failed", sys.exc_info()[1].args)  # type: ignore[union-attr]  # there is one
+        return sys.exc_info()[0].__name__  # type: ignore[union-attr]  # there is one
+    finally:
+        print(sys.exception())
+    return y
+
+
+def _nested(x: Tensor, hook: Any) -> Any:
+    try:
+        hook(x)
+    except Exception:  # of any kind: that is what is asked
+        try:
+            raise ValueError("in")
+        except ValueError:
+            print(sys.exc_info()[0], sys.exc_info()[1].__context__)  # type: ignore[union-attr]  # there is one
+        print(sys.exc_info()[0])
+    return x + 1, sys.exc_info()
+
+
+def _divides(y: Tensor) -> None:
+    raise ZeroDivisionError("0")
+
+
+def _looks_up(y: Tensor) -> None:
+    raise KeyError("k")
+
+
+def _nothing(y: Tensor) -> None:
+    return None
+
+
+@pytest.mark.parametrize("function", [_asked, _nested])
+def test_python_is_asked_which_exception_is_handled(function: Any) -> None:
+    hooks = (_divides, _looks_up, _looks_up, _nothing, _divides)
+    agrees(lambda record: function, *((CALLS[0][0], hook) for hook in hooks), settled=3, times=4)
+    with pytest.raises(sg.CaptureError, match="tells which exception is being handled"):
+        sg.to_static(function, backend="eager")(CALLS[0][0], _divides)
