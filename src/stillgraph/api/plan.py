@@ -172,7 +172,7 @@ class Part(Static):
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
 
-    def _tell_of(self, failure: Exception) -> None:
+    def _tell_of(self, failure: BaseException) -> None:
         if self._plan.strict:
             raise failure
         self._plan.fails(failure)
@@ -324,7 +324,7 @@ class Plan:
             part._cache.clear()
         self._warn(text)
 
-    def fails(self, error: Exception) -> None:
+    def fails(self, error: BaseException) -> None:
         """Note that a capture has failed; the call goes on in plain PyTorch. A fault of ours is not tried again.
 
         Raises:
