@@ -334,11 +334,12 @@ def test_an_interrupted_capture_leaves_everything_as_it_was(
 
     ended = signal.signal(signal.SIGTERM, leaving)
     try:
-        with torch.no_grad(), pytest.raises(error), monkeypatch.context() as patch:
-            patch.setattr(Recorder, "emit", interrupted)
+        monkeypatch.setattr(Recorder, "emit", interrupted)
+        with torch.no_grad(), pytest.raises(error):
             static(torch.ones(2, 3))
     finally:
         signal.signal(signal.SIGTERM, ended)
+        monkeypatch.undo()
     assert dict(model.__dict__) == before
     assert model.items == [1]
     assert current() is None
