@@ -57,7 +57,7 @@ def capture_call(
             program = capture(function, args, kwargs, front_end, symbolic, options, name, call, changing, watch)
             program = replace(program, dims=dims) if dims else program
             captured.append(program)
-    except Exception as error:  # of any kind: the function's own are shown as they were written
+    except BaseException as error:  # of any kind: the function's own are shown as they were written
         if is_own(error):
             show_as_written(error)
         raise

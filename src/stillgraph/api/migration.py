@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.api.captures import Specs, capture_call, function_of
+from stillgraph.core.faults import unwinds
 from stillgraph.core.location import start_of
 from stillgraph.operators.torchscript import class_behind, exported_methods, refuse_module
 from stillgraph.report.boxes import Place, place_of
@@ -60,7 +61,9 @@ def _entry(target: Any, name: str, label: str, call: Call | None) -> Entry:
         method = target if name == "forward" else getattr(target, name)
         with torch.no_grad():
             program = capture_call(method, args, kwargs, spec, Options(for_calls=False))
-    except Exception as error:  # the user's own, too: they are part of the report
+    except BaseException as error:  # the user's own, too: they are part of the report
+        if unwinds(error):
+            raise
         return Entry(label, name, refused=refusal_of(error))
     return Entry(label, name, regions=len(program.regions))
 

@@ -25,7 +25,7 @@ from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, sees_frames
+from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
 from stillgraph.bytecode.called import code_called
 from stillgraph.bytecode.layouts import FrameLayout, Layout, packed, restored, unread
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
@@ -172,7 +172,7 @@ class Part(Static):
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
 
-    def _tell_of(self, failure: Exception) -> None:
+    def _tell_of(self, failure: BaseException) -> None:
         if self._plan.strict:
             raise failure
         self._plan.fails(failure)
@@ -296,7 +296,9 @@ class Plan:
         except Failed as failed:
             failure = failed.error
         try:  # outside of the handler: it is no context of what the call raises
-            if self.strict or (part is not self.entry and sees_frames(failure)):
+            if not self.strict and part is not self.entry and sees_frames(failure):
+                # the frames of this call are gone; those of the next one are there from its beginning on
+                self.give_up(f"{reason_of(failure)}, which a call that has begun cannot be left to Python for")
                 raise failure
             self.fails(failure)
         finally:
@@ -324,7 +326,7 @@ class Plan:
             part._cache.clear()
         self._warn(text)
 
-    def fails(self, error: Exception) -> None:
+    def fails(self, error: BaseException) -> None:
         """Note that a capture has failed; the call goes on in plain PyTorch. A fault of ours is not tried again.
 
         Raises:

@@ -23,7 +23,7 @@ from stillgraph.operators.strings import assert_
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import CellPlace, PassingPlace, Variable
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.staging import branch
+from stillgraph.trace.staging import branch, continue_
 
 Targets = Sequence[tuple[int, Variable | None]]
 """Where a frame may go on, each with what tells whether it is there; the last needs nothing that tells it."""
@@ -166,7 +166,8 @@ def branch_between(
     frame.states = states
     if may_leave or not meetings:
         return (exit,)
-    assert exit is None, "the arms come to where their ways meet"
+    if exit is not None:  # the handler of what a call has raised has left it
+        return (continue_(capture, exit, rest, keeps, drops),)
     return arrive(frame, flags, stops)
 
 

@@ -8,6 +8,7 @@ from types import CodeType
 
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.core.diagnostics import CaptureError, Refusal
+from stillgraph.core.faults import unwinds
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.logs import log
 
@@ -81,13 +82,13 @@ def place_of(code: CodeType, index: int) -> Location:
 
 
 # ---- why
-def told(error: BaseException) -> Exception | None:
+def told(error: BaseException) -> BaseException | None:
     """The exception of the code's or of the capture's that is on its way; None for what ends an attempt."""
     found = error.error if isinstance(error, Refusal) else error
-    return found if isinstance(found, Exception) else None
+    return None if unwinds(found) else found
 
 
-def sees_frames(error: Exception) -> bool:
+def sees_frames(error: BaseException) -> bool:
     """Whether code was refused for looking at the frames of its callers: Python's own hand has others than a call."""
     return isinstance(error, CaptureError) and error.reason.code == "SG104"
 

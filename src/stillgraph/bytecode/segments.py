@@ -76,7 +76,7 @@ class Segment:
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
     foreign: set[int] = field(default_factory=set)
     passed: list[tuple[CodeType, int]] = field(default_factory=list)
-    culprits: dict[int, tuple[Exception, Frame, int]] = field(default_factory=dict)
+    culprits: dict[int, tuple[BaseException, Frame, int]] = field(default_factory=dict)
     known: int = 0  # how much was, when the attempt began
 
     # ---- frames

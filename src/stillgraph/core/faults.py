@@ -10,6 +10,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import StillgraphError
 from stillgraph.core.files import is_ours, is_users
+from stillgraph.core.interrupts import is_interrupt
 from stillgraph.core.rewritten import is_rewritten
 from stillgraph.core.tracebacks import entries_of
 
@@ -19,9 +20,14 @@ def is_signal(error: BaseException) -> bool:
     return not isinstance(error, Exception) and str(type(error).__module__).startswith("stillgraph.")
 
 
+def unwinds(error: BaseException) -> bool:
+    """Whether an exception goes its way past all that handles errors: a signal of ours, or Ctrl-C and the like."""
+    return is_signal(error) or is_interrupt(error)
+
+
 def ends_capture(error: BaseException) -> bool:
     """Whether an exception is none of the user's code: with it, a capture ends or begins anew."""
-    return isinstance(error, StillgraphError) or is_signal(error) or is_fault(error)
+    return isinstance(error, StillgraphError) or unwinds(error) or is_fault(error)
 
 
 def is_fault(error: BaseException) -> bool:
@@ -48,9 +54,9 @@ def is_fault(error: BaseException) -> bool:
     return os.sep + "passes" + os.sep in _file(entries[-1])
 
 
-def is_own(error: Exception) -> bool:
+def is_own(error: BaseException) -> bool:
     """Whether an exception that leaves a capture is the function's own, rather than one of this package's."""
-    return not isinstance(error, StillgraphError) and not is_fault(error)
+    return not ends_capture(error)
 
 
 _TRACEBACK: Any = vars(BaseException)["__traceback__"]  # whatever an exception's class makes of it

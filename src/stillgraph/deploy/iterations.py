@@ -8,6 +8,7 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import unwinds
 from stillgraph.passes.bounding import bound_of
 from stillgraph.passes.printing import drop_printing
 from stillgraph.program.blocks import Block
@@ -25,8 +26,9 @@ def most_iterations(program: Program, inputs: Sequence[Any]) -> dict[fx.Node, in
     counter = _Counter()
     try:
         interpret(drop_printing(program), inputs, counter)
-    except Exception:  # the program's own: what it did until then is counted
-        pass
+    except BaseException as error:  # the program's own: what it did until then is counted
+        if unwinds(error):
+            raise
     return counter.most
 
 

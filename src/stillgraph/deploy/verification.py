@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import unwinds
 from stillgraph.deploy.iterations import check_iterations
 from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of, leaves_that_count, of_widest_kind
@@ -59,8 +60,8 @@ def check_artefact(
         expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
         torch.manual_seed(_SEED)
         actual = _outcome(run)
-    if isinstance(expected, Exception) or isinstance(actual, Exception):
-        if not (isinstance(expected, Exception) and isinstance(actual, Exception)):
+    if isinstance(expected, BaseException) or isinstance(actual, BaseException):
+        if not (isinstance(expected, BaseException) and isinstance(actual, BaseException)):
             with torch.random.fork_rng(devices=[]), torch.no_grad():
                 torch.manual_seed(_SEED)
                 check_iterations(program, _inputs(program, args, kwargs))
@@ -160,12 +161,14 @@ def _copy(value: Any) -> Any:
 def _outcome(run: Callable[[], Any]) -> Any:
     try:
         return run()
-    except Exception as error:
+    except BaseException as error:
+        if unwinds(error):
+            raise
         return error
 
 
 def _shown(outcome: Any) -> str:
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, BaseException):
         text = str(outcome).strip().splitlines()
         return f"{type(outcome).__name__}({text[0] if text else ''})"[:300]
     return f"{len(outcome)} outputs"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import operator
 import random
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
@@ -30,6 +31,17 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.unknown import refuse_unknown
+
+
+def _exit(status: Any = None, /) -> NoReturn:
+    """`sys.exit`, as the ``raise`` that it is."""
+    from stillgraph.operators.raising import raised  # which calls what is looked up here
+
+    if isinstance(status, SystemExit):
+        error: Any = status
+    else:
+        error = SystemExit(*(() if status is None else status if isinstance(status, tuple) else (status,)))
+    raise raised(error)
 
 
 def _call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -245,6 +257,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
         )
     },
     next: _next,
+    sys.exit: _exit,
     kl_divergence: _divergence,
     id: _id,
     hash: _hash,

@@ -240,7 +240,7 @@ def _naming(node: fx.Node) -> Iterator[None]:
     """Have an exception say which node raised it."""
     try:
         yield
-    except Exception as error:  # of any kind: it goes on, and says where it was raised
+    except BaseException as error:  # of any kind: it goes on, and says where it was raised
         error.__dict__.setdefault(_NODE, node)
         raise
 

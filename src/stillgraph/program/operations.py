@@ -165,12 +165,14 @@ def _raise_itself(
 def copied(exception: BaseException) -> BaseException:
     """A copy: what is raised gets a traceback, and with it everything in the frames that it passes."""
     try:
-        return copy.copy(exception)
+        fresh: BaseException = copy.copy(exception)
     except Exception:  # its constructor takes other arguments than the exception has
         fresh = type(exception).__new__(type(exception), *exception.args)
         fresh.args = exception.args
         fresh.__dict__.update(vars(exception))
-        return fresh
+    if isinstance(fresh, SystemExit):
+        fresh.code = exception.code  # type: ignore[attr-defined]  # it is one as well
+    return fresh
 
 
 def raise_made(

@@ -136,7 +136,7 @@ class Migration:
             yield from _wrapped(f"instead: {idiom.instead}")
 
 
-def refusal_of(error: Exception) -> Refusal:
+def refusal_of(error: BaseException) -> Refusal:
     """Why a capture failed: a refusal, or what the code itself raised."""
     if isinstance(error, CaptureError):
         reason = error.reason

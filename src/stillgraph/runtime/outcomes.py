@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.faults import unwinds
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.outputs import BOUND
@@ -42,7 +43,7 @@ class Outcome:
     """
 
     places: dict[str, Any]
-    error: Exception | None
+    error: BaseException | None
     texts: dict[str, str]
     random: dict[str, Any]
     gradients: dict[str, Any] | Exception = field(default_factory=dict)
@@ -63,7 +64,9 @@ def observe(copied: Copied, call: Callable[[], Any]) -> Outcome:
     with _put_back(), heard() as texts:
         try:
             result = call()
-        except Exception as raised:  # whatever it raises, the other must raise, too
+        except BaseException as raised:  # whatever it raises, the other must raise, too
+            if unwinds(raised):
+                raise
             error = raised
         drawn = _random_states()
         places = {"the result": result, **given, **copied.found()}
@@ -205,7 +208,7 @@ def differences(program: Outcome, eager: Outcome) -> list[str]:
     return comparison.found
 
 
-def _of_errors(program: Exception | None, eager: Exception | None) -> list[str]:
+def _of_errors(program: BaseException | None, eager: BaseException | None) -> list[str]:
     if type(program) is type(eager) and str(program) == str(eager):
         return []
     raised, others = ("returns" if each is None else f"raises {brief_error(each)}" for each in (program, eager))

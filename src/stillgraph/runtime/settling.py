@@ -59,7 +59,7 @@ def compile_settled(program: Program, run: Run, exclusive: Callable[[], Abstract
         try:
             with settling(carry_out):
                 outputs = run(*inputs)
-        except Exception as error:  # of any kind: an operation's, or the user's own
+        except BaseException as error:  # of any kind: an operation's, or the user's own
             left = take_left(error)
             if left is not None:
                 carry_out(*left)

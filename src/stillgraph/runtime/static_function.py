@@ -15,6 +15,7 @@ from torch.compiler import is_compiling
 
 from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
+from stillgraph.core.faults import unwinds
 from stillgraph.core.logs import is_logged, log
 from stillgraph.core.raised import line_that_raised
 from stillgraph.program.program import Program
@@ -144,10 +145,12 @@ class StaticFunction(Generic[P, R]):
         except InitialisingCall:
             return self._function(*args, **kwargs)
         except MisreadError as error:
-            failure: Exception = error
+            failure: BaseException = error
         except (StillgraphError, BdbQuit):  # the latter: the user has left the debugger
             raise
-        except Exception as error:  # of any kind: the function's own
+        except BaseException as error:  # of any kind: the function's own
+            if unwinds(error):
+                raise
             failure = error
         else:
             if self._check:
@@ -160,7 +163,7 @@ class StaticFunction(Generic[P, R]):
         finally:
             del failure
 
-    def _tell_of(self, failure: Exception) -> None:
+    def _tell_of(self, failure: BaseException) -> None:
         """Warn that a call which could not be captured has been made in plain PyTorch."""
         if isinstance(failure, MisreadError):
             error: CaptureError = failure

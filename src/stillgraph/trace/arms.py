@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import Side, StillgraphError, refuse
+from stillgraph.core.faults import unwinds
 from stillgraph.core.files import is_ours, is_torch
 from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
@@ -128,8 +129,9 @@ def continue_arm(recorder: Recorder, arm: Arm, block: Callable[[], Exit | None],
             hint = "Switch it for a block inside: with torch.no_grad(): ..., with torch.autocast(...): ..."
             raise refuse("SG305", "a branch or loop body leaves a torch mode switched", location=here(), hint=hint)
         recorder.memory.require_unchanged(held, here())
-    except Exception:  # not a refusal, for which the cleaning up of the user's code is not carried out
-        recorder.memory.require_unchanged(held, here())
+    except BaseException as error:
+        if not unwinds(error):  # as a refusal does, for which the cleaning up of the user's code is not carried out
+            recorder.memory.require_unchanged(held, here())
         raise
     finally:
         restore(context)
@@ -165,7 +167,7 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             _emit_reraise(recorder, error)
             arm.diverged = True
             return
-        if not isinstance(error, Exception) or isinstance(error, (StillgraphError, BdbQuit)):
+        if isinstance(error, (StillgraphError, BdbQuit)) or unwinds(error):
             raise
         if isinstance(error, JoinFailure):
             raise refuse_join(error.place or "what this leaves", error) from error
@@ -214,7 +216,7 @@ def _cause(recorder: Recorder, cause: BaseException) -> tuple[BaseException, boo
     return cause, False
 
 
-def _failure(recorder: Recorder, error: Exception) -> BaseException:
+def _failure(recorder: Recorder, error: BaseException) -> BaseException:
     """The refusal of a path on which torch raises an error."""
     text = re.sub(r"\bFakeTensor\b", "Tensor", str(in_eager(error, recorder.failed)))
     message = f"on a path that only the run takes, the code raises {type(error).__name__}: {text}"
@@ -260,11 +262,11 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         _forget_where(error)
         recorder.emit("call_function", raise_, (error,), keywords).meta["location"] = where
         return
-    held = (*error.args, *vars(error).values())
+    held = _held(error)
     plain = [each for each in held if not isinstance(each, (StagedText, StagedNumber, torch.Tensor))]
-    if holds_staged(plain) or isinstance(error, _WITH_FIELDS):
-        raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
     by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
+    if holds_staged(plain) or isinstance(error, _WITH_FIELDS) or (by_hand and isinstance(error, SystemExit)):
+        raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
     state = {name: text_node(recorder, each) for name, each in vars(error).items()} if by_hand else None
     if error.__cause__ is not None:
         _forget_where(error.__cause__)
@@ -326,8 +328,17 @@ def _holds_staged(error: BaseException) -> bool:
     """Whether an exception, or one that caused it, has something in it that only the run knows."""
     if error.__cause__ is not None and not isinstance(error.__cause__, Caught) and _holds_staged(error.__cause__):
         return True
-    held = (*error.args, *vars(error).values())
+    held = _held(error)
     return any(isinstance(each, (StagedText, StagedNumber, torch.Tensor)) for each in held) or holds_staged(held)
+
+
+def _held(error: BaseException) -> tuple[Any, ...]:
+    """What an exception has in it."""
+    held = (*error.args, *vars(error).values())
+    if not isinstance(error, SystemExit):
+        return held
+    several = len(error.args) > 1 and isinstance(error.code, tuple)  # then they are the status together
+    return held if several else (*held, error.code)  # which is in no ``__dict__``
 
 
 def _forget_where(error: BaseException | None) -> None:
@@ -405,7 +416,7 @@ def _raised_by_rewritten(recorder: Recorder, error: BaseException) -> bool:
 def raised_by_user(error: BaseException) -> bool:
     """Whether an exception comes from a ``raise`` or ``assert`` of the user's, or is one that eager would raise too."""
     trace = _innermost(error)
-    if isinstance(error, TypeError) and str(error) in _OF_NO_DIMENSION:
+    if isinstance(error, SystemExit) or (isinstance(error, TypeError) and str(error) in _OF_NO_DIMENSION):
         return True
     if isinstance(error, _PYTHONS_OWN):
         return trace is None or not trace.tb_frame.f_code.co_filename.startswith(_HERE) or _is_raise(trace)

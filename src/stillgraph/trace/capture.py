@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError
-from stillgraph.core.faults import is_own
+from stillgraph.core.faults import is_own, unwinds
 from stillgraph.core.tracebacks import let_go
 from stillgraph.program.conclusions import without_lasting_conclusions
 from stillgraph.program.guards import Source
@@ -73,7 +73,9 @@ def capture(
             let_go(restart, of_all=True)
         except InitialisingCall as error:
             raise at_start(error, function) from None
-        except Exception as error:  # the user's own, too: what the function raises whatever its tensors hold
+        except BaseException as error:  # the user's own, too: what the function raises whatever its tensors hold
+            if unwinds(error):
+                raise
             if knowledge.keep_constant():
                 let_go(error)
                 continue  # any error may come of what code that is not rewritten does with such numbers

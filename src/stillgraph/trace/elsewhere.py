@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import CaptureError, refuse
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import ends_capture
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import Attribute, Source
@@ -86,7 +87,7 @@ class Elsewhere:
             try:
                 yield
             except BaseException as error:
-                self.settle(is_over=not isinstance(error, Exception) or isinstance(error, CaptureError))
+                self.settle(is_over=ends_capture(error))
                 raise
             finally:
                 self._journal.before = None

@@ -23,7 +23,7 @@ class Failed:
     kwargs: Any
 
 
-def in_eager(error: Exception, failed: Failed | None) -> Exception:
+def in_eager(error: BaseException, failed: Failed | None) -> BaseException:
     """What an operation raises on real tensors of its arguments' shapes.
 
     Args:

@@ -81,11 +81,36 @@ def test_a_warning_is_about_the_users_line(warn: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("look", [by_frame, by_current, by_stack, by_traceback, by_text])
 @pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.filterwarnings("ignore:.*sees the frames")
 def test_what_sees_frames_is_refused(look: Callable[[], Any], strict: bool) -> None:
     """Not called with the wrong ones: behind the print, the call has none of its own any more."""
     _, static = _partial(look, strict=strict)
     with pytest.raises(sg.CaptureError, match="frame introspection"):
         static(torch.ones(2))
+
+
+def looking_behind_a_break(x: Any) -> Any:
+    print("a")
+    return x + sys._getframe(0).f_lineno
+
+
+def calling_what_looks(x: Any) -> Any:
+    print("a")
+    return x + 1, by_frame()
+
+
+@pytest.mark.parametrize("function", [looking_behind_a_break, calling_what_looks])
+def test_later_calls_are_made_in_plain_pytorch(function: Callable[[Any], Any], capsys: Any) -> None:
+    """The first one has come too far for that, and its warning is the only one."""
+    static = sg.to_static(function, full_graph=False, backend="eager")
+    with pytest.warns(RuntimeWarning, match="in plain PyTorch from now on: .* sees the frames"):  # noqa: SIM117
+        with pytest.raises(sg.CaptureError, match="frame introspection"):
+            static(torch.ones(2))
+    capsys.readouterr()
+    for value in (1.0, 2.0):
+        x = torch.full((2,), value)
+        assert str(static(x)) == str(function(x))
+        assert capsys.readouterr().out == "a\na\n"
 
 
 def test_where_an_exception_has_come_by_is_as_in_eager() -> None:

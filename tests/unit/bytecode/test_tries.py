@@ -20,6 +20,9 @@ import stillgraph as sg
 from stillgraph.bytecode.flow import codes_in
 from stillgraph.bytecode.prepared import Prepared
 from stillgraph.bytecode.tries import Try, is_try
+from tests.front_ends import bytecode
+
+__all__ = ["bytecode"]
 
 
 def only(function: Any) -> tuple[Prepared, Try]:
@@ -94,6 +97,64 @@ def test_statements_that_begin_together_are_given_from_the_outside() -> None:
     assert len(found) == 3
     assert [found[0].only_cleans_up, found[1].only_cleans_up] == [True, False]
     assert found[0].nodes > found[1].nodes > found[2].nodes
+
+
+def returning_from_a_handler(x: Tensor, seen: list[Any]) -> Tensor:
+    try:
+        if x.sum() > 0:
+            _fails()
+    except ValueError:
+        if x.sum() > 10:
+            return x * 2
+        x = x * 3
+    seen.append(1)
+    return x + 1
+
+
+def behind_one_that_cleans_up(x: Tensor, seen: list[Any]) -> Tensor:
+    try:
+        try:
+            if x.sum() > 0:
+                _fails()
+        except ValueError:
+            seen.append(1)
+            return x
+        x = x + 1
+    finally:
+        seen.append(2)
+    return x * 7
+
+
+def leaving_a_loop(x: Tensor, seen: list[Any]) -> Tensor:
+    for each in range(3):
+        try:
+            if x.sum() > 0:
+                x = x + 1
+                if x.sum() > 6:
+                    _fails()
+            x = x * 3
+        except ValueError:
+            x = x - 20
+            if x.sum() < -60:
+                return x
+            continue
+        seen.append(each)
+    return x + 5
+
+
+def _fails() -> None:
+    raise ValueError
+
+
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", [returning_from_a_handler, behind_one_that_cleans_up, leaving_a_loop])
+def test_a_handler_of_what_a_call_raises_may_leave_an_arm(function: Any, full_graph: bool) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for value in (1.0, -3.0, 20.0, -0.5, 1.0):
+        x, expected, seen = torch.full((2,), value), [], []
+        assert torch.equal(static(x, seen), function(x, expected))
+        assert seen == expected
 
 
 def groups(x: Any) -> Any:

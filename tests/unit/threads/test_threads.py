@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 import stillgraph as sg
 from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.static_function import StaticFunction
-from stillgraph.trace.recorder import current
+from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.symbolic import is_fake
 from tests.unit.contexts.modes import default_dtype
 
@@ -297,9 +298,9 @@ def test_an_error_in_one_thread_is_its_own() -> None:
 
 
 class Interrupted(nn.Module):
-    def __init__(self, by: BaseException) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.layer, self.steps, self.items, self.by = nn.Linear(3, 3), 0, [1], [by]
+        self.layer, self.steps, self.items = nn.Linear(3, 3), 0, [1]
 
     def forward(self, x: Tensor) -> Tensor:
         self.steps += 1
@@ -307,24 +308,43 @@ class Interrupted(nn.Module):
         self.added = x
         if x.sum() > 0:
             self.steps += 5
-            for error in self.by:
-                raise error
+            x = x * 1
         return self.layer(x)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_an_interrupted_capture_leaves_everything_as_it_was(error: BaseException) -> None:
-    model = Interrupted(error)
+def leaving(*_: Any) -> None:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_an_interrupted_capture_leaves_everything_as_it_was(
+    number: signal.Signals, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Interrupted()
     static = sg.to_static(lambda x: model(x), backend="eager")
     before = dict(model.__dict__)
-    with torch.no_grad(), pytest.raises(type(error)):
-        static(torch.ones(2, 3))
+    emit = Recorder.emit
+
+    def interrupted(recorder: Recorder, *args: Any, **kwargs: Any) -> Any:
+        if recorder.in_arm:
+            signal.raise_signal(number)
+        return emit(recorder, *args, **kwargs)
+
+    ended = signal.signal(signal.SIGTERM, leaving)
+    try:
+        monkeypatch.setattr(Recorder, "emit", interrupted)
+        with torch.no_grad(), pytest.raises(error):
+            static(torch.ones(2, 3))
+    finally:
+        signal.signal(signal.SIGTERM, ended)
+        monkeypatch.undo()
     assert dict(model.__dict__) == before
     assert model.items == [1]
     assert current() is None
     assert torch.is_grad_enabled()
     assert not StaticFunction.captures.version & 1
-    model.by.clear()
     (result,) = together(lambda: static(torch.ones(2, 3)))  # no lock is left behind
     torch.testing.assert_close(result, model.layer(torch.ones(2, 3)))
     assert (model.steps, model.items) == (6, [1, 2])

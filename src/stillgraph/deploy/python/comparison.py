@@ -14,7 +14,7 @@ from stillgraph.program.outputs import BOUND
 
 def difference(expected: Any, actual: Any, where: str = "the outcome") -> str | None:
     """What is different, in words; None where nothing is."""
-    if isinstance(expected, Exception) or isinstance(actual, Exception):
+    if isinstance(expected, BaseException) or isinstance(actual, BaseException):
         return _of_errors(expected, actual)
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         return _of_tensors(expected, actual, where)
@@ -63,15 +63,15 @@ def _first(found: Any) -> str | None:
 
 
 def _of_errors(expected: Any, actual: Any) -> str | None:
-    if isinstance(expected, Exception) and isinstance(actual, Exception):
+    if isinstance(expected, BaseException) and isinstance(actual, BaseException):
         same = type(expected).__name__ == type(actual).__name__
         return None if same else f"it raises {_shown(actual)}, not {_shown(expected)}"
-    if isinstance(actual, Exception):
+    if isinstance(actual, BaseException):
         return f"it raises {_shown(actual)}"
     return f"it does not raise {_shown(expected)}"
 
 
-def _shown(error: Exception) -> str:
+def _shown(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
 

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from stillgraph.core.diagnostics import ExportError
+from stillgraph.core.faults import unwinds
 from stillgraph.deploy.python.calls import is_given
 from stillgraph.deploy.python.comparison import difference
 from stillgraph.deploy.python.file import File
@@ -65,7 +66,7 @@ def try_out(
         expected, actual = _outcome(call.expected), _outcome(lambda: call.actual(module))
         wrong = difference(expected, actual)
         if wrong is not None:
-            return Wrong(wrong, isinstance(actual, Exception))
+            return Wrong(wrong, isinstance(actual, BaseException))
         return _on_other_values(call, module)
 
 
@@ -79,14 +80,14 @@ def _on_change(call: _Call, module: ModuleType, change: Change) -> Wrong | None:
     if not is_within(change, lambda: _outcome(other.expected)):
         return None
     expected, actual = _outcome(other.expected), _outcome(lambda: other.actual(module))
-    if isinstance(actual, Exception) and (isinstance(expected, Exception) or _is_refusal(actual)):
+    if isinstance(actual, BaseException) and (isinstance(expected, BaseException) or _is_refusal(actual)):
         return None
     wrong = difference(expected, actual)
     said = f"{wrong}, where floating-point arguments are {change.name}"
-    return None if wrong is None else Wrong(said, isinstance(actual, Exception))
+    return None if wrong is None else Wrong(said, isinstance(actual, BaseException))
 
 
-def _is_refusal(error: Exception) -> bool:
+def _is_refusal(error: BaseException) -> bool:
     return isinstance(error, ValueError) and "the program was made for" in str(error)
 
 
@@ -97,7 +98,9 @@ def _outcome(run: Any) -> Any:
             return run()
         except ExportError:
             raise
-        except Exception as error:  # of any kind: raising is an outcome, which the other side must have, too
+        except BaseException as error:  # of any kind: raising is an outcome, which the other side must have, too
+            if unwinds(error):
+                raise
             return error
 
 

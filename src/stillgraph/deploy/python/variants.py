@@ -60,7 +60,7 @@ def changes_for(program: Program, run: Callable[[], Any]) -> list[Change]:
         return []
     with _Counting(_MOST_OPERATIONS, None) as counting:
         outcome = run()
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, BaseException):
         return []
     most, elements = 3 * counting.operations + 200, max(4 * counting.elements, 1 << 16)
     return [Change(name, apply, most, elements) for name, apply in _CHANGES.items()]

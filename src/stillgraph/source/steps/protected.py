@@ -22,8 +22,8 @@ Every such statement has an exit variable of its own, set last in its blocks: an
 statement therefore gives up the exit, as in Python. In a `finally` statements with exits stay Python, because leaving
 it ends an exception that is under way.
 
-A handler for everything begins with `handling()`, which lets pass what is not for the user, and so does a `finally`
-with exits.
+A handler for everything, or for Ctrl-C, begins with `handling()`, which lets pass what is not for the user, and so does
+a `finally` with exits.
 
 A `try` whose exceptions only the run raises is asked for as an operator (`Rewriter.tries`)::
 
@@ -174,9 +174,17 @@ def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter) -> ast.ExceptH
     if node.name:
         to.bind(node.name)
     body = to.statements(node.body, inner)
-    if node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "BaseException"):
+    if node.type is None or any(_name(each) in _OF_CAPTURES for each in ast.walk(node.type)):
         body = [build.statement(to.op("handling", [], node)), *body]
     return with_fields(node, type=node.type and _kinds(node.type, to), body=body)
+
+
+_OF_CAPTURES = frozenset({"BaseException", "KeyboardInterrupt", "SystemExit"})
+"""What handlers are for that could get what ends a capture."""
+
+
+def _name(node: ast.AST) -> str | None:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
 
 
 def _lazy_kinds(node: ast.expr, to: Rewriter) -> ast.expr:
