@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from tests.unit.bytecode.segmented import CALLS, agrees, reasons
 
-
 # Bars write themselves after each step, however long that took:
 OFTEN: dict[str, Any] = {"mininterval": 0, "miniters": 1}
 
