@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
+from stillgraph.bytecode.called import keywords_at
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import builtins_of
 from stillgraph.bytecode.handlers.values import BINARY, COMPARED, CONVERSIONS, UNARY
@@ -312,8 +313,8 @@ def _call(writer: Writer, frame: At, each: Instruction, names: Sequence[str] = (
 
 
 def _call_kw(writer: Writer, frame: At, each: Instruction) -> None:
-    names = writer.known.get(str(frame.stack[-1]))
-    if not isinstance(names, tuple):
+    names = keywords_at(frame.code, frame.index)
+    if names is None:
         raise Unsupported("the names of keywords are not known")
     _call(writer, frame, each, names)
 

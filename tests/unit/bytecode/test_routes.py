@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import traceback
 from collections.abc import Callable
@@ -33,6 +34,22 @@ def texts(x: Tensor, box: Box, out: Any) -> Tensor:
     y = x.sum().item()
     print(f"{y:.1f} and {y!r}", "a" + "b", file=out, end="|\n")
     return x * 2
+
+
+def with_keywords(x: Tensor, box: Box, out: Any) -> Tensor:
+    print(x.sum().item(), file=out, end="|\n")
+    return x * 2
+
+
+@functools.cache
+def limited(value: float, *, limit: float) -> float:
+    if value > limit:
+        raise ValueError(f"{value} of {limit}")
+    return value
+
+
+def raises_with_keywords(x: Tensor, box: Box, out: Any) -> Tensor:
+    return x * limited(x.sum().item(), limit=5.0)
 
 
 def stores(x: Tensor, box: Box, out: Any) -> Tensor:
@@ -85,7 +102,7 @@ def asks_of_each(x: Tensor, box: Box, out: Any) -> Tensor:
     return x * any(row.item() > 2 for row in rows)
 
 
-FUNCTIONS = [texts, stores, decides, nested, raises, handles, asks_of_each]
+FUNCTIONS = [texts, with_keywords, raises_with_keywords, stores, decides, nested, raises, handles, asks_of_each]
 SUMS = (3.0, 9.0, 4.0, 6.0, 5.0, 12.0, 6.0, 36.0, 8.0)
 
 
@@ -111,8 +128,9 @@ def _routes(static: Any) -> list[Any]:
     return [each.route for each in static.plan.ends if each.route is not None]
 
 
-def test_a_way_that_is_taken_again_becomes_a_route() -> None:
-    static = sg.to_static(texts, full_graph=False, strict=True, backend="eager")
+@pytest.mark.parametrize("function", [texts, with_keywords], ids=lambda each: each.__name__)
+def test_a_way_that_is_taken_again_becomes_a_route(function: Callable[..., Any]) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
     counts = []
     for total in SUMS[:4]:
         static(torch.full((2,), total / 2), Box(), io.StringIO())
