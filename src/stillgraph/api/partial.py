@@ -9,6 +9,7 @@ from stillgraph.api.static import Static
 from stillgraph.program.program import Program
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.tracebacks import present
+from stillgraph.trace.knowledge import Options
 
 
 class Partial(Static):
@@ -18,6 +19,11 @@ class Partial(Static):
         super().__init__(original, **options)
         self.plan = Plan(self._name, self.original, strict, options)
         self._strict = strict
+
+    def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
+        """Whether it is what these options, and no others, would make of its original."""
+        given = (None, backend, Options(), cache_size, 0)
+        return self._strict == strict and self._made_with[1:] == given
 
     def __reduce__(self) -> Any:
         made = super().__reduce__()
