@@ -98,6 +98,9 @@ def _returned(frames: list[_Frame], result: str | None, way: Sequence[Passed]) -
             continue
         if passed.position != len(frames) - 1 or passed.next not in (passed.index + 1, each.argument):
             raise _Handled
+        if each.name == "FOR_ITER" and passed.next == each.argument:
+            frame.stack.pop()  # the loop has come to its end
+            continue
         _carry_out(frame, each, passed.index, result if number == 0 else None)
     raise _Handled
 
