@@ -9,6 +9,7 @@ from stillgraph.api.static import Static
 from stillgraph.program.program import Program
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.tracebacks import present
+from stillgraph.settings import SETTINGS
 from stillgraph.trace.knowledge import Options
 
 
@@ -19,6 +20,7 @@ class Partial(Static):
         super().__init__(original, **options)
         self.plan = Plan(self._name, self.original, strict, options)
         self._strict = strict
+        SETTINGS.static_functions.discard(self)  # its segments are there
 
     def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
         """Whether it is what these options, and no others, would make of its original."""
@@ -44,6 +46,16 @@ class Partial(Static):
     def programs(self) -> tuple[Program, ...]:
         """The cached programs, segment by segment."""
         return tuple(program for part in self.plan.segments for program in part.programs)
+
+    @property
+    def visits(self) -> tuple[tuple[int, ...] | None, ...]:
+        """For each of `programs`, how often each of its regions began."""
+        return tuple(visits for part in self.plan.segments for visits in part.visits)
+
+    def forget_visits(self) -> None:
+        """Have `visits` count from zero again."""
+        for part in self.plan.segments:
+            part.forget_visits()
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, programs and evictions of all segments together, and the size of each one's cache."""
