@@ -97,8 +97,8 @@ class Between:
             following = _suspended(hand) if ended is None else Following(None, [], ended[0])
         except Astray as astray:
             error = astray.error
-        except BaseException:
-            if not begun and self.ending is None:
+        except Exception:
+            if not begun and self.ending is None and hand.frames:
                 innermost = hand.frames[-1]
                 self.ending = Ending(tuple(hand.way), tuple(hand.done), (innermost.code, innermost.next))
             raise
