@@ -156,6 +156,9 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     Raises:
         TypeError: the target is not callable.
     """
+    traced = target.__func__ if isinstance(target, BoundStaticFunction) else target
+    if isinstance(traced, Partial) and traced.is_made_with(backend, cache_size, strict):
+        return target
     if isinstance(target, MethodType):
         made = symbolic_trace(target.__func__, backend=backend, cache_size=cache_size, strict=strict)
         return BoundStaticFunction(made, target.__self__)

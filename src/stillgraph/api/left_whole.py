@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from stillgraph.bytecode.breaks import Why
 from stillgraph.bytecode.called import code_called
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.lookup import class_member
-from stillgraph.core.reasons import REASONS
 
 _KINDS = (
     (inspect.CO_GENERATOR, "SG306", "is a generator: its body runs where its values are asked for"),
@@ -20,14 +20,14 @@ _KINDS = (
 )
 
 
-def why_left(original: Any) -> tuple[str, Location] | None:
-    """Why a function is left to Python, with the reason's name, and where it begins; None for one that is not."""
+def why_left(original: Any) -> tuple[Why, Location] | None:
+    """Why a function is left to Python, and where it begins; None for one that is not."""
     code = _code(original)
     if code is None:
         return None
     for flags, reason, text in _KINDS:
         if code.co_flags & flags:
-            return f"'{code.co_name}' {text} ({reason}, {REASONS[reason].title})", start_of(code)
+            return Why(f"'{code.co_name}' {text}", reason), start_of(code)
     return None
 
 

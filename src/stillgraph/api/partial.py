@@ -9,6 +9,8 @@ from stillgraph.api.static import Static
 from stillgraph.program.program import Program
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.tracebacks import present
+from stillgraph.settings import SETTINGS
+from stillgraph.trace.knowledge import Options
 
 
 class Partial(Static):
@@ -18,6 +20,12 @@ class Partial(Static):
         super().__init__(original, **options)
         self.plan = Plan(self._name, self.original, strict, options)
         self._strict = strict
+        SETTINGS.static_functions.discard(self)  # its segments are there
+
+    def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
+        """Whether it is what these options, and no others, would make of its original."""
+        given = (None, backend, Options(), cache_size, 0)
+        return self._strict == strict and self._made_with[1:] == given
 
     def __reduce__(self) -> Any:
         made = super().__reduce__()
@@ -38,6 +46,16 @@ class Partial(Static):
     def programs(self) -> tuple[Program, ...]:
         """The cached programs, segment by segment."""
         return tuple(program for part in self.plan.segments for program in part.programs)
+
+    @property
+    def visits(self) -> tuple[tuple[int, ...] | None, ...]:
+        """For each of `programs`, how often each of its regions began."""
+        return tuple(visits for part in self.plan.segments for visits in part.visits)
+
+    def forget_visits(self) -> None:
+        """Have `visits` count from zero again."""
+        for part in self.plan.segments:
+            part.forget_visits()
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, programs and evictions of all segments together, and the size of each one's cache."""

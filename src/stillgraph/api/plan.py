@@ -25,7 +25,7 @@ from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
+from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, Why, place_of, reason_of, sees_frames
 from stillgraph.bytecode.called import code_called
 from stillgraph.bytecode.layouts import FrameLayout, Layout, packed, restored, unread
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
@@ -161,7 +161,7 @@ class Part(Static):
                     raise refusal("SG107", message) from None
                 log("plan", "restart", f"a segment of {self._name} is captured anew, for {breaks.newest}")
             except CaptureError as error:
-                if sees_frames(error) or not segment.cut():
+                if sees_frames(error) or not segment.cut(error):
                     raise
                 log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
             except Unreachable as error:
@@ -298,7 +298,7 @@ class Plan:
         try:  # outside of the handler: it is no context of what the call raises
             if not self.strict and part is not self.entry and sees_frames(failure):
                 # the frames of this call are gone; those of the next one are there from its beginning on
-                self.give_up(f"{reason_of(failure)}, which a call that has begun cannot be left to Python for")
+                self.give_up(f"{reason_of(failure).text}, which a call that has begun cannot be left to Python for")
                 raise failure
             self.fails(failure)
         finally:
@@ -309,10 +309,10 @@ class Plan:
         """What is told of the calls so far."""
         parts: list[tuple[Layout | None, Sequence[Program]]] = [(None, self.entry.programs)]
         parts += ((layout, part.programs) for layout, part in self.parts.items())
-        return explained(name, self.entry.original, parts, self.ends, self._reason, SUSPENDED, self.gave_up, self.left)
+        return explained(name, self.entry.original, parts, self.ends, self._why, SUSPENDED, self.gave_up, self.left)
 
-    def _reason(self, frame: FrameLayout) -> str:
-        return self.breaks.residual.get(frame.code, {}).get(frame.index, "only Python can do it")
+    def _why(self, frame: FrameLayout) -> Why:
+        return self.breaks.residual.get(frame.code, {}).get(frame.index, Why("only Python can do it"))
 
     # ---- what goes wrong
     def give_up(self, why: str) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from collections.abc import Callable, Iterator, Sequence
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from torch import fx
 
+from stillgraph.api.endings import ending_text, written_at
 from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import place_of
+from stillgraph.bytecode.breaks import Why, place_of
+from stillgraph.bytecode.called import keywords_at
+from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.layouts import FrameLayout, Layout
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
+from stillgraph.bytecode.way import Done
 from stillgraph.core.location import Location
-from stillgraph.program.guards import Argument
+from stillgraph.program.guards import Argument, Global
 from stillgraph.program.outputs import Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
 from stillgraph.report.plan import Break, Entry, PlanExplanation, Subgraph, names_in_turn
@@ -68,10 +72,10 @@ def explained(
     original: Any,
     parts: Sequence[tuple[Layout | None, Sequence[Program]]],
     ends: Sequence[Between],
-    reasons: Callable[[FrameLayout], str],
+    reasons: Callable[[FrameLayout], Why],
     suspended: object,
     gave_up: str | None = None,
-    left: tuple[str, Location] | None = None,
+    left: tuple[Why, Location] | None = None,
 ) -> PlanExplanation:
     """What is told of a plan.
 
@@ -95,20 +99,35 @@ def explained(
             outputs: tuple[str, ...] = ()
             goes_on: tuple[int | None, ...] = ()
             then: tuple[Break, ...] = ()
+            last: str | None = None
             if ending is not None:
-                number, values = ending
-                step, outputs = _step(program, ends[number].layout, values, reasons)
-                ways = ends[number].followed
-                goes_on = tuple(None if each is None else places[each] for each in ways)
-                then = tuple(_done(*each) for each in next(iter(ways.values()), ())) if len(ways) == 1 else ()
+                between, values = ends[ending[0]], ending[1]
+                step, outputs, shown = _step(program, between.layout, values, reasons)
+                goes_on = tuple(None if each is None else places[each] for each in between.followed)
+                then, last = _then(between, shown, step.result)
             takes = tuple(_parameter_names(original)) if layout is None else tuple(names_of(layout))
             inputs = _inputs(program, takes)
-            subgraphs.append(Subgraph(count, program, takes, inputs, outputs, step, goes_on, then))
+            subgraphs.append(Subgraph(count, program, takes, inputs, outputs, step, goes_on, then, last))
             count += 1
         own = getattr(original, "__name__", type(original).__name__) if layout is None else f"at_{position}"
         entries.append(Entry(position, own, _parameters(original, layout), tuple(subgraphs)))
-    whole = None if left is None else Break(_call(entries[0].name, original), "result", *left)
+    whole = None
+    if left is not None:
+        why, place = left
+        whole = Break(_call(entries[0].name, original), "result", why.text, place, code=why.code)
     return PlanExplanation(name, tuple(entries), gave_up, whole)
+
+
+def _then(between: Between, names: Sequence[str], result: str | None) -> tuple[tuple[Break, ...], str | None]:
+    """What Python does behind its step where there is one way on, and with what the call ends there."""
+    ways, ending = between.followed, between.ending
+    if len(ways) > 1 or not (ways or ending):
+        return (), None
+    if ending is None or (ways and None not in ways):
+        return tuple(_outermost(next(iter(ways.values())))), None
+    last, made = ending_text(between.layout, names, result, ending)
+    done = [each for each in ending.done if each != made]
+    return tuple(_outermost(done, ending.raised)), last
 
 
 def _call(name: str, original: Any) -> str:
@@ -166,8 +185,9 @@ def _shown_names(layout: Layout) -> list[str]:
 
 
 def _step(
-    program: Program, layout: Layout, values: list[Template], reasons: Callable[[FrameLayout], str]
-) -> tuple[Break, tuple[str, ...]]:
+    program: Program, layout: Layout, values: list[Template], reasons: Callable[[FrameLayout], Why]
+) -> tuple[Break, tuple[str, ...], list[str]]:
+    """The step that Python does, what the program hands out for it and later, and all values as they are shown."""
     innermost = layout[-1]
     each = prepared(innermost.code).decoded.instructions[innermost.index]
     names = names_in_turn([_computed_as(program, *each) for each in zip(names_of(layout), values)])
@@ -177,20 +197,42 @@ def _step(
     if each.name == "CALL_FUNCTION_EX":
         operands = stack[len(stack) - 3 - bool(each.argument) :]
     shown = [None if name is None else _shown(name, known[name]) for name in operands]
-    constants = [_constant(known[name]) if name is not None else None for name in operands]
-    following = prepared(innermost.code).decoded.instructions[innermost.index + 1]
-    result = "result" if gives_result(each) and following.name != "POP_TOP" else None
-    if result is not None and following.name == "STORE_FAST":
-        result = prepared(innermost.code).decoded.slots[following.argument]
     place, *callers = reversed([_place(frame) for frame in layout])
-    step = Break(text_of(each, shown, constants), result, reasons(innermost), place, tuple(reversed(callers)))
-    used = {text for text, name in zip(shown, operands) if text == name}
-    outputs = tuple(
-        name
-        for name, template in known.items()
-        if name in used or (not isinstance(template, (Constant, Same)) and not name.endswith("function"))
-    )
-    return step, outputs
+    why, around = reasons(innermost), tuple(reversed(callers))
+    step = Break(_text(layout, each, shown), _result_of(innermost), why.text, place, around, why.code)
+    seen = operands[:-1] if each.name == "CALL_KW" else operands  # the names of keywords are written out
+    used = {text for text, name in zip(shown, seen) if text == name}
+    outputs = tuple(name for name, template in known.items() if name in used or _is_made(name, template))
+    return step, outputs, [_shown(name, template) for name, template in known.items()]
+
+
+def _text(layout: Layout, each: Instruction, names: Sequence[str | None]) -> str:
+    """What Python does where a layout is, given the names of what that takes from the stack."""
+    frame = layout[-1]
+    if each.name in ("STORE_FAST", "DELETE_FAST"):
+        variable = prepared(frame.code).decoded.slots[each.argument]
+        return f"{variable} = {names[0]}" if names else f"del {variable}"
+    if each.name == "RETURN_VALUE" and len(layout) > 1:
+        return f"{names[0]}  # as '{frame.code.co_name}' ends"
+    return text_of(each, names, keywords_at(frame.code, frame.index) or ())
+
+
+def _result_of(frame: FrameLayout) -> str | None:
+    """The name of what the instruction that a frame is at gives; None where nothing is done with it."""
+    decoded = prepared(frame.code).decoded
+    if not gives_result(decoded.instructions[frame.index]):
+        return None
+    following = decoded.instructions[frame.index + 1 : frame.index + 2]  # none behind the last one, which jumps
+    if following and following[0].name == "STORE_FAST":
+        return str(decoded.slots[following[0].argument])
+    return None if following and following[0].name == "POP_TOP" else "result"
+
+
+def _is_made(name: str, template: Template) -> bool:
+    """Whether a value comes from the program, rather than being there anyway."""
+    if isinstance(template, Container) and template.type is tuple:
+        return not all(isinstance(each, Constant) for each in template.children)
+    return not isinstance(template, (Constant, Same)) and not name.endswith("function")
 
 
 def _computed_as(program: Program, name: str, template: Template) -> str:
@@ -218,12 +260,10 @@ def _stack(frame: FrameLayout, names: list[str]) -> list[str | None]:
     return found
 
 
-def _constant(template: Template) -> Any:
-    return template.value if isinstance(template, Constant) else None
-
-
 def _shown(name: str, template: Template) -> str:
     """A value as it is written in a step: by name, or where it is the same in all calls, as it is."""
+    if isinstance(template, Same) and isinstance(template.source, Global):
+        return template.source.name
     if not isinstance(template, Constant):
         return name
     value = template.value
@@ -237,10 +277,18 @@ def _place(frame: FrameLayout) -> Location:
     return place_of(frame.code, frame.index)
 
 
-def _done(code: CodeType, index: int) -> Break:
-    """A further step of Python's, as the user wrote it."""
-    place = place_of(code, index)
-    line = place.source_line()
-    each = prepared(code).decoded.instructions[index]
-    text = each.name.lower() if line is None else line.encode()[place.column : place.end_column].decode().strip()
-    return Break(text, None, "", place)
+def _outermost(done: Sequence[Done], raised: Done | None = None) -> Iterator[Break]:
+    """Further steps of Python's, as the user wrote them; one that is written inside of a later one is part of it."""
+    places = [place_of(*each) for each in (*done, raised) if each is not None]
+    for number, (code, index) in enumerate(done):
+        if not any(_is_inside(places[number], later) for later in places[number + 1 :]):
+            text = written_at(code, index) or prepared(code).decoded.instructions[index].name.lower()
+            yield Break(text, None, "", places[number])
+
+
+def _is_inside(place: Location, other: Location) -> bool:
+    """Whether something is written inside of something else."""
+    if (place.file, place.line) != (other.file, other.line):
+        return False
+    ends = (place.column, place.end_column, other.column, other.end_column)
+    return None not in ends and ends[2] <= ends[0] and ends[1] <= ends[3]  # type: ignore[operator]  # none is None

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from stillgraph.bytecode.breaks import Breaks
 from stillgraph.bytecode.layouts import Layout, restored, suspended
-from stillgraph.bytecode.resuming import Astray, Done, Hand, rethrow, run_on
+from stillgraph.bytecode.resuming import Astray, Hand, rethrow, run_on
 from stillgraph.bytecode.route_writing import ENDED, RAISED, THERE, Unsupported
 from stillgraph.bytecode.routes import Route, route_of
+from stillgraph.bytecode.way import Done, Ending
 from stillgraph.core.tracebacks import let_go_behind
 
 
@@ -55,6 +56,7 @@ class Between:
         listener: told of what is new.
         followed: the layouts that calls went on with (None: the end of the call), and what Python has done that counts.
         route: the way that calls take.
+        ending: how one has come to its end, if any has; by an exception only as long as none returned.
     """
 
     layout: Layout
@@ -62,6 +64,7 @@ class Between:
     listener: Listener
     followed: dict[Layout | None, tuple[Done, ...]] = field(default_factory=dict)
     route: Route | None = None
+    ending: Ending | None = None
     _tried: bool = False
 
     def go(self, values: list[Any]) -> Following:
@@ -94,6 +97,11 @@ class Between:
             following = _suspended(hand) if ended is None else Following(None, [], ended[0])
         except Astray as astray:
             error = astray.error
+        except Exception:
+            if not begun and self.ending is None and hand.frames:
+                innermost = hand.frames[-1]
+                self.ending = Ending(tuple(hand.way), tuple(hand.done), (innermost.code, innermost.next))
+            raise
         else:
             hand.frames.clear()
             if not begun:
@@ -105,6 +113,8 @@ class Between:
 
     def _note(self, hand: Hand, functions: Sequence[Any], target: Layout | None) -> None:
         """Remember the way; one that is taken again becomes a route."""
+        if target is None and (self.ending is None or self.ending.raised is not None):
+            self.ending = Ending(tuple(hand.way), tuple(hand.done))
         if target not in self.followed:
             self.followed = {**self.followed, target: tuple(hand.done)}
         elif not self._tried:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import Any
 
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.core.diagnostics import CaptureError, Refusal
@@ -25,6 +26,19 @@ class Unreachable(BaseException):
     """A segment would have to end where Python cannot go on: the call as a whole is Python's."""
 
 
+@dataclass(frozen=True)
+class Why:
+    """Why Python carries out an instruction.
+
+    Attributes:
+        text: in words.
+        code: of the refusal that a program with it would be; None where it is none.
+    """
+
+    text: str
+    code: str | None = None
+
+
 @dataclass
 class Breaks:
     """Which instructions Python carries out, and why; and which loops are run by their jumps, for there is one inside.
@@ -36,7 +50,7 @@ class Breaks:
         newest: what was learned last, in words.
     """
 
-    residual: dict[CodeType, dict[int, str]] = field(default_factory=lambda: collections.defaultdict(dict))
+    residual: dict[CodeType, dict[int, Why]] = field(default_factory=lambda: collections.defaultdict(dict))
     plain: dict[CodeType, set[int]] = field(default_factory=lambda: collections.defaultdict(set))
     unstaged: dict[CodeType, set[int]] = field(default_factory=lambda: collections.defaultdict(set))
     newest: str = ""
@@ -46,14 +60,15 @@ class Breaks:
         """How much is known."""
         return sum(len(each) for kind in (self.residual, self.plain, self.unstaged) for each in kind.values())
 
-    def leave(self, code: CodeType, index: int, reason: str) -> None:
+    def leave(self, code: CodeType, index: int, why: Why) -> None:
         """Leave an instruction to Python; a reason that is known stays."""
         known = self.residual[code]
         if index not in known:
-            known[index] = reason
+            known[index] = why
             place = place_of(code, index)
-            self.newest = f"{code.co_name} breaks at {place}: {reason}"
-            log("plan", "break", self.newest, function=code.co_name, file=place.file, line=place.line, reason=reason)
+            self.newest = f"{code.co_name} breaks at {place}: {why.text}"
+            at: dict[str, Any] = {"function": code.co_name, "file": place.file, "line": place.line}
+            log("plan", "break", self.newest, **at, reason=why.text, code=why.code)
 
     def unroll(self, code: CodeType, header: int) -> None:
         """Run a loop by its jumps."""
@@ -93,8 +108,13 @@ def sees_frames(error: BaseException) -> bool:
     return isinstance(error, CaptureError) and error.reason.code == "SG104"
 
 
-def reason_of(error: BaseException) -> str:
+def reason_of(error: BaseException) -> Why:
     """Why a segment ends, in a line."""
     if isinstance(error, CaptureError):
-        return error.message
-    return f"it raises {type(error).__name__}"
+        return Why(error.message, error.reason.code)
+    return Why(f"it raises {with_article(type(error).__name__)}")
+
+
+def with_article(name: str) -> str:
+    """The name of a class, in a sentence."""
+    return f"{'an' if name.lstrip('_')[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL, Frame
+from stillgraph.bytecode.prepared import prepared
 
 
 def called(frame: Frame, each: Instruction) -> Any:
@@ -16,6 +17,12 @@ def called(frame: Frame, each: Instruction) -> Any:
     position: int = each.argument + (2 if each.name == "CALL" else 3)  # below the arguments, and names or dict
     first, second = frame.peek(position), frame.peek(position - 1)
     return second if first is NULL else first
+
+
+def keywords_at(code: CodeType, index: int) -> tuple[str, ...] | None:
+    """The names of the keywords with which an instruction calls, which stand in the code; None where they do not."""
+    before = prepared(code).decoded.instructions[index - 1]
+    return before.argument if before.name == "LOAD_CONST" and isinstance(before.argument, tuple) else None
 
 
 def code_called(function: Any) -> CodeType | None:

@@ -27,7 +27,7 @@ class Iteration:
     @property
     def can_wait(self) -> bool:
         """Whether it can be put away and taken up again."""
-        return type(self.values) in _SEQUENCES
+        return type(self.values) in SEQUENCES
 
     @property
     def begun(self) -> bool:
@@ -71,4 +71,4 @@ def advanced(iterator: Iterator[Any]) -> Any:
     return next(iterator)
 
 
-_SEQUENCES = (list, tuple, range, str, bytes)
+SEQUENCES = (list, tuple, range, str, bytes)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import torch
 
+from stillgraph.bytecode.breaks import with_article
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_bound, is_opaque
 from stillgraph.core.files import is_our_module
@@ -65,7 +76,13 @@ _CONSTANTS = (
     *(FunctionType, BuiltinFunctionType, MethodType, ModuleType, CodeType),
 )
 
-_KINDS = {StagedText: "a text", CellType: "a variable of inner functions"}
+_KINDS = {
+    StagedText: "a text",
+    str: "a text",
+    CellType: "a variable of inner functions",
+    Iteration: "an iterator",
+    **dict.fromkeys((MethodType, BuiltinMethodType, MethodWrapperType), "a method"),
+}
 
 
 def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, int | None]]:
@@ -109,4 +126,9 @@ def _held(value: Any) -> Iterator[Any]:
 
 def kind_of(value: Any) -> str:
     """What an object is called in a reason."""
-    return _KINDS.get(type(value), f"a {type(value).__name__}")
+    kind = type(value)
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+        return "an iterator"
+    return "an object" if is_our_module(kind.__module__) else with_article(kind.__name__)

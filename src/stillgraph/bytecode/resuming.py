@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 from stillgraph.bytecode.breaks import Breaks, Ended
@@ -18,7 +17,7 @@ from stillgraph.bytecode.parcels import is_opaque
 from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.tracebacks import raise_again, unchanged
-from stillgraph.bytecode.way import Passed
+from stillgraph.bytecode.way import Done, Passed
 from stillgraph.trace.session import session
 
 
@@ -136,10 +135,6 @@ def _one(frames: list[Frame], position: int) -> None:
         if not is_handled(frame, index, error):
             raise
         del frames[position + 1 :]
-
-
-Done = tuple[CodeType, int]
-"""An instruction that Python has carried out."""
 
 
 class Astray(BaseException):

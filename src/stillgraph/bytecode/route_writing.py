@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
+from stillgraph.bytecode.called import keywords_at
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import builtins_of
 from stillgraph.bytecode.handlers.values import BINARY, COMPARED, CONVERSIONS, UNARY
 from stillgraph.bytecode.handlers.variables import global_or_builtin
+from stillgraph.bytecode.iteration import SEQUENCES
 from stillgraph.bytecode.layouts import FrameLayout, Layout
 from stillgraph.bytecode.lifetimes import is_missed
 from stillgraph.bytecode.prepared import prepared
@@ -193,6 +195,8 @@ def _write(writer: Writer, passed: Passed) -> str | None:
         return None
     if each.name.startswith("POP_JUMP"):
         _write_jump(writer, frame, each, passed.next)
+    elif each.name == "FOR_ITER":
+        _write_iteration(writer, frame, each, passed.next)
     else:
         write = _WRITTEN.get(each.name)
         if write is None:
@@ -223,6 +227,23 @@ def _write_jump(writer: Writer, frame: At, each: Instruction, following: int) ->
     frame.index = here
     expected = wanted if jumps else not wanted
     writer.lines.append(f"if ({asked}) is not {expected}: return {OTHER}, {other}, locals()")
+
+
+def _write_iteration(writer: Writer, frame: At, each: Instruction, following: int) -> None:
+    """A sequence gives its next element, or has none left; otherwise, or of no sequence, it is done by hand."""
+    iteration = frame.stack[-1]
+    if not isinstance(iteration, tuple):
+        raise Unsupported("what a loop runs over is no sequence")
+    values, index = iteration
+    goes_on = following != each.argument
+    kinds, expected = writer.constant(SEQUENCES), "<" if goes_on else ">="
+    asked = f"type({values}) in {kinds} and {index} {expected} len({values})"
+    writer.lines.append(f"if not ({asked}): return {OTHER}, {writer.place()}, locals()")
+    if goes_on:
+        frame.stack[-1] = values, writer.fresh(f"{index} + 1")
+        frame.stack.append(writer.fresh(f"{values}[{index}]"))
+    else:
+        frame.stack.pop()
 
 
 def _popped(frame: At) -> str:
@@ -312,8 +333,8 @@ def _call(writer: Writer, frame: At, each: Instruction, names: Sequence[str] = (
 
 
 def _call_kw(writer: Writer, frame: At, each: Instruction) -> None:
-    names = writer.known.get(str(frame.stack[-1]))
-    if not isinstance(names, tuple):
+    names = keywords_at(frame.code, frame.index)
+    if names is None:
         raise Unsupported("the names of keywords are not known")
     _call(writer, frame, each, names)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, reason_of, sees_frames, told
+from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, reason_of, sees_frames, told
 from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
@@ -138,7 +138,7 @@ class Segment:
             self.end(frame, index, reasons[index])
         if each.name in NAMING:
             if each.argument in self.unread:
-                self.end(frame, index, f"{each.argument} differs from call to call")
+                self.end(frame, index, Why(f"'{each.argument}' is another value in each call"))
             note_name(frame.code, each.argument)
         if self.regions:
             self._open_moved(frame, index, each)
@@ -152,33 +152,33 @@ class Segment:
         if each.name in _CALLS:
             function = opened(called(frame, each))
             if may_change_what_was_there(function):
-                self.end(frame, index, f"{_named(function)} that was there before")
+                self.end(frame, index, Why(f"{_named(function)} that was there before the call"))
             if self.can_end and self.is_residual(function):
                 name = getattr(function, "__name__", type(function).__name__)
-                self.end(frame, index, f"{name} does something outside the program")
+                self.end(frame, index, Why(f"{name} does something outside the program"))
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
         if each.name in SHOWING:
             look(each, [cell.cell_contents for cell in operands])
         if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
-            self.end(frame, index, "a function that Python has made is completed")
+            self.end(frame, index, Why("it completes a function that Python has made"))
         for cell in operands:
             value = cell.cell_contents
             if type(value) in CONTAINERS:
                 look_into(value)
             if type(value) is Parcel:
                 if is_opaque(value.value):
-                    self.end(frame, index, f"only Python can work with a {type(value.value).__name__}")
+                    self.end(frame, index, Why(f"only Python can work with {kind_of(value.value)}"))
                 self._open_parcel(frame, index, cell, value)
         if each.name in _CALLS:
             code = code_called(called(frame, each))
             if code is not None:
                 self.calling = frame, code
         if each.name == "DELETE_DEREF":
-            self.end(frame, index, "a variable is deleted that functions share")
+            self.end(frame, index, Why("it deletes a variable that functions share"))
         if each.name in _OF_CELLS:
             cell = frame.slots[each.argument].cell_contents
             if type(cell) is Parcel and cell.name in self.closed:
-                self.end(frame, index, f"{frame.name(each.argument)} is another variable in each call")
+                self.end(frame, index, Why(f"'{frame.name(each.argument)}' is another variable in each call"))
             frame.slots[each.argument].cell_contents = read(cell)
 
     def _let_go(self, frame: Frame, index: int, each: Instruction) -> None:
@@ -188,8 +188,7 @@ class Segment:
             return
         for value in map(contents, slots):
             if type(value) is Parcel and ends_with_it(value.value) and not self._is_held_twice(value):
-                kind = type(value.value).__name__
-                self.end(frame, index, f"something may be done when a {kind} is gone")
+                self.end(frame, index, Why(f"something may be done when {kind_of(value.value)} is gone"))
 
     def _is_held_twice(self, value: Parcel) -> bool:
         """Whether two variables hold what is in a parcel: one of them goes on to."""
@@ -210,7 +209,7 @@ class Segment:
 
     def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
         if parcel.name in self.closed:
-            self.end(frame, index, f"it takes another {type(parcel.value).__name__} in each call")
+            self.end(frame, index, Why(f"{kind_of(parcel.value)} that it needs differs from call to call"))
         cell.cell_contents = read(parcel)
         if type(parcel.value) in CONTAINERS:
             look_into(parcel.value)
@@ -255,7 +254,7 @@ class Segment:
         if capture is not None and is_machinery(type(value)) and not isinstance(value, Staged):
             capture.met[id(value)] = value
 
-    def end(self, frame: Frame, index: int, reason: str) -> None:
+    def end(self, frame: Frame, index: int, why: Why) -> None:
         """End the segment at an instruction, or find out how the next attempt can.
 
         Raises:
@@ -263,26 +262,27 @@ class Segment:
             Learned: this attempt cannot end here.
         """
         raising = frame
-        frame, index = self._seen_by_python(frame, index, reason)
+        frame, index = self._seen_by_python(frame, index, why)
         below = self.frames[: self.frames.index(frame) + 1] if frame in self.frames else []
         regions = [each for each in self.regions if each.frame in below]
         if self.regions or frame is not raising or frame is not self.frames[-1]:
-            self.breaks.leave(frame.code, index, reason)
+            self.breaks.leave(frame.code, index, why)
             for region in regions:
-                self._open(region, reason)
+                self._open(region, why)
             raise Learned
-        self.breaks.leave(frame.code, index, reason)
+        self.breaks.leave(frame.code, index, why)
         raise Ended
 
-    def _open(self, region: Region, reason: str) -> None:
+    def _open(self, region: Region, why: Why) -> None:
         if region.is_loop:
             self.breaks.unroll(region.frame.code, region.index)
         elif region.is_try:
             self.breaks.unstage(region.frame.code, region.index)
         else:
-            self.breaks.leave(region.frame.code, region.index, f"in one of its arms {reason}")
+            within = Why(f"one of the ways on from here cannot be in a program: {why.text}", why.code)
+            self.breaks.leave(region.frame.code, region.index, within)
 
-    def _seen_by_python(self, frame: Frame, index: int, reason: str) -> tuple[Frame, int]:
+    def _seen_by_python(self, frame: Frame, index: int, why: Why) -> tuple[Frame, int]:
         """Where Python sees an instruction: in a frame that something else than a frame has called, at that call.
 
         A generator's frame is none of those that are handed out: Python sees what takes its next value.
@@ -290,7 +290,7 @@ class Segment:
         for position, each in enumerate(self.frames):
             if not each.transparent:
                 if position == 0:
-                    raise Unreachable(reason)
+                    raise Unreachable(why.text)
                 return self.frames[position - 1], self.frames[position - 1].next
             if each is frame:
                 return frame, index
@@ -301,7 +301,7 @@ class Segment:
                 return maker, at
         if self.breaks.count > self.known:
             raise Learned  # while an attempt is left that had to begin anew
-        raise Unreachable(reason)
+        raise Unreachable(why.text)
 
     def failed(self, frame: Frame, index: int, error: BaseException) -> None:
         """To be called with an exception that leaves a frame's instruction, and no handler of the user's gets.
@@ -351,21 +351,25 @@ class Segment:
         for header in self.breaks.plain[frame.code]:
             nodes = frame.prepared.flow.loop(header).nodes
             if frame.next in nodes and not nodes.issuperset(ways):
-                reason = "it leaves a loop in which Python does something"
-                self.breaks.leave(frame.code, frame.next, reason)
+                why = Why("it leaves a loop in which Python does something")
+                self.breaks.leave(frame.code, frame.next, why)
                 for region in self.regions:
-                    self._open(region, reason)
+                    self._open(region, why)
                 raise Learned
 
-    def cut(self) -> bool:
+    def cut(self, error: CaptureError) -> bool:
         """To be called where a segment has been run through, but cannot become a program: what it gives or writes
         cannot leave it. It will end half way; whether there is such a place.
+
+        Args:
+            error: what refuses the program.
         """
         places = [each for each in self.passed if each[1] not in self.breaks.residual.get(each[0], ())]
         if not places:
             return False
         code, index = places[len(places) // 2]
-        self.breaks.leave(code, index, "what the segment gives or writes could not leave it")
+        why = Why(f"a program that goes on from here is refused: {error.message}", error.reason.code)
+        self.breaks.leave(code, index, why)
         return True
 
     def _written(self) -> Iterator[Any]:
@@ -388,7 +392,7 @@ class Segment:
         for value, holder in inside([*values, *self._written()], self.made):
             if holder is not None and (stays(value) or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
-                self.breaks.leave(frame.code, index, f"{kind_of(value)} that is made in it is needed behind it")
+                self.breaks.leave(frame.code, index, Why(f"it makes {kind_of(value)} that no program can hand on"))
                 raise Learned
         return layout, values
 
@@ -407,4 +411,4 @@ _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)
 def _named(function: Any) -> str:
     receiver = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "it")
-    return f"{name} may change " + ("anything" if receiver is None else f"a {type(receiver).__name__}")
+    return f"{name} may change " + ("anything" if receiver is None else kind_of(receiver))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from stillgraph.bytecode.decode import Instruction
 
@@ -51,6 +50,7 @@ _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
     "STORE_ATTR": lambda each, names: f"{names[1]}.{each.argument} = {names[0]}",
     "DELETE_ATTR": lambda each, names: f"del {names[0]}.{each.argument}",
     "STORE_GLOBAL": lambda each, names: f"{each.argument} = {names[0]}",
+    "RETURN_VALUE": lambda each, names: f"return {names[0]}",
     "GET_ITER": lambda each, names: f"iter({names[0]})",
     "FOR_ITER": lambda each, names: f"next({names[0]})",
     "RAISE_VARARGS": lambda each, names: f"raise {' from '.join(map(str, names))}".strip(),
@@ -75,16 +75,16 @@ _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
 }
 
 
-def text_of(each: Instruction, names: Names, values: Sequence[Any]) -> str:
+def text_of(each: Instruction, names: Names, keywords: Sequence[str] = ()) -> str:
     """The text of an instruction.
 
     Args:
         each: the instruction.
         names: of the values that it takes, the topmost last.
-        values: those of them that are known; the names of a call's keywords are.
+        keywords: the names of a call's keywords.
     """
     if each.name == "CALL_KW":
-        return _call(each, names[:-1], values[-1])
+        return _call(each, names[:-1], keywords)
     write = _TEXTS.get(each.name)
     return f"{each.name.lower()}({', '.join(map(str, names))})" if write is None else write(each, names)
 
@@ -92,6 +92,7 @@ def text_of(each: Instruction, names: Names, values: Sequence[Any]) -> str:
 _WITHOUT_RESULT = frozenset(
     {
         *("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "RAISE_VARARGS", "RERAISE"),
+        *("STORE_FAST", "DELETE_FAST", "RETURN_VALUE"),
         *("MAKE_CELL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
     }
 )

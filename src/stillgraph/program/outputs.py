@@ -6,9 +6,10 @@ gets back as they are; its nodes rebuild containers of the same Python type eage
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import BuiltinMethodType, MethodType, MethodWrapperType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 from stillgraph.core.diagnostics import Side
@@ -32,7 +33,14 @@ class Constant:
     value: Any
 
     def __str__(self) -> str:
-        return repr(self.value)
+        return shown(self.value)
+
+
+def shown(value: Any) -> str:
+    """An object as it is written where programs are read: functions and classes by name, none with its address."""
+    if isinstance(value, (FunctionType, BuiltinFunctionType, type)):
+        return value.__qualname__
+    return value.__name__ if isinstance(value, ModuleType) else re.sub(r" at 0x[0-9a-f]+\b", "", repr(value))
 
 
 @dataclass(frozen=True)

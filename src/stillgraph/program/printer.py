@@ -120,7 +120,7 @@ def guard_texts(program: Program) -> list[str]:
             shown.append(text)
     if training:
         shown.append("training is " + "/".join("on" if t else "off" for t in sorted(training)))
-    return shown
+    return list(dict.fromkeys(shown))  # what is guarded as an argument and as what was read is told once
 
 
 def type_text(value: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stillgraph.core.location import Location
+from stillgraph.core.reasons import REASONS
 from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
 
@@ -22,6 +23,7 @@ class Break:
         reason: why it is no part of a program.
         place: the user's line.
         callers: the lines that called the function which it stands in, the outermost first.
+        code: of the refusal that a program with it would be, as in ``stillgraph errors``; None where it is none.
     """
 
     text: str
@@ -29,6 +31,12 @@ class Break:
     reason: str
     place: Location | None
     callers: tuple[Location, ...] = ()
+    code: str | None = None
+
+    @property
+    def why(self) -> str:
+        """The reason, with its name in the catalogue."""
+        return self.reason if self.code is None else f"{self.reason} ({self.code}, {REASONS[self.code].title})"
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Subgraph:
         step: what Python does behind it; None where the call ends with it.
         goes_on: at which entries calls have gone on behind that, by their numbers; None for the end of the call.
         then: what Python does besides on the way there, as the user wrote it, where there is one way.
+        last: the statement with which calls end there: what they return, or ``raise …``; None where they go on.
     """
 
     number: int
@@ -54,11 +63,17 @@ class Subgraph:
     step: Break | None
     goes_on: tuple[int | None, ...]
     then: tuple[Break, ...] = ()
+    last: str | None = None
 
     @property
     def name(self) -> str:
         """As the plan calls it."""
         return f"region_{self.number}"
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the call ends with the program, or with Python's step behind it."""
+        return self.step is None or self.step.text.split()[0] in ("return", "raise")
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -139,8 +154,9 @@ class PlanExplanation:
 
 # ---- as Python
 def _written(plan: PlanExplanation) -> Iterator[str]:
-    reached = [number for each in plan.subgraphs for number in each.goes_on if number is not None]
-    inline = {each for each in reached if reached.count(each) == 1}
+    reached = [number for each in plan.subgraphs for number in each.goes_on]
+    alone = {each.goes_on[0] for each in plan.subgraphs if len(each.goes_on) == 1}
+    inline = {number for number in alone if number is not None and reached.count(number) == 1}
     for entry in plan.entries:
         if entry.number not in inline or entry.number == 0:
             lines = list(_body(plan, entry, inline, frozenset({entry.number})))
@@ -149,7 +165,7 @@ def _written(plan: PlanExplanation) -> Iterator[str]:
 
 def _body(plan: PlanExplanation, entry: Entry, inline: set[int], inside: frozenset[int]) -> Iterator[str]:
     if plan.whole is not None:
-        yield _with_comment(f"return {plan.whole.text}", f"by Python: {plan.whole.reason}")
+        yield _with_comment(f"return {plan.whole.text}", f"by Python: {plan.whole.why}")
         return
     if not entry.subgraphs:
         yield "...  # no call has come here yet"
@@ -186,8 +202,8 @@ def _segment(plan: PlanExplanation, each: Subgraph, inline: set[int], inside: fr
         ending = ["the call ends"] if None in each.goes_on else []
         comment = " or ".join([*(f"at {name}" for name in names[1:]), *ending])
         yield _with_comment(f"return {names[0]}(...)", f"or {comment}" if comment else "")
-    else:
-        yield "return"
+    elif not each.is_last:
+        yield each.last or "...  # no call has gone on from here"
 
 
 _SHOWN = 6
@@ -212,7 +228,7 @@ def _told(plan: PlanExplanation) -> Iterator[str]:
     for step in breaks:
         yield ""
         yield f"break at {step.place or 'an unknown line'}: {step.text}"
-        yield f"  {step.reason}"
+        yield f"  {step.why}"
         text = None if step.place is None else step.place.source_line()
         if text is not None:
             yield f"    {text.strip()}"

@@ -110,7 +110,7 @@ def segments(static: Any) -> int:
 def reasons(static: Any) -> set[str]:
     """Why Python does what it does."""
     residual = held(static).plan.breaks.residual
-    return {reason for found in residual.values() for reason in found.values()}
+    return {why.text for found in residual.values() for why in found.values()}
 
 
 X = torch.tensor([1.0, 2.0, 3.0])

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import stillgraph as sg
+from stillgraph.core.reasons import REASONS
 from tests.unit.bytecode.segmented import X, agrees, count, held, reasons, to_partial
 
 
@@ -116,10 +117,11 @@ def test_why_is_told(function: Any, text: str) -> None:
     static = to_partial(function)
     found = static.explain()
     (step,) = found.breaks
-    assert (step.reason, step.place.line) == (text, function.__code__.co_firstlineno)
+    assert (step.why, step.place.line) == (text, function.__code__.co_firstlineno)
     assert str(found).startswith(f"{function.__name__}: 0 subgraphs, 1 break\n\nbreak at ")
     assert f"return {step.text}" in static.code
     assert text in static.code
+    assert text == f"{step.reason} ({step.code}, {REASONS[step.code].title})"
 
 
 def test_a_capture_refuses_coroutines_by_name() -> None:

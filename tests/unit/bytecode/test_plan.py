@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Callable
@@ -51,18 +52,75 @@ def chosen(x: Tensor, cache: dict[str, Any]) -> Tensor:
     return cache[key] + 1
 
 
+SINK = io.StringIO()
+
+
+def keywords(x: Tensor) -> Tensor:
+    print("sum", x.sum().item(), sep=" ", file=SINK, flush=True)
+    return x + 1
+
+
+def written(x: Tensor) -> int:
+    return SINK.write(f"{x.sum().item():.0f}")
+
+
+def returned(x: Tensor) -> int:
+    return written(x * 2)
+
+
+def ended(x: Tensor) -> Tensor:
+    y = x * 2
+    print("done", file=SINK)
+    return y
+
+
+def raised(x: Tensor) -> Tensor:
+    print("none", end="", file=SINK)
+    raise ValueError("nothing to be returned")
+
+
+def chosen_by(x: Tensor, names: list[str]) -> Tensor:
+    name = names[int(x.sum())]
+    return x + len(name)
+
+
+def of_lines(x: Tensor, path: str) -> Tensor:
+    with open(path) as file:
+        found = [len(line) for line in file]
+    return x + len(found)
+
+
+def of_two_ways(x: Tensor, seen: dict[str, int]) -> Tensor:
+    y = x * 2
+    if f"{y.sum().item():.0f}" in seen:
+        return y
+    print("new", file=SINK)
+    return y + 1
+
+
 EXAMPLES: dict[Callable[..., Any], tuple[Any, ...]] = {
     told: (torch.ones(3),),
     inside: (torch.ones(2),),
     looped: (torch.ones(2), ["a", "b", "c"]),
+    keywords: (torch.ones(2),),
+    returned: (torch.ones(2),),
+    ended: (torch.ones(2),),
+    raised: (torch.ones(2),),
 }
+
+
+def _outcome(function: Any, args: tuple[Any, ...]) -> str:
+    try:
+        return repr(function(*args))
+    except ValueError as error:
+        return repr(error)
 
 
 @pytest.mark.parametrize("function", EXAMPLES, ids=lambda function: function.__name__)
 def test_the_plan_as_python(function: Callable[..., Any]) -> None:
     static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
     for _ in range(2):
-        torch.testing.assert_close(static(*EXAMPLES[function]), function(*EXAMPLES[function]))
+        assert _outcome(static, EXAMPLES[function]) == _outcome(function, EXAMPLES[function])
     text = re.sub(r" +$", "", static.code, flags=re.MULTILINE) + "\n"
     path = GOLDEN / f"{function.__name__}.txt"
     if os.environ.get("STILLGRAPH_UPDATE_GOLDEN"):
@@ -91,9 +149,91 @@ def test_breaks_have_their_place_and_reason() -> None:
     assert (step.place.line, step.place.function) == (line, "helper")
     assert [caller.line for caller in step.callers] == [inside.__code__.co_firstlineno + 1]
     assert (step.text, step.result) == ("format(item, '.1f')", "result")
-    assert step.reason == "a text that is made in it is needed behind it"
+    assert step.reason == "it makes a text that no program can hand on"
     assert len(explanation.subgraphs) == len(static.programs)
     assert f"break at {step.place}" in str(explanation)
+
+
+def test_what_comes_last_in_the_code_may_be_pythons(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text("a\nb\n")
+    static = sg.to_static(of_lines, full_graph=False, strict=True, backend="eager")
+    torch.testing.assert_close(static(torch.ones(2), str(path)), torch.ones(2) + 2)
+    assert "result = iter(" in static.code
+    assert "only Python can work with a TextIOWrapper" in str(static.explain())
+
+
+def test_a_place_that_one_of_two_ways_leads_to_is_written_out() -> None:
+    static = sg.to_static(of_two_ways, full_graph=False, strict=True, backend="eager")
+    found: tuple[dict[str, int], ...] = ({}, {"4": 1}, {}, {"4": 2})
+    for seen in found:
+        torch.testing.assert_close(static(torch.ones(2), seen), of_two_ways(torch.ones(2), seen))
+    text = static.code
+    assert set(re.findall(r"at_\d", text)) == set(re.findall(r"(?<=def )at_\d", text)) != set()
+
+
+def test_texts_have_no_addresses_and_say_a_guard_once() -> None:
+    def function(x: Tensor, given: dict[str, int]) -> Tensor:
+        def double(y: Tensor) -> Tensor:
+            print(y.sum().item(), file=SINK)
+            return y * 2
+
+        return double(x) if given["z"] == 1 else x
+
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for given in ({"z": 1}, {"z": 2}):
+        torch.testing.assert_close(static(torch.ones(2), given), function(torch.ones(2), given))
+    told = str(static.explain())
+    assert "0x" not in told
+    first = static.explain().subgraphs[0]
+    assert "given['z'] == 1" in first.guards
+    assert len(set(first.guards)) == len(first.guards)
+
+
+def test_a_reason_has_its_name_in_the_catalogue() -> None:
+    def made(x: Tensor) -> Any:
+        found = iter(range(3))
+        print(next(found), file=SINK)
+        return x + sum(found)
+
+    static = sg.to_static(chosen_by, full_graph=False, strict=True, backend="eager")
+    for x in (torch.ones(2), torch.zeros(2)):
+        torch.testing.assert_close(static(x, ["a", "b", "ccc"]), chosen_by(x, ["a", "b", "ccc"]))
+    (step,) = static.explain().breaks
+    assert (step.code, step.why) == ("SG203", f"{step.reason} (SG203, values cannot be joined)")
+    assert step.why in str(static.explain())
+    iterating = sg.to_static(made, full_graph=False, strict=True, backend="eager")
+    torch.testing.assert_close(iterating(torch.ones(2)), made(torch.ones(2)))
+    assert [(each.why, each.code) for each in iterating.explain().breaks] == [
+        ("it makes an iterator that no program can hand on", None)
+    ]
+
+
+def test_a_program_that_is_cut_in_two_says_why() -> None:
+    def function(x: Tensor) -> list[Any]:
+        y = x * 2
+        return [{y: y + 1}]
+
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for _ in range(2):
+        (made,) = static(torch.ones(2))
+        ((key, value),) = made.items()
+        assert (key.tolist(), value.tolist()) == ([2.0, 2.0], [3.0, 3.0])
+    (why,) = {each.why for each in static.explain().breaks}
+    assert why.startswith("a program that goes on from here is refused: a dict is returned")
+    assert "(SG306, " in why
+
+
+def test_internal_classes_have_the_names_of_users() -> None:
+    def function(x: Tensor) -> Any:
+        found = (each * 2 for each in (x, x))
+        print("between", file=SINK)
+        return sum(found)
+
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for _ in range(2):
+        torch.testing.assert_close(static(torch.ones(2)), function(torch.ones(2)))
+    assert [each.reason for each in static.explain().breaks] == ["it makes an iterator that no program can hand on"]
 
 
 def test_subgraphs_have_statements_and_guards() -> None:
@@ -128,13 +268,26 @@ def test_what_needs_no_break_is_one_subgraph() -> None:
     assert static.explain().breaks == ()
 
 
+class Doubling:
+    def double(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
 def test_symbolic_trace_keeps_what_was_captured() -> None:
     module = torch.nn.Linear(2, 2)
+    static = sg.symbolic_trace(told, strict=True)
     for _ in range(3):
-        assert sg.symbolic_trace(module) is module
+        assert sg.symbolic_trace(module, strict=True) is module
         module(torch.ones(2))
     assert module.forward.cache_info().programs == 1
-    assert sg.symbolic_trace(told) is sg.symbolic_trace(told)
+    assert sg.symbolic_trace(told, strict=True) is static
+    assert sg.symbolic_trace(static, strict=True) is static
+    assert sg.symbolic_trace(static) is not static
+    bound = sg.symbolic_trace(Doubling().double, strict=True)
+    assert sg.symbolic_trace(bound, strict=True) is bound
+    torch.testing.assert_close(bound(torch.ones(2)), torch.full((2,), 2.0))
+    checked = sg.to_static(told, full_graph=False, strict=True, backend="eager", check=1)
+    assert sg.symbolic_trace(checked, strict=True) is not checked
     assert sg.symbolic_trace(told) is not sg.symbolic_trace(told, strict=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import traceback
 from collections.abc import Callable
@@ -33,6 +34,48 @@ def texts(x: Tensor, box: Box, out: Any) -> Tensor:
     y = x.sum().item()
     print(f"{y:.1f} and {y!r}", "a" + "b", file=out, end="|\n")
     return x * 2
+
+
+def with_keywords(x: Tensor, box: Box, out: Any) -> Tensor:
+    print(x.sum().item(), file=out, end="|\n")
+    return x * 2
+
+
+def runs_over(x: Tensor, box: Box, out: Any) -> tuple[Tensor, list[str]]:
+    found = []
+    for k in range(int(x.sum().item()) % 4):
+        x = x * 2
+        found.append(f"{k}: {x.sum().item():.0f}")
+    return x, found
+
+
+def three_texts(x: Tensor, box: Box, out: Any) -> tuple[Tensor, list[str]]:
+    found = []
+    for k in range(3):
+        x = torch.tanh(x) * 2
+        found.append(f"step {k}: {x.sum().item():.2f}")
+    return x, found
+
+
+def grows_under_its_loop(x: Tensor, box: Box, out: Any) -> Tensor:
+    steps = [1, 2]
+    for step in steps:
+        x = x + step
+        print(f"{step}: {x.sum().item():.0f}", file=out)
+        if x.sum().item() < 10:
+            steps.append(step + 1)
+    return x * len(steps)
+
+
+@functools.cache
+def limited(value: float, *, limit: float) -> float:
+    if value > limit:
+        raise ValueError(f"{value} of {limit}")
+    return value
+
+
+def raises_with_keywords(x: Tensor, box: Box, out: Any) -> Tensor:
+    return x * limited(x.sum().item(), limit=5.0)
 
 
 def stores(x: Tensor, box: Box, out: Any) -> Tensor:
@@ -85,14 +128,17 @@ def asks_of_each(x: Tensor, box: Box, out: Any) -> Tensor:
     return x * any(row.item() > 2 for row in rows)
 
 
-FUNCTIONS = [texts, stores, decides, nested, raises, handles, asks_of_each]
+FUNCTIONS = [
+    *(texts, with_keywords, raises_with_keywords, runs_over, grows_under_its_loop, three_texts),
+    *(stores, decides, nested, raises, handles, asks_of_each),
+]
 SUMS = (3.0, 9.0, 4.0, 6.0, 5.0, 12.0, 6.0, 36.0, 8.0)
 
 
 def _outcome(function: Callable[..., Any], total: float, box: Box) -> Any:
     out = io.StringIO()
     try:
-        value = function(torch.full((2,), total / 2), box, out).tolist()
+        value = repr(function(torch.full((2,), total / 2), box, out))
     except Exception as error:
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == __file__]
         value = (type(error), str(error), lines[1:])
@@ -111,8 +157,9 @@ def _routes(static: Any) -> list[Any]:
     return [each.route for each in static.plan.ends if each.route is not None]
 
 
-def test_a_way_that_is_taken_again_becomes_a_route() -> None:
-    static = sg.to_static(texts, full_graph=False, strict=True, backend="eager")
+@pytest.mark.parametrize("function", [texts, with_keywords], ids=lambda each: each.__name__)
+def test_a_way_that_is_taken_again_becomes_a_route(function: Callable[..., Any]) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
     counts = []
     for total in SUMS[:4]:
         static(torch.full((2,), total / 2), Box(), io.StringIO())
@@ -120,6 +167,13 @@ def test_a_way_that_is_taken_again_becomes_a_route() -> None:
     assert counts[0] == 0
     assert counts[-1] == len(static.plan.ends) > 0
     assert all(route.source.startswith("def route(values):") for route in _routes(static))
+
+
+def test_a_loop_over_a_sequence_is_part_of_a_route() -> None:
+    static = sg.to_static(three_texts, full_graph=False, strict=True, backend="eager")
+    for _ in range(4):
+        static(torch.full((2,), 1.5), Box(), io.StringIO())
+    assert any("len(" in route.source for route in _routes(static))
 
 
 def calls_a_global(x: Tensor) -> Tensor:

@@ -159,7 +159,7 @@ def test_what_a_library_keeps_in_its_module_stays_that() -> None:
         return f
 
     static = agrees(make, *CALLS)
-    assert "a method that is made in it is needed behind it" not in reasons(static)
+    assert "it makes a method that no program can hand on" not in reasons(static)
 
 
 def test_variables_of_other_functions_around_a_loop_over_a_generator() -> None:

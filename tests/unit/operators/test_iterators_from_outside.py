@@ -126,7 +126,7 @@ def test_they_are_not_advanced(function: Any) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_python_advances_them_between_segments(function: Any) -> None:
     ours, eagers = iter(range(4)), iter(range(4))
-    static = sg.to_static(lambda x: function(x, ours), backend="eager", full_graph=False)
+    static = sg.to_static(lambda x: function(x, ours), backend="eager", full_graph=False, strict=True)
     x = torch.ones(2)
     with torch.no_grad():
         assert torch.equal(static(x), function(x, eagers))
@@ -177,7 +177,7 @@ def test_a_stream_is_read_by_each_call(function: Any) -> None:
         sg.to_static(lambda x: function(x, ours), backend="eager")(torch.ones(2))
     assert caught.value.reason.code == "SG305"
     assert ours.tell() == 0
-    static = sg.to_static(lambda x: function(x, ours), backend="eager", full_graph=False)
+    static = sg.to_static(lambda x: function(x, ours), backend="eager", full_graph=False, strict=True)
     for position in (0, 0, 4):
         ours.seek(position)
         eagers.seek(position)

@@ -135,6 +135,28 @@ def lonely(x: Tensor) -> Tensor:
     return x + 1 if x.sum() > 0 else x - 1
 
 
+def in_segments(x: Tensor) -> Tensor:
+    y = x + 1 if x.sum() > 0 else x - 1
+    print("between")
+    return y + 1 if y.sum() > 0 else y - 1
+
+
+def test_of_segments() -> None:
+    static = sg.to_static(in_segments, full_graph=False, strict=True, backend="eager")
+    for x in (torch.ones(4), torch.ones(4), -torch.ones(4)):
+        torch.testing.assert_close(static(x), in_segments(x))
+    first = in_segments.__code__.co_firstlineno + 1
+
+    def arms(coverage: Any) -> list[tuple[int, Any, int]]:
+        found = coverage.to_dict()["constructs"]
+        return [(c["line"] - first, c["arms"], c["places"]) for c in found if c["line"] in (first, first + 2)]
+
+    wanted = {"then": 2, "else": 1}
+    assert arms(static.coverage()) == arms(sg.coverage()) == [(0, wanted, 1), (2, wanted, 1)]
+    static.coverage(reset=True)
+    assert [each[1] for each in arms(sg.coverage())] == [{"then": 0, "else": 0}] * 2
+
+
 def test_the_process() -> None:
     one, other = sg.to_static(lonely, backend="eager"), sg.to_static(lonely, backend="eager")
     for static in (one, other):
