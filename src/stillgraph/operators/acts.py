@@ -19,7 +19,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import warnings
 import weakref
@@ -40,7 +39,8 @@ from stillgraph.program.operations import act
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here, places_here
 from stillgraph.trace.outcome import Outcome
-from stillgraph.trace.session import Session
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.threads import concerns_others, refused
 from stillgraph.trace.unjoined import Unjoined
 
 Act = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -171,6 +171,10 @@ def _warns(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[
 def _refused(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
     what = f"{_name(function)} changes what is outside the program"
     raise refuse("SG305", what, location=here(), hint=_OUTSIDE)
+
+
+def _concerns_others(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+    raise refused(function)
 
 
 def _sets(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -318,7 +322,7 @@ ACTS: dict[Any, Act] = {
     **_all(_refused, [subprocess.Popen, subprocess.check_output, subprocess.getoutput, subprocess.getstatusoutput]),
     **_all(_sets, SETTERS),
     gc.collect: _collects,
-    **_all(_refused, [threading.Thread.start, socket.socket, socket.create_connection]),
+    **_all(_refused, [socket.socket, socket.create_connection]),
 }
 """What is done with each function and method that reaches outside."""
 
@@ -343,7 +347,9 @@ _SUMMARIES = ("torch.utils.tensorboard.writer", "SummaryWriter.")
 
 def act_of(function: Any) -> Act | None:
     """How a call of a function reaches outside, if it does."""
-    inner = _inner(function)
+    capture, inner = session(), _inner(function)
+    if capture is not None and concerns_others(function, capture.elsewhere):
+        return _concerns_others
     found = _look_up(inner)
     if found is not None or not isinstance(function, (FunctionType, MethodType, BuiltinMethodType)):
         return found

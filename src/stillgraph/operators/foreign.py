@@ -32,9 +32,10 @@ from stillgraph.core.files import is_library, is_our_module
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.fresh import is_shared
 from stillgraph.trace.inputs import is_constant
-from stillgraph.trace.locks import LOCKS
+from stillgraph.trace.locks import LOCKS, WRITTEN_IN_C, is_taken_by_others
 from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.threads import concerns_others, refused
 
 _FOLLOWED: tuple[type, ...] = (
     *(list, dict, set, frozenset, tuple, collections.deque, array.array, bytearray, memoryview, torch.Tensor),
@@ -101,6 +102,8 @@ def before_method(capture: Session, function: Any, args: tuple[Any, ...], kwargs
     if not gives_back and frame is not None and is_library(frame.f_code.co_filename):
         return
     if isinstance(receiver, LOCKS) and not args and not kwargs and _is_one_of_a_pair(capture, function):
+        if name == "acquire":
+            _require_free(capture, receiver)
         return
     if receiver is None:
         message = f"{name} is called, a function of C's that may do anything"
@@ -117,6 +120,14 @@ def _is_one_of_a_pair(capture: Session, function: Any) -> bool:
     return bool(function.__name__ == "acquire")
 
 
+def _require_free(capture: Session, lock: Any) -> None:
+    """To be called before a lock is waited for: what other threads do in the meantime would be put back."""
+    if capture.elsewhere.was_there(lock) and is_taken_by_others(lock):
+        message = "a lock is taken that another thread has, which goes on beside a capture"
+        hint = "Make the first call before the other threads begin, or take the lock outside the static function."
+        raise refuse("SG305", message, location=here(), hint=hint)
+
+
 def before_entering(capture: Session, manager: Any) -> None:
     """To be called before a ``with`` statement enters a manager; a lock is given back at the block's end.
 
@@ -124,6 +135,10 @@ def before_entering(capture: Session, manager: Any) -> None:
         CaptureError: as `before_method`.
     """
     enter = getattr(type(manager), "__enter__", None)
+    if isinstance(enter, types.FunctionType) and concerns_others(types.MethodType(enter, manager), capture.elsewhere):
+        raise refused(enter)
+    if isinstance(manager, WRITTEN_IN_C):
+        _require_free(capture, manager)
     if enter is None or isinstance(enter, types.FunctionType) or isinstance(manager, LOCKS):
         return
     before_method(capture, manager.__enter__, (), {})

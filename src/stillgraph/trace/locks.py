@@ -82,3 +82,11 @@ def _is_taken(lock: Any) -> bool:
     """Whether this thread has taken a lock; of those that no thread has, whether any did."""
     is_mine = getattr(lock, "_is_owned", None) or getattr(lock, "_is_mine", None) or lock.locked
     return bool(is_mine())
+
+
+def is_taken_by_others(lock: Any) -> bool:
+    """Whether taking a lock of C's would have to wait."""
+    taken = lock.acquire(False)
+    if taken:
+        lock.release()
+    return not taken

@@ -32,7 +32,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace import audits
+from stillgraph.trace import audits, threads
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
@@ -350,6 +350,18 @@ class Session(BothSides):
             if self.told_of_unseen is not None:
                 self.told_of_unseen(code, frame.f_globals)
         self.ran_unseen = True
+
+    def before_unseen_waiting(self, frame: FrameType) -> bool:
+        """To be called before code runs that Python itself calls.
+
+        Returns:
+            Whether it is to be called each time.
+
+        Raises:
+            CaptureError: it has to do with other threads.
+        """
+        is_meant = not self.left_some_alone and audits.is_users(frame)
+        return is_meant and threads.before_unseen(frame, self.elsewhere)
 
     def before_unseen_act(self, frame: FrameType, function: Any) -> None:
         """To be called before code that is not rewritten calls a function of Python's.

@@ -59,6 +59,7 @@ from stillgraph.trace.namespaces import (
     variable,
 )
 from stillgraph.trace.reads import variable_value
+from stillgraph.trace.thread_objects import is_for_threads
 
 _LIMIT = 3_000_000
 _ATOMS = (
@@ -313,7 +314,8 @@ class Finder:
         if id(value) not in self.unopened and _is_opened_by_name(value):
             self.unopened[id(value)] = (value, source)
             self._push_named(value, source, self._named)
-        return not (isinstance(value, _ATOMS) or _is_unbound(value) or is_machinery(type(value)))
+        kind = type(value)
+        return not (isinstance(value, _ATOMS) or _is_unbound(value) or is_machinery(kind) or is_for_threads(kind))
 
     def _push_cells(self, function: FunctionType, source: Source) -> None:
         if is_anew(function) and self.is_passed(source):

@@ -39,12 +39,14 @@ class Witness:
         codes: by code object, the globals of a function that has it.
         reaching: told before a function that may change what is outside the program is called, and by which frame.
         beginning: told before code that may read the world runs for the first time, by its frame.
+        waiting: told of code each time before it runs, by its frame, for as long as it says that it has to be.
         calling: which calls somebody wants to know of; None for none.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
     """
 
     reaching: Callable[[FrameType], None] | None = None
     beginning: Callable[[FrameType], None] | None = None
+    waiting: Callable[[FrameType], bool] | None = None
     calling: Calls | None = None
 
     def __init__(self) -> None:
@@ -141,7 +143,8 @@ class Witness:
             return
         if _is_for_user(frame):
             self.codes[code] = frame.f_globals
-            self._known[id(code)] = code
+            if self.waiting is None or not self.waiting(frame):
+                self._known[id(code)] = code
             if self.beginning is not None:
                 self.beginning(frame)
         elif caller is not None and not _is_standard(_module(caller)):
