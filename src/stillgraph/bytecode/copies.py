@@ -1,7 +1,8 @@
 """Instructions that CPython has written down twice, made one again.
 
 A ``while`` has its test at its top and at its bottom, and short ends of functions stand wherever something leads to
-them. Two instructions are one if they do the same, stand for the same place of the source, and go on alike.
+them. Two instructions are one if they do the same, stand for the same place of the source, find as much on the stack
+(the copy of a ``finally`` on the way to a ``return`` has the value below) and go on alike.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from stillgraph.bytecode.decode import Decoded, Instruction
+from stillgraph.bytecode.decode import JUMPS, Decoded, Instruction
+from stillgraph.bytecode.depths import depths
 
 _ALONE = frozenset(
     {"RETURN_GENERATOR", "YIELD_VALUE", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "CLEANUP_THROW", "GET_AWAITABLE"}
@@ -34,7 +36,8 @@ def _kinds(decoded: Decoded) -> list[int]:
     """A number for each instruction, the same for those that are one: by what they do, then by where they lead to."""
     count = len(decoded.instructions)
     ways = [_ways(decoded, index) for index in range(count)]
-    kinds = _numbered([_doing(decoded, index) for index in range(count)])
+    deep = depths(decoded, JUMPS)
+    kinds = _numbered([(_doing(decoded, index), deep.get(index)) for index in range(count)])
     while True:
         finer = _numbered([(kinds[index], *(kinds[way] for way in ways[index])) for index in range(count)])
         if max(finer) == max(kinds):

@@ -33,6 +33,7 @@ from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
+from stillgraph.trace.namespaces import variable
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
@@ -461,8 +462,9 @@ def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
     """``global name; name = value``, in the namespace of a module."""
     capture = session()
     if capture is not None:
+        _require_module(namespace, name)
         place = GlobalPlace(namespace, name)
-        capture.number_is_written(Global(namespace.get("__name__", ""), name), place.get(), value)
+        capture.number_is_written(Global(namespace["__name__"], name), place.get(), value)
         capture.journal.note(place)
     namespace[name] = value
 
@@ -473,8 +475,16 @@ def del_global(namespace: dict[str, Any], name: str) -> None:
     if name not in namespace:
         raise NameError(f"name '{name}' is not defined")
     if capture is not None:
+        _require_module(namespace, name)
         capture.journal.note(GlobalPlace(namespace, name))
     del namespace[name]
+
+
+def _require_module(namespace: dict[str, Any], name: str) -> None:
+    """Refuse to assign a global of no module, as one of code that ``exec`` was given: a program finds only modules'."""
+    if not isinstance(variable(namespace, name), Global):
+        what = f"the global variable {name} is assigned, which belongs to no module that Python knows by its name"
+        raise refuse("SG305", what, location=here(), hint="Keep it in an object, and assign an attribute of that.")
 
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {

@@ -317,3 +317,32 @@ def test_python_is_asked_which_exception_is_handled(function: Any) -> None:
     agrees(lambda record: function, *((CALLS[0][0], hook) for hook in hooks), settled=3, times=4)
     with pytest.raises(sg.CaptureError, match="tells which exception is being handled"):
         sg.to_static(function, backend="eager")(CALLS[0][0], _divides)
+
+
+# ---- ways out of a statement
+def _raises_in_finally(x: Tensor, k: int) -> Any:
+    try:
+        k += 1
+    except KeyError:
+        return x
+    finally:
+        if k > 100:
+            raise ValueError("large")
+    return x * k
+
+
+def _caught_in_an_arm(x: Tensor, k: Any) -> Any:
+    try:
+        if x.mean() > 0:
+            [][100]
+    except IndexError:
+        pass
+    else:
+        k = k + None
+    return x
+
+
+@pytest.mark.parametrize("function", [_raises_in_finally, _caught_in_an_arm])
+def test_ways_out(function: Any) -> None:
+    x = CALLS[0][0]
+    agrees(lambda record: function, (x, 1), (x, 200), (-x, 1))

@@ -173,3 +173,33 @@ def test_by_a_package(package: Any, full: bool) -> None:
 
     for function in (appended, generated, counted, counted_and_read, sorted_by):
         _agrees(function, full, state, reset)
+
+
+GLOBALS = """
+K = 0
+def counted(x):
+    global K
+    K += 1
+    return x * K
+def removed(x):
+    global Z
+    Z = 1
+    del Z
+    return x
+"""
+
+
+@pytest.mark.parametrize("names", [{"__name__": __name__}, {"__name__": "no_module_of_this_name"}, {}])
+def test_globals_of_no_module(names: dict[str, str]) -> None:
+    space: dict[str, Any] = {**names}
+    exec(GLOBALS, space)
+    for name in ("counted", "removed"):
+        with pytest.raises(sg.CaptureError, match="belongs to no module"):
+            sg.to_static(space[name], backend="eager")(torch.ones(1))
+    static = sg.to_static(space["counted"], backend="eager", full_graph=False, strict=True)
+    assert [static(torch.ones(1)).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+    assert space["K"] == 3
+    assert "K" not in globals()
+    static = sg.to_static(space["removed"], backend="eager", full_graph=False, strict=True)
+    assert [static(torch.ones(1)).item() for _ in range(2)] == [1.0, 1.0]
+    assert "Z" not in space
