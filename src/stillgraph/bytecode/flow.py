@@ -286,21 +286,30 @@ class Flow(Holder):
         count = len(self._instructions)
         if any(each.name == "LOAD_GLOBAL" and each.argument in _SHOWING for each in self._instructions):
             return (frozenset(range(len(self._decoded.slots))),) * count
-        live: list[frozenset[int]] = [frozenset()] * count
+        always = self._looked_at
+        live: list[frozenset[int]] = [always] * count
         before = _reversed(self._with_handlers)
         queue = list(range(count))
         while queue:
             index = queue.pop()
             each = self._instructions[index]
-            after = frozenset().union(*(live[way] for way in self._with_handlers[index]))
+            after = always.union(*(live[way] for way in self._with_handlers[index]))
             if each.name in _EMPTIES:  # which raises nothing, unless the slot is empty already
-                after -= {each.argument}
+                after = after - {each.argument} | always
             if each.name in _READS or each.name in _OF_CELLS:
                 after |= {each.argument}
             if after != live[index]:
                 live[index] = after
                 queue += before[index]
         return tuple(live)
+
+    @property
+    def _looked_at(self) -> frozenset[int]:
+        """The slots that are read by no instruction: ``super()`` looks for its object and its class in the frame."""
+        if not any(each.name == "LOAD_GLOBAL" and each.argument == "super" for each in self._instructions):
+            return frozenset()
+        names = enumerate(self._decoded.slots)
+        return frozenset(slot for slot, name in names if slot == 0 or name == "__class__")
 
     @cached_property
     def depth(self) -> dict[int, int]:

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+from stillgraph.bytecode.prepared import prepared
 from tests.cases.compare import assert_same
 from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, to_partial
 
@@ -461,3 +462,37 @@ def test_arguments_that_each_call_makes_go_through_stars() -> None:
     static = to_partial(decorated)
     for number in range(8):
         assert_same(call(decorated, number), call(static, number))
+
+
+# ---- super() behind a step of Python's
+class Scaled:
+    def __init__(self) -> None:
+        self.factor = 3
+
+    def inner(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Logged(Scaled):
+    def inner(self, x: Any) -> Any:
+        print(x.sum().item())
+        y = x + 1
+        return super().inner(y)
+
+
+def test_super_finds_its_object_behind_a_break() -> None:
+    def make(record: Record) -> Any:
+        logged = Logged()
+
+        def f(x: Any) -> Any:
+            return logged.inner(x)
+
+        return f
+
+    agrees(make, *CALLS)
+
+
+def test_what_super_looks_at_is_needed_throughout() -> None:
+    flow = prepared(Logged.inner.__code__).flow
+    if any(each.name == "LOAD_GLOBAL" and each.argument == "super" for each in flow._instructions):  # before 3.12
+        assert all(0 in slots for slots in flow.live)

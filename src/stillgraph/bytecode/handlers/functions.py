@@ -10,6 +10,7 @@ from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.bytecode.iteration import Iteration
+from stillgraph.bytecode.parcels import read
 from stillgraph.operators.calls import call
 from stillgraph.operators.drawing import drawn
 from stillgraph.trace.journal import MISSING
@@ -85,14 +86,14 @@ def _super(frame: Frame) -> Any:
     code, names = frame.code, frame.prepared.decoded.slots
     if not code.co_argcount:
         raise RuntimeError("super(): no arguments")
-    receiver = contents(frame.slots[0])
+    receiver = read(contents(frame.slots[0]))
     if code.co_varnames[0] in code.co_cellvars and receiver is not MISSING:
-        receiver = contents(receiver)
+        receiver = read(contents(receiver))
     if receiver is MISSING:
         raise RuntimeError("super(): arg[0] deleted")
     if "__class__" not in names:
         raise RuntimeError("super(): __class__ cell not found")
-    cell = contents(frame.slots[names.index("__class__")])
+    cell = read(contents(frame.slots[names.index("__class__")]))
     kind = MISSING if cell is MISSING else contents(cell)
     if kind is MISSING:
         raise RuntimeError("super(): empty __class__ cell")
