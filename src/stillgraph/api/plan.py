@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
@@ -257,7 +258,7 @@ class Plan:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call."""
-        part = self.entry
+        part, beside = self.entry, threading.active_count()
         values: Sequence[Any] = args
         if part.passing.packs:
             values, kwargs = part.passing.packed(args, kwargs)
@@ -279,8 +280,8 @@ class Plan:
             del following
             if layout not in self.parts and len(self.parts) >= MOST_PARTS:
                 self.give_up(f"programs would begin at more than {MOST_PARTS} places. Call it for parts of the work")
-            if self.gave_up is not None:
-                return run_on(restored(layout, list(given)))
+            if self.gave_up is not None or threading.active_count() > beside:
+                return run_on(restored(layout, list(given)))  # what a thread of the call's writes, no capture may undo
             try:
                 part = self.part(layout)
                 values = packed(given, part.unread)

@@ -103,7 +103,7 @@ def explained(
             if ending is not None:
                 between, values = ends[ending[0]], ending[1]
                 step, outputs, shown = _step(program, between.layout, values, reasons)
-                goes_on = tuple(None if each is None else places[each] for each in between.followed)
+                goes_on = tuple(None if each is None else places.get(each) for each in between.followed)
                 then, last = _then(between, shown, step.result)
             takes = tuple(_parameter_names(original)) if layout is None else tuple(names_of(layout))
             inputs = _inputs(program, takes)

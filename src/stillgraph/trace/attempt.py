@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -14,13 +13,13 @@ from torch import fx
 from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.rewritten import is_rewritten, resumes
+from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
-from stillgraph.trace import audits, threads
+from stillgraph.trace import audits
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
@@ -38,7 +37,7 @@ from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import SPEAKING, Session
-from stillgraph.trace.signals import Diverged, Restart
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
 from stillgraph.trace.told import constants
@@ -74,8 +73,6 @@ class CaptureAttempt:
         self.inputs = Inputs(self.finder, symbolic_dims, aliases_matter=knowledge.aliases_matter)
         self.functions: list[FunctionType] = []
         self.written: set[Any] = set()
-        self._beside_others = threading.active_count() > 1
-        self._of_others: list[Any] = []  # what other threads have written to
         self.session = Session(
             self._convert,
             self._turn_inside_out,
@@ -178,14 +175,12 @@ class CaptureAttempt:
                     assumptions.require_aliases(graph)
                     with self.watch.phase(GUARDS):
                         program = self._program(name, template, effects, graph, modes, assumptions)
-                    self._leave_to_others(tables)
-                    self._require_unread(program)
                     return replace(program, record=self.watch.record())
         finally:
             restore(context)
             self.journal.rollback(0, self._outlives)
             self.session.settling.put_back()
-            tables.restore(modules_only=self._leaves_to_others())
+            tables.restore()
             self.finder.memory.put_back()
             self.session.symbolic.forget_real_tensors()
             self.args, self.kwargs = (), {}  # what is held here ends with the call, not when Python looks for cycles
@@ -283,42 +278,13 @@ class CaptureAttempt:
             self.finder.memory.accept()
         self.finder.memory.require_unchanged()
         self.finder.memory.require_apart()
-        self._leave_to_others(tables)
-        changed = tables.restore(keep_added=True, modules_only=self._leaves_to_others())
+        changed = tables.restore(keep_added=True)
         if changed is None:
             return
         if makes_modules(changed.now):
             raise refuse("SG308", f"{changed} is made")
         self.session.before_unseen_write()
         raise refuse("SG305", f"{changed} is changed by code that is not rewritten")
-
-    def _leave_to_others(self, tables: ModuleTables) -> None:
-        if self._leaves_to_others():
-            self._of_others += tables.leave_to_others()
-
-    def _leaves_to_others(self) -> bool:
-        """Whether what has changed behind the journal's back stays: another thread has done it, no code here can."""
-        return self._beside_others and all(map(self._writes_nothing_unseen, self.session.witness.codes))
-
-    def _writes_nothing_unseen(self, code: CodeType) -> bool:
-        is_followed = not self.session.witness.ran(code) or self.session.is_rewritten(code) or is_rewritten(code)
-        return is_followed or threads.writes_nothing(code)
-
-    def _require_unread(self, program: Program) -> None:
-        """What other threads have written in the meantime is nothing that the program relies on.
-
-        Raises:
-            Restart: it is, and nobody knows what the code has seen of it.
-            CaptureError: so it was in all attempts before.
-        """
-        written = {self.finder.find(value) for value in self._of_others} - {None}
-        read = (each for guard in program.guards for each in _path(getattr(guard, "source", None)))
-        found = next((each for each in read if each in written), None)
-        if found is not None and self.knowledge.others == _MOST_BESIDE_OTHERS:
-            hint = "Let the thread and the function take turns, or read it outside the static function."
-            raise refuse("SG305", f"another thread changes {found} whenever it is captured", hint=hint)
-        if found is not None:
-            raise Restart("others", None)
 
     def _call(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         plain = isinstance(self.function, FunctionType) and not is_torch(self.function.__code__.co_filename)
@@ -410,14 +376,3 @@ class CaptureAttempt:
             self.session.watched,
             so_far,
         )
-
-
-def _path(source: Source | None) -> Iterator[Source]:
-    """A source, and those that its path leads by."""
-    while source is not None:
-        yield source
-        source = getattr(source, "base", None)
-
-
-_MOST_BESIDE_OTHERS = 5
-"""How many attempts are made where another thread writes what each of them has read."""

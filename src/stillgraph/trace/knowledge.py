@@ -36,7 +36,6 @@ class Knowledge:
     promote: set[Source] = field(default_factory=set)  # where numbers are that are read and written
     keep: set[Source] = field(default_factory=set)  # ... that turned out to be needed as constants
     written_elsewhere: dict[int, Any] = field(default_factory=dict)  # objects on ways that are not followed, by id
-    others: int = 0  # how many attempts have read what another thread has written meanwhile
     changing: set[Source] = field(default_factory=set)  # of `promote`: numbers that only differed from call to call
 
     def learn(self, restart: Restart) -> None:
@@ -61,8 +60,6 @@ class Knowledge:
             case "distributions", _:
                 self.distributions = True
                 self.watch |= property_names()
-            case "others", _:
-                self.others += 1
             case "tries", _:
                 self.tries = True
             case "recursive", code:

@@ -60,28 +60,6 @@ class ModuleTables:
         self._now: dict[int, _State] | None = None
         self._containers = [(v, copy_contents(v), source) for v, source in found if isinstance(v, _CONTAINERS)]
 
-    def leave_to_others(self) -> list[Any]:
-        """Take plain objects and containers as they are, for other threads have written what differs.
-
-        To be called where no code has run that writes without the journal's knowledge.
-
-        Returns:
-            What they have written to.
-        """
-        written: list[Any] = []
-        for number, (value, contents, source) in enumerate(self._containers):
-            now = copy_contents(value)
-            if not _same(now, contents):
-                self._containers[number] = value, now, source
-                written.append(value)
-        for value in self._objects:
-            if not self._before[id(value)].is_current():
-                self._before[id(value)] = _State(value)
-                written.append(value)
-        written += [held.owner for held in self._slots if held.take_over()]
-        written += [shared.kind for shared in self._shared if shared.take_over()]
-        return written
-
     def add(self, value: Any, source: Source) -> None:
         """Another one is found that the call reaches; nothing has been written to it so far."""
         more = ModuleTables([(value, source)], self._log)
@@ -119,13 +97,12 @@ class ModuleTables:
         """Let the containers stay as they are now."""
         self._containers.clear()
 
-    def restore(self, keep_added: bool = False, modules_only: bool = False) -> Change | None:
+    def restore(self, keep_added: bool = False) -> Change | None:
         """Put everything back; something that had been changed, if anything had.
 
         Args:
             keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
                 it is not staged. It belongs to what is put back from then on.
-            modules_only: leave plain objects and containers as they are.
         """
         changed = None
         kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
@@ -133,8 +110,6 @@ class ModuleTables:
             # What is watched is written with each buffer: `SetSlot.persistent`.
             ignored = "_non_persistent_buffers_set" if self._now is not None else ""
             changed = self._before[id(module)].restore(ignored=ignored) or changed
-        if modules_only:
-            return changed
         for value in self._objects:
             before = self._before[id(value)]
             if keep_added:
@@ -242,14 +217,9 @@ class _Slots:
     """What an object had in the slots of its class at a time."""
 
     def __init__(self, owner: Any, names: list[str]) -> None:
-        self.owner = owner
+        self._owner = owner
         self._places = [AttributePlace(owner, name) for name in names]
         self._before = self._now = [place.get() for place in self._places]
-
-    def take_over(self) -> bool:
-        """Let what is there be what was there; whether anything has changed."""
-        before, self._before = self._before, [place.get() for place in self._places]
-        return any(now is not old for now, old in zip(self._before, before))
 
     def restore(self) -> Change | None:
         """Put everything back; an attribute that had been changed, if one had."""
@@ -257,7 +227,7 @@ class _Slots:
         for place, before in zip(self._places, self._before):
             now = place.get()
             if not same_constant(now, before):
-                changed = changed or Change(self.owner, place.name, now)
+                changed = changed or Change(self._owner, place.name, now)
             if now is not before:
                 place.set(before)
         return changed

@@ -30,7 +30,7 @@ class SharedState:
     """
 
     def __init__(self, log: Sequence[Write], kind: type | None = None, places: tuple[SharedPlace, ...] = ()) -> None:
-        self.kind = kind
+        self._kind = kind
         self._places: dict[str, SharedPlace] = {place.name: place for place in places}
         self._now = self._read()
         keys = {place.key: name for name, place in self._places.items()}
@@ -50,11 +50,6 @@ class SharedState:
             self._places[name].set(before)
         return changed
 
-    def take_over(self) -> bool:
-        """Let what is there be what was there; whether anything has changed."""
-        before, self._before = self._before, self._read()
-        return before.keys() != self._before.keys() or any(before[name] is not self._before[name] for name in before)
-
     def changes(self) -> list[Write]:
         """What has changed since this was asked for, as `journal.Watch.changes`."""
         before, self._now = self._now, self._read()
@@ -63,12 +58,12 @@ class SharedState:
         return [Write(self._places[name], old) for name, old, new in pairs if old is not new]
 
     def _read(self) -> dict[str, Any]:
-        if self.kind is None:
+        if self._kind is None:
             found = {name: place.get() for name, place in self._places.items()}
             return {name: value for name, value in found.items() if value is not MISSING}
-        found = {name: value for name, value in vars(self.kind).items() if not _is_pythons(name)}
+        found = {name: value for name, value in vars(self._kind).items() if not _is_pythons(name)}
         for name in found:
-            self._places.setdefault(name, AttributePlace(self.kind, name))
+            self._places.setdefault(name, AttributePlace(self._kind, name))
         return found
 
 

@@ -7,13 +7,12 @@ and nobody else has yet, a queue say, is its own affair, for as long as it need 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodDescriptorType, MethodType
+from types import BuiltinMethodType, FrameType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_dependency, is_standard_library, is_torch
+from stillgraph.core.files import is_dependency
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.frames import here
 
@@ -133,23 +132,6 @@ def before_unseen(frame: FrameType, elsewhere: Elsewhere) -> bool:
     if not _is_own(name, receiver, elsewhere) or _waits(name, receiver, given):
         raise refused(name)
     return True
-
-
-def writes_nothing(code: CodeType) -> bool:
-    """Whether code that nobody follows changes nothing from before a capture that others may change beside it."""
-    file = code.co_filename
-    if is_torch(file):
-        return not any(f"{os.sep}torch{os.sep}{each}{os.sep}" in file for each in ("optim", "amp", "ao", "distributed"))
-    *_, folder, name = ("", "", *file.replace("<frozen ", "").rstrip(">").removesuffix(".py").split(os.sep))
-    return is_standard_library(file) and (name in _QUIET or folder in _QUIET)
-
-
-_QUIET = frozenset(
-    {
-        *("_weakrefset", "weakref", "abc", "_collections_abc", "typing", "types", "enum"),
-        *("threading", "queue", "futures", "multiprocessing"),  # whose methods are refused, or of what is new
-    }
-)
 
 
 def refused(function: Any) -> BaseException:

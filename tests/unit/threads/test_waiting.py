@@ -309,3 +309,11 @@ def test_a_queue_of_the_functions_own_is_captured() -> None:
     for number in (1, 2):
         x = torch.ones(2) * number
         torch.testing.assert_close(in_time(static, x), function(x))
+
+
+def test_behind_a_thread_that_runs_the_rest_of_the_call_is_pythons() -> None:
+    static = sg.to_static(joins_at_once(), full_graph=False, strict=True, backend="eager")
+    in_time(static, torch.ones(2))
+    assert not any("add" in str(program) for program in static.programs)
+    assert "start" in static.code
+    assert static.explain().breaks
