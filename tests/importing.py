@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -19,3 +20,11 @@ def imported(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleTy
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     return module
+
+
+def installed(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of a package that is installed, as far as its path tells: code of a library's."""
+    file = folder / "site-packages" / f"{name}.py"
+    file.parent.mkdir()
+    file.write_text(textwrap.dedent(text))
+    return imported(file, name, monkeypatch)

@@ -97,7 +97,7 @@ class Between:
             following = _suspended(hand) if ended is None else Following(None, [], ended[0])
         except Astray as astray:
             error = astray.error
-        except Exception:
+        except Exception:  # of any kind: it is noted how the call has ended, and goes on its way
             if not begun and self.ending is None and hand.frames:
                 innermost = hand.frames[-1]
                 self.ending = Ending(tuple(hand.way), tuple(hand.done), (innermost.code, innermost.next))

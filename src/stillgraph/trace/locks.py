@@ -79,7 +79,7 @@ class Locks:
 
 
 def _is_taken(lock: Any) -> bool:
-    """Whether this thread has taken a lock; of those that no thread has, whether any did."""
+    """Whether this thread has taken a lock; of a plain one, which belongs to no thread, whether any has."""
     is_mine = getattr(lock, "_is_owned", None) or getattr(lock, "_is_mine", None) or lock.locked
     return bool(is_mine())
 

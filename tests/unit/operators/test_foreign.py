@@ -9,7 +9,6 @@ import multiprocessing
 import pickle
 import re
 import sqlite3
-import textwrap
 import threading
 import zlib
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import pytest
 import torch
 
 import stillgraph as sg
-from tests.importing import imported
+from tests.importing import installed
 
 
 def connection() -> Any:
@@ -134,10 +133,7 @@ LIBRARY = """
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    file = tmp_path / "site-packages" / "locking.py"
-    file.parent.mkdir()
-    file.write_text(textwrap.dedent(LIBRARY))
-    return imported(file, "locking", monkeypatch)
+    return installed(tmp_path, "locking", LIBRARY, monkeypatch)
 
 
 @pytest.mark.parametrize("make", [threading.Lock, threading.RLock, multiprocessing.Lock])

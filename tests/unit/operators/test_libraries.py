@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.importing import imported
+from tests.importing import installed
 from tests.unit.trace.agreement import agree
 
 TEXT = """
@@ -28,10 +27,7 @@ TEXT = """
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    file = tmp_path / "site-packages" / "a_library.py"
-    file.parent.mkdir()
-    file.write_text(textwrap.dedent(TEXT))
-    return imported(file, "a_library", monkeypatch)
+    return installed(tmp_path, "a_library", TEXT, monkeypatch)
 
 
 def doubled(x: Any) -> Any:
