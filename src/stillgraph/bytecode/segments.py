@@ -157,6 +157,8 @@ class Segment:
                 name = getattr(function, "__name__", type(function).__name__)
                 self.end(frame, index, Why(f"{name} does something outside the program"))
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
+        if each.name in _ADDING:
+            del operands[1 : -_ADDING[each.name]]  # the iterator of the comprehension's loop, say
         if each.name in SHOWING:
             look(each, [cell.cell_contents for cell in operands])
         if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
@@ -404,6 +406,7 @@ _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})
 _OF_STACK = frozenset({"STORE_FAST", "SWAP", "RETURN_VALUE"})
 _WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+_ADDING = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}  # how many values they take; the container is deeper down
 _MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LOAD_CONST", "LOAD_GLOBAL"})
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)
 

@@ -63,6 +63,9 @@ _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
     "BUILD_STRING": lambda each, names: " + ".join(map(str, names)),
     "BUILD_TUPLE": lambda each, names: f"({', '.join(map(str, names))},)",
     "BUILD_LIST": lambda each, names: f"[{', '.join(map(str, names))}]",
+    "LIST_APPEND": lambda each, names: f"{names[0]}.append({names[-1]})",
+    "SET_ADD": lambda each, names: f"{names[0]}.add({names[-1]})",
+    "MAP_ADD": lambda each, names: f"{names[0]}[{names[-2]}] = {names[-1]}",
     "MAKE_CELL": lambda each, names: "make a variable for inner functions",
     "MAKE_FUNCTION": lambda each, names: "define a function",
     "SET_FUNCTION_ATTRIBUTE": lambda each, names: "define a function",
@@ -92,7 +95,7 @@ def text_of(each: Instruction, names: Names, keywords: Sequence[str] = ()) -> st
 _WITHOUT_RESULT = frozenset(
     {
         *("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "RAISE_VARARGS", "RERAISE"),
-        *("STORE_FAST", "DELETE_FAST", "RETURN_VALUE"),
+        *("STORE_FAST", "DELETE_FAST", "RETURN_VALUE", "LIST_APPEND", "SET_ADD", "MAP_ADD"),
         *("MAKE_CELL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
     }
 )

@@ -95,6 +95,7 @@ def _clauses(decoded: Decoded, flow: Flow, target: int) -> Iterator[Clause]:
 
 def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause, ...]) -> Try | None:
     nodes = frozenset(index for index in range(len(flow.next)) if flow.is_under(index, target))
+    nodes |= _jumps_within(decoded, flow, nodes)
     entered = {way for index in flow.depth if index not in nodes for way in flow.next[index] if way in nodes}
     entered |= {0} & nodes
     if len(entered) != 1:
@@ -118,6 +119,13 @@ def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause,
         outer.target if outer is not None and cleans else target,
         not flow.may_end(target),
     )
+
+
+def _jumps_within(decoded: Decoded, flow: Flow, nodes: frozenset[int]) -> set[int]:
+    """The jumps between instructions of a statement that the table of handlers leaves out: they raise nothing."""
+    jumps = {index for index in flow.depth if decoded.instructions[index].name == "JUMP"} - nodes
+    before = {way for index in flow.depth if index not in nodes for way in flow.next[index]}
+    return {index for index in jumps if index not in before and set(flow.next[index]) <= nodes}
 
 
 _CLEANS = ["COPY", "POP_EXCEPT"]

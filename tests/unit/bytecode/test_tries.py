@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import io
 import subprocess
 import tarfile
@@ -184,10 +185,39 @@ def test_all_of_the_standard_librarys_are_found(module: ModuleType) -> None:
     assert module.__file__ is not None
     count = 0
     for code in codes_in(compile(Path(module.__file__).read_text(), module.__file__, "exec")):
+        if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            continue  # refused by name
         there, found = tries_in(code)
         assert there == found, code.co_qualname
         count += len(there)
     assert count
+
+
+def asked_in_a_loop(x: Tensor, each: int, seen: list[Any]) -> Tensor:
+    try:
+        for factor in range(4):
+            if factor == each or x.sum() > 100:
+                continue
+            if factor < each:
+                continue
+            if x.sum() < 0:
+                raise KeyError(factor)
+            x = x + factor
+    except KeyError as error:
+        seen.append(error.args[0])
+        x = x - 50
+    return x
+
+
+@pytest.mark.usefixtures("bytecode")
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_jumps_that_the_table_of_handlers_leaves_out_are_in_the_statement(full_graph: bool) -> None:
+    assert tries_in(asked_in_a_loop.__code__)[1] == tries_in(asked_in_a_loop.__code__)[0] != set()
+    static = sg.to_static(asked_in_a_loop, backend="eager", full_graph=full_graph)
+    for value, each in ((1.0, 1), (-2.0, 1), (200.0, 0), (-2.0, 3), (-2.0, 2)):
+        x, expected, seen = torch.full((2,), value), [], []
+        assert torch.equal(static(x, each, seen), asked_in_a_loop(x, each, expected))
+        assert seen == expected
 
 
 # ---- in segments

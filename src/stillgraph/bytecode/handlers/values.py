@@ -92,7 +92,9 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _unary(frame: Frame, symbol: str) -> None:
-    frame.push(frame.act(UNARY[symbol], frame.pop()))
+    value = frame.pop()
+    is_warned_of = symbol == "~" and isinstance(value, bool)  # at the user's line
+    frame.push(frame.act(operator.invert if is_warned_of else UNARY[symbol], value))
 
 
 def _binary(frame: Frame, symbol: str) -> None:
