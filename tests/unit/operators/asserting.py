@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+from tests.unit.operators.managers import Manager
+
 
 def with_message(x: Tensor) -> Tensor:
     assert x.sum() > 0, f"sum is {x.sum().item():.1f} of {x.shape}"
@@ -56,3 +58,21 @@ def told(x: Tensor) -> Any:
         return x
     except AssertionError as error:
         return -x, str(error)
+
+
+def asserted_in_a_with(x: Tensor) -> Any:
+    with Manager(AssertionError) as manager:
+        assert x.sum() > 0, "low"
+        x = x + 1
+    return x, manager.log
+
+
+def asked_in_many_ways(x: Tensor) -> Any:
+    d = (x, 1) if x.sum() > 0 else None
+    y = d[0] if d else x * 3
+    if not d:
+        y = y + 1
+    if not (d is None):  # noqa: E714 (as people write it)
+        y = y * 2
+    assert d is None or d[1] == 1
+    return y

@@ -11,29 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.unit.operators.asserting import asserted_in_a_with
+from tests.unit.operators.managers import Manager
 from tests.unit.trace.agreement import agree, agree_fresh, refusal
 
 UP, DOWN, LOW = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0]), torch.tensor([0.1, -0.1])
 CALLS = (UP, DOWN, LOW)
-
-
-class Manager:
-    """Counts, and ends the exceptions of some types."""
-
-    def __init__(self, *ends: type[BaseException]) -> None:
-        self.ends = ends
-        self.log: list[int] = []
-
-    def __enter__(self) -> Manager:
-        self.log.append(0)
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        self.log.append(1 if kind is None else 2)
-        if kind is not None and issubclass(kind, self.ends):
-            self.log.append(3)
-            return True
-        return False
 
 
 def check(x: Tensor) -> Tensor:
@@ -211,18 +194,12 @@ def inherited(x: Tensor) -> Any:
     return x
 
 
-def asserted(x: Tensor) -> Any:
-    with Manager(AssertionError) as manager:
-        assert x.sum() > 0, "low"
-        x = x + 1
-    return x, manager.log
-
-
 @pytest.mark.parametrize(
     "function",
     [
         *(seen, gone_by, ended, ended_for_some, returned_from, nested, in_a_loop, suppressed, asked_for_its_type),
-        *(ended_by_a_tensor, counted_by_a_local_class, raised_anew, known_before, asserted, of_every_type, inherited),
+        *(ended_by_a_tensor, counted_by_a_local_class, raised_anew, known_before, of_every_type, inherited),
+        asserted_in_a_with,
     ],
 )
 @pytest.mark.parametrize("first", range(3))

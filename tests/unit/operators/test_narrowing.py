@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.unit.operators.asserting import asked_in_many_ways
 from tests.unit.trace.agreement import agree, refusal
 
 UP, DOWN, MIXED = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0]), torch.tensor([3.0, -1.0])
@@ -86,17 +87,6 @@ def object_or_none(x: Tensor) -> Any:
         return x - 1
     box.value = box.value + 1
     return box.value * 2
-
-
-def asked_in_many_ways(x: Tensor) -> Any:
-    d = (x, 1) if x.sum() > 0 else None
-    y = d[0] if d else x * 3
-    if not d:
-        y = y + 1
-    if not (d is None):  # noqa: E714 (as people write it)
-        y = y * 2
-    assert d is None or d[1] == 1
-    return y
 
 
 def asked_with_another_condition(x: Tensor) -> Any:
