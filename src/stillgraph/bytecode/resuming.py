@@ -5,12 +5,15 @@ Outside of a capture the same is done by Python's own hand: one instruction (`st
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import BuiltinMethodType
 from typing import Any
 
 from stillgraph.bytecode.breaks import Breaks, Ended
+from stillgraph.bytecode.called import called
 from stillgraph.bytecode.frame import Frame
 from stillgraph.bytecode.interpreter import carry_out, finished, go_on, is_handled, run, run_under, under
 from stillgraph.bytecode.parcels import is_opaque
@@ -214,11 +217,11 @@ class Hand:
             except NameError:  # raised anew, where its handlers get it
                 return True
         each = frame.instruction
-        if each.name == "RETURN_VALUE":
+        if _returns(frame):
             return True
         if not _is_by_hand(frame, self.breaks):
             return False
-        if each.name not in MOVES and each.name not in _PLAIN:
+        if each.name not in MOVES and each.name not in _BY_THE_WAY:
             self.done.append((frame.code, frame.next))
         return True
 
@@ -235,7 +238,7 @@ class Hand:
             while frame.instruction.name in _LOADS:
                 self.way.append(Passed(len(self.frames) - 1, frame.next, frame.next + 1))
                 carry_out(frame)
-            more = frame.instruction.name == "RETURN_VALUE" or _is_by_hand(frame, self.breaks)
+            more = _returns(frame) or _is_by_hand(frame, self.breaks)
         finally:
             if not more:
                 del self.way[before:]
@@ -266,6 +269,19 @@ _PLAIN = frozenset(
 )
 """Instructions that Python does by the way where nothing but numbers and texts are at hand."""
 
+_DISPLAYS = frozenset({"BUILD_TUPLE", "BUILD_LIST"})
+
+
+_BY_THE_WAY = _PLAIN | _DISPLAYS
+_BUILT_IN = (list, dict, set, collections.deque, str, bytes)
+
+
+def _returns(frame: Frame) -> bool:
+    """Whether a frame returns at once, be it a new tuple of what it has."""
+    instructions = frame.prepared.decoded.instructions
+    index = frame.next + (frame.instruction.name in _DISPLAYS)
+    return instructions[index].name == "RETURN_VALUE"
+
 
 def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
     each = frame.instruction
@@ -274,4 +290,12 @@ def _is_by_hand(frame: Frame, breaks: Breaks) -> bool:
     operands = [cell.cell_contents for cell in frame.stack[frame.depth - taken(each) : frame.depth]]
     if each.name in _PLAIN and all(type(value) in _DATA for value in operands):
         return True
+    if each.name == "CALL" and _is_of_data(called(frame, each)):
+        given = operands[-each.argument :] if each.argument else []
+        return all(type(value) in _DATA for value in given)
     return any(is_opaque(value) for value in operands)
+
+
+def _is_of_data(function: Any) -> bool:
+    """Whether something called is a method of a list, a text or the like."""
+    return isinstance(function, BuiltinMethodType) and type(function.__self__) in _BUILT_IN

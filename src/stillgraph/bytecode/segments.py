@@ -21,7 +21,7 @@ from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import ends_with_it
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
-from stillgraph.bytecode.showing import CONTAINERS, NAMING, SHOWING, look, look_into, note_name
+from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.unseen import UNSEEN
 from stillgraph.core.diagnostics import CaptureError, refuse
@@ -165,12 +165,14 @@ class Segment:
             self.end(frame, index, Why("it completes a function that Python has made"))
         for cell in operands:
             value = cell.cell_contents
-            if type(value) in CONTAINERS:
-                look_into(value)
             if type(value) is Parcel:
                 if is_opaque(value.value):
                     self.end(frame, index, Why(f"only Python can work with {kind_of(value.value)}"))
                 self._open_parcel(frame, index, cell, value)
+            if each.name in _LOOKING_UP and each.argument != "maxlen":
+                meet(cell.cell_contents)  # a method may only be handed on
+            else:
+                look_into(cell.cell_contents)
         if each.name in _CALLS:
             code = code_called(called(frame, each))
             if code is not None:
@@ -208,13 +210,12 @@ class Segment:
             value = contents(cell)
             if type(value) is Parcel and not is_opaque(value.value):
                 self._open_parcel(frame, index, cell, value)
+                look_into(value.value)
 
     def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
         if parcel.name in self.closed:
             self.end(frame, index, Why(f"{kind_of(parcel.value)} that it needs differs from call to call"))
         cell.cell_contents = read(parcel)
-        if type(parcel.value) in CONTAINERS:
-            look_into(parcel.value)
 
     def after(self, frame: Frame, index: int) -> None:
         """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
@@ -249,8 +250,7 @@ class Segment:
     def _meet(self, value: Any) -> None:
         """Note an object from outside that a capture does not look for: a logger, one of torch's."""
         capture = session()
-        if capture is not None and type(value) in CONTAINERS:
-            capture.reads.met[id(value)] = value
+        meet(value)
         if capture is not None and is_bound(value):
             value = value.__self__
         if capture is not None and is_machinery(type(value)) and not isinstance(value, Staged):
@@ -406,6 +406,7 @@ _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})
 _OF_STACK = frozenset({"STORE_FAST", "SWAP", "RETURN_VALUE"})
 _WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+_LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ADDING = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}  # how many values they take; the container is deeper down
 _MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LOAD_CONST", "LOAD_GLOBAL"})
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 from dataclasses import is_dataclass
-from types import CodeType, FunctionType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodWrapperType
 from typing import Any
 
 import torch
@@ -43,10 +43,18 @@ def note_name(code: CodeType, name: str) -> None:
         names.add(name)
 
 
-def look_into(container: Any) -> None:
-    """To be called with a container that an instruction does something with."""
+def meet(value: Any) -> None:
+    """To be called with what an instruction has come to, but does nothing with yet."""
     capture = session()
-    if capture is not None:
+    if capture is not None and type(value) in CONTAINERS:
+        capture.reads.met[id(value)] = value
+
+
+def look_into(value: Any) -> None:
+    """To be called with what an instruction does something with: a container, or a method of one."""
+    capture = session()
+    container = value.__self__ if isinstance(value, (BuiltinMethodType, MethodWrapperType)) else value
+    if capture is not None and type(container) in CONTAINERS:
         capture.reads.looked_into[id(container)] = container
 
 

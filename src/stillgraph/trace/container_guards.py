@@ -50,6 +50,8 @@ class ContainerGuards(Collector):
         elif isinstance(value, (bytearray, array.array)):
             self._add(ContentsGuard(source, copy.copy(value)))
         elif isinstance(value, (list, tuple, collections.deque)):
+            if isinstance(value, collections.deque):
+                self._value(Attribute(source, "maxlen"), value.maxlen)
             if self._is_compared(value, source, place) and is_plain(value):
                 self._add(ContentsGuard(source, value if isinstance(value, tuple) else copy.copy(value)))
                 return

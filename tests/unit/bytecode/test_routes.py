@@ -128,9 +128,25 @@ def asks_of_each(x: Tensor, box: Box, out: Any) -> Tensor:
     return x * any(row.item() > 2 for row in rows)
 
 
+def sorts_and_pops(x: Tensor, box: Box, out: Any) -> tuple[Any, ...]:
+    seen = box.held.setdefault("seen", [])
+    for _k in range(2):
+        x = x + 1
+        seen.append(f"{x.sum().item():.0f}")
+        seen.sort()
+        x = x * len(seen)
+    last = [3]
+    try:
+        out.write(f"{x.sum().item():.0f}")
+        last.pop(int(x.sum().item()) % 2)
+    except IndexError as error:
+        out.write(str(error))
+    return x, last, seen[0].join("ab")
+
+
 FUNCTIONS = [
     *(texts, with_keywords, raises_with_keywords, runs_over, grows_under_its_loop, three_texts),
-    *(stores, decides, nested, raises, handles, asks_of_each),
+    *(stores, decides, nested, raises, handles, asks_of_each, sorts_and_pops),
 ]
 SUMS = (3.0, 9.0, 4.0, 6.0, 5.0, 12.0, 6.0, 36.0, 8.0)
 
@@ -174,6 +190,18 @@ def test_a_loop_over_a_sequence_is_part_of_a_route() -> None:
     for _ in range(4):
         static(torch.full((2,), 1.5), Box(), io.StringIO())
     assert any("len(" in route.source for route in _routes(static))
+
+
+def test_lists_of_texts_are_made_by_the_way() -> None:
+    static = sg.to_static(three_texts, full_graph=False, strict=True, backend="eager")
+    counts = []
+    for total in (2.0, 3.0, 4.0, 5.0, 6.0):
+        x = torch.full((2,), total)
+        assert repr(static(x, Box(), io.StringIO())) == repr(three_texts(x, Box(), io.StringIO()))
+        counts.append(len(static.programs))
+    assert counts == [4] * 5  # the beginning, and what the loop computes, where `k` is 0 as well
+    info = static.cache_info()
+    assert (info.hits, info.misses) == (20, 4)
 
 
 def calls_a_global(x: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """What a segment only moves is what it was: where ways meet again, and in a function that is being made."""
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -95,3 +96,57 @@ def test_a_function_that_a_segment_begins_in_the_making_of_has_its_defaults_in_e
         return v, noted(v), rounds, seen
 
     agrees(lambda record: function, *CALLS[:3])
+
+
+# ---- methods of containers, which are looked up before they are called
+def adds_each(s: Tensor, given: Any, others: list[int]) -> Any:
+    print(s.item())
+    add, x = given.append, s + 1
+    list(map(add, [1, x]))
+    for each in others:
+        add(each)
+    return x * len(given), given
+
+
+def asks_for_its_size(s: Tensor, given: Any, others: list[int]) -> Any:
+    print(s.item())
+    size, x = given.__len__, s + 1
+    print("on")
+    return x * size(), given
+
+
+def hands_it_on(s: Tensor, given: Any, others: list[int]) -> Any:
+    count = given.count
+    print(s.item())
+
+    def inner(x: Tensor) -> Tensor:
+        return x * count(1)
+
+    return inner(s), [count][0](2)
+
+
+def keeps_the_last(s: Tensor, given: Any, others: list[int]) -> Any:
+    print(s.item())
+    kept = collections.deque(given, len(others) or None)
+    return s * (kept.maxlen or 7), _pushed(kept, s)
+
+
+def _pushed(kept: Any, s: Tensor) -> Any:
+    print("on")
+    kept.append(int(s))
+    return [*kept], kept.maxlen
+
+
+@pytest.mark.parametrize("function", [adds_each, asks_for_its_size, hands_it_on, keeps_the_last])
+def test_methods_of_containers(function: Callable[..., Any]) -> None:
+    lists = ([1], [2, 1], [], [5], [1, 1, 1], [1])
+    calls = [(ONE + at, each, [4] * (at % 3)) for at, each in enumerate(lists)]
+    agrees(lambda record: function, *calls, times=5, settled=4)
+
+
+def test_how_long_a_deque_may_be_is_guarded() -> None:
+    def function(s: Tensor, kept: collections.deque[int]) -> Any:
+        print(s.item())
+        return s * (kept.maxlen or 7), kept.append(4)
+
+    agrees(lambda record: function, *((ONE, collections.deque([1, 2], size)) for size in (3, 2, None, 4, 3)))
