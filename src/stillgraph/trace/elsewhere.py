@@ -183,6 +183,8 @@ class Elsewhere:
 
     def _held_by_others(self, targets: dict[int, Any]) -> set[int]:
         """The ids of the objects that something from before the capture leads to, past what the journal knows of."""
+        if gc.get_freeze_count() > _FROZEN_BY_PYTHON:
+            return set(targets)  # what holds them cannot be told
         own = {id(targets), *(id(holder) for write in self._journal.log for holder in _holders(write.place))}
         holders = gc.get_referrers(*targets.values())
         try:
@@ -220,6 +222,7 @@ class Elsewhere:
         return None
 
 
+_FROZEN_BY_PYTHON = 1000  # Python 3.12 begins with some hundred objects that the collector passes by (`gc.freeze`)
 _WAY = "was there before the call, and which the capture does not look for where the code finds it"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import logging
 import math
 import operator
@@ -235,6 +236,18 @@ def test_one_program_is_refused(make: Callable[[], Case], front_end: str, reques
 def test_python_does_it(make: Callable[[], Case]) -> None:
     partial = functools.partial(sg.to_static, full_graph=False, strict=True, backend="eager")
     assert _states(make, partial) == _states(make, lambda function: function)
+
+
+@pytest.mark.parametrize("make", FOREIGN)
+def test_python_does_it_where_the_collector_passes_by_what_was_there(make: Callable[[], Case]) -> None:
+    def frozen(function: Any) -> Any:
+        gc.freeze()
+        return sg.to_static(function, full_graph=False, strict=True, backend="eager")
+
+    try:
+        assert _states(make, frozen) == _states(make, lambda function: function)
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("make", FOLLOWED)
