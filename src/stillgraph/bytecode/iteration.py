@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from stillgraph.core.diagnostics import refuse
+from stillgraph.trace.frames import here
 from stillgraph.trace.session import session
+from stillgraph.trace.spreads import is_spread
 
 
 @dataclass(eq=False)
@@ -60,10 +63,12 @@ def advanced(iterator: Iterator[Any]) -> Any:
     """The next value of what a loop runs over by its jumps.
 
     Raises:
-        CaptureError: it is not the capture's to advance.
+        CaptureError: it is not the capture's to advance; or it runs over as many elements as only the run knows.
     """
     capture = session()
     if capture is not None:
+        if isinstance(iterator, Iteration) and is_spread(iterator.values):
+            raise refuse("SG210", "a loop over a list of unknown length is run by its iterations", location=here())
         if not isinstance(iterator, Iteration):
             capture.before_drawing(iterator)
         elif not iterator.begun:
