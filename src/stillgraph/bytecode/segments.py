@@ -6,6 +6,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType
@@ -23,7 +24,7 @@ from stillgraph.bytecode.lifetimes import ends_with_it
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
-from stillgraph.bytecode.unseen import UNSEEN
+from stillgraph.bytecode.unseen import UNSEEN, refuse_users
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import is_fault
 from stillgraph.core.files import is_users
@@ -83,6 +84,7 @@ class Segment:
     def begin(self, capture: Session) -> None:
         """Forget an attempt before: a capture may begin anew by itself."""
         capture.witness.calling = UNSEEN
+        capture.witness.beginning = functools.partial(refuse_users, capture)
         self.forget()
         self.known = self.breaks.count
 

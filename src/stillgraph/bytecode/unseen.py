@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import random
 from types import FrameType
@@ -10,10 +11,10 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.operators.process_state import CLOCKS
-from stillgraph.trace.audits import is_users
+from stillgraph.trace.audits import is_called_back, is_users
 from stillgraph.trace.frames import here
 from stillgraph.trace.locks import WRITTEN_IN_C
-from stillgraph.trace.session import session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.witness import Calls
 
 
@@ -34,6 +35,30 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
     if not is_our_module(_asking(frame).f_globals.get("__name__", "")) and is_users(frame):
         what = f"{function.__name__} is called by code that is not rewritten"
         raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+def refuse_users(capture: Session, frame: FrameType) -> None:
+    """To be called before code runs for the first time that is not interpreted.
+
+    Raises:
+        CaptureError: it is the user's: C code or a library has called it. It would see what stands for values that
+            only the run knows, and what it does would not be part of the program.
+    """
+    capture.before_unseen_code(frame)
+    code = frame.f_code
+    if capture.left_some_alone or capture.is_rewritten(code) or not is_called_back(frame):
+        return
+    is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
+    if is_body or _is_recorded(frame):
+        return  # the body of a class; or a function with a gradient of its own, of which a program calls each part
+    what = f"{code.co_name} is called by code that is not rewritten"
+    raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+def _is_recorded(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code is not Session.run_function.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _refuse_unseen_lock(frame: FrameType, method: Any) -> None:

@@ -205,11 +205,13 @@ def attr(target: Any, name: str) -> Any:
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, Caught)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
-    descriptor = class_member(type(target), name)
+    descriptor, receiver = class_member(type(target), name), target
+    if type(target) is super and descriptor is None:
+        descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
         from stillgraph.operators.calls import call
 
-        return call(descriptor.fget, target)
+        return call(descriptor.fget, receiver)
     if isinstance(descriptor, lazy_property) and name not in vars(target):
         return _computed_once(descriptor, target)
     if name == "__traceback__" and isinstance(target, BaseException):
@@ -221,6 +223,13 @@ def attr(target: Any, name: str) -> Any:
     except AttributeError as error:
         in_eagers_words(error)
         raise
+
+
+def _inherited(target: Any, name: str) -> Any:
+    """What the classes behind that of a ``super()`` have by a name; None where they have nothing."""
+    mro = target.__self_class__.__mro__ if target.__self_class__ is not None else ()
+    behind = mro[mro.index(target.__thisclass__) + 1 :] if target.__thisclass__ in mro else ()
+    return next((vars(each)[name] for each in behind if name in vars(each)), None)
 
 
 def _type_of(value: Any) -> Any:

@@ -14,6 +14,7 @@ import torch
 from torch.overrides import get_testing_overrides
 from torch.utils._pytree import is_namedtuple_instance
 
+from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.files import is_library, is_torch
 from stillgraph.core.lookup import class_member
 from stillgraph.trace.held import places_within
@@ -138,7 +139,8 @@ def initialiser(capture: Session, kind: type) -> FunctionType | None:
     by_type = class_member(type(kind), "__call__") is type.__dict__["__call__"]  # no metaclass has a say in it
     if not by_type or not by_python or not isinstance(init, FunctionType):
         return None
-    return init if capture.wants_conversion(init) and not _is_generated(init) else None
+    is_plain = _is_generated(init) and not has_steps(init.__code__)
+    return init if capture.wants_conversion(init) and not is_plain else None
 
 
 def _is_torchs(function: FunctionType) -> bool:

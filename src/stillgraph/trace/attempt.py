@@ -278,7 +278,7 @@ class CaptureAttempt:
             self.finder.memory.accept()
         self.finder.memory.require_unchanged()
         self.finder.memory.require_apart()
-        changed = tables.restore(keep_added=True)
+        changed = tables.restore(keep_added=True, keep_entries=not self.session.ran_unseen)
         if changed is None:
             return
         if makes_modules(changed.now):

@@ -15,9 +15,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_ours, is_standard_library, is_torch
+from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_standard_library, is_torch
 from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.witness import IN_USERS_PLACE
 
 _CHANGES = frozenset(
     {
@@ -90,9 +91,32 @@ def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame of a capture does its work on behalf of rewritten code."""
+    """Whether a frame of a capture does its work on behalf of rewritten code; the user's own does by whatever way."""
     recorder = current()
-    return recorder is not None and _is_users(recorder, frame)
+    return recorder is not None and (_is_users(recorder, frame) or is_called_back(frame))
+
+
+def is_called_back(frame: FrameType | None) -> bool:
+    """Whether a frame is of the user's project, and torch or a library has called it in its work for rewritten code."""
+    recorder = current()
+    if recorder is None or frame is None or not _is_of_users_project(frame):
+        return False
+    while frame is not None and not recorder.is_rewritten(frame.f_code):
+        module = str(frame.f_globals.get("__name__"))
+        at_our_service = is_our_module(module) and not module.startswith(IN_USERS_PLACE)
+        if at_our_service or (is_machinery(frame.f_code) and not is_torch(frame.f_code.co_filename)):
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def _is_of_users_project(frame: FrameType) -> bool:
+    """Whether a frame runs code of the user's own; what `dataclass` and the like have written is not."""
+    code = frame.f_code
+    if not code.co_filename.startswith("<"):
+        return not is_dependency(code.co_filename)
+    is_generated = code.co_name.startswith("__") and code.co_name.endswith("__")
+    return not is_generated and not is_our_module(frame.f_globals.get("__name__", ""))
 
 
 def is_machinery(code: CodeType) -> bool:

@@ -97,12 +97,13 @@ class ModuleTables:
         """Let the containers stay as they are now."""
         self._containers.clear()
 
-    def restore(self, keep_added: bool = False) -> Change | None:
+    def restore(self, keep_added: bool = False, keep_entries: bool = True) -> Change | None:
         """Put everything back; something that had been changed, if anything had.
 
         Args:
             keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
                 it is not staged. It belongs to what is put back from then on.
+            keep_entries: of dicts as well.
         """
         changed = None
         kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
@@ -125,7 +126,7 @@ class ModuleTables:
                 changed = changed or Change(shared, place.name, place.get(), f"'{place}'")
         for value, contents, source in self._containers:
             now = copy_contents(value)
-            if keep_added and isinstance(value, dict):
+            if keep_added and keep_entries and isinstance(value, dict):
                 kept.append((contents, _added(now, contents)))
                 contents.update(kept[-1][1])
             if not _same(now, contents):

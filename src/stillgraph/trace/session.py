@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import torch
 from torch import fx
 
+from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import (
     is_container_class,
@@ -512,7 +513,7 @@ class Session(BothSides):
         if self.skipped(function):
             self.left_some_alone = True
             return False
-        if code in self.knowledge.convert:
+        if code in self.knowledge.convert or has_steps(code):
             return True
         if is_distributions(file):
             return self.knowledge.distributions

@@ -52,6 +52,12 @@ class Unjoined:
         place = failure.place or self.__dict__["place"]
         raise refuse_join((is_result(place) and name_of(self)) or place, failure)
 
+    def __repr__(self) -> str:
+        recorder = current()
+        if recorder is not None and recorder.witness.is_watching:
+            self.refuse()  # code of the user's would see what it is not to
+        return object.__repr__(self)
+
     def __setattr__(self, name: str, value: Any) -> None:
         self.either(lambda v: setattr(v, name, value))
 

@@ -166,7 +166,7 @@ def _is_for_user(frame: FrameType) -> bool:
     if here in _ABSTRACT or _is_of_debugger(frame):
         return False
     caller = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
-    in_users_place = caller is here or caller.startswith(_IN_USERS_PLACE)
+    in_users_place = caller is here or caller.startswith(IN_USERS_PLACE)
     if not in_users_place and (is_our_module(caller) or _package(caller) == "torch"):
         return False
     # A capture may itself stand in a module that is being imported: what lies below it does not matter.
@@ -209,7 +209,7 @@ _STANDARD_LIBRARY = sys.stdlib_module_names
 _DEBUGGERS = ("pdb", "bdb", "ipdb", "pudb", "pdbpp", "remote_pdb", "pydevd", "debugpy")
 _IMPORTING = "importlib._bootstrap"
 _CAPTURE = "stillgraph.trace.capture"
-_IN_USERS_PLACE = (
+IN_USERS_PLACE = (
     "stillgraph.operators.",  # of bytecode/, the rest prepares and stages: what it asks is its own affair
     *("stillgraph.bytecode.handlers.", "stillgraph.bytecode.interpreter", "stillgraph.bytecode.iteration"),
 )
