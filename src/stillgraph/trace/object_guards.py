@@ -67,6 +67,7 @@ class ObjectGuards(ContainerGuards):
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
         self._described(function, source)
+        self._given(function, source)
         whole = id(function) in self.reads.whole
         if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
             return
@@ -76,11 +77,17 @@ class ObjectGuards(ContainerGuards):
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
                 self._value(Attribute(source, name), getattr(function, name))
-        for name, item in function.__dict__.items():
-            if self._reads(function, name):
-                self._attribute(function, source, name, item)
-        if id(function) in self.asked:
-            self._asked(function, source)
+
+    def _given(self, value: Any, source: Source) -> None:
+        """The attributes that people have given a function, or one made of it, whether it is called or not."""
+        state = own_attributes(value) or {}
+        whole = id(value) in self.reads.whole or ("__dict__" in self.own and not _is_librarys(value))
+        if whole:
+            self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))
+        for name, item in state.items():
+            if whole or self._reads(value, name):
+                self._attribute(value, source, name, item)
+        self._asked(value, source)
 
     def _described(self, value: Any, source: Source) -> None:
         """What the code asks of the description of a function or class: its name, its text, its annotations."""
@@ -204,10 +211,17 @@ class ObjectGuards(ContainerGuards):
 
     def _asked_of(self, value: Any) -> frozenset[str]:
         """What code that was not rewritten may have asked an object for."""
+        if isinstance(value, FunctionType):  # of which there are many
+            return frozenset() if _is_librarys(value) else self.names.asked & self.own
         if not isinstance(value, torch.nn.Module):
             return self.names.asked if isinstance(shown_attributes(value), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
         return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether it is a function that is not the user's."""
+    return isinstance(value, FunctionType) and not is_users(value.__code__.co_filename)
 
 
 def _is_asked_in_python(kind: type) -> bool:

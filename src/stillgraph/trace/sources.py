@@ -446,11 +446,11 @@ def is_machinery(kind: type) -> bool:
 
 
 def _is_opened_by_name(value: Any) -> bool:
-    """Whether it is a logger or handler, or an object of a class of torch's that people may use, with attributes."""
+    """Whether it is a logger or handler, a static function, or an object of torch's that people may use."""
     module = f"{type(value).__module__}."  # of some classes of C's it is no text
-    if not module.startswith(("torch.", "logging.")) or module.startswith("torch._") or not is_machinery(type(value)):
+    if not module.startswith(("torch.", "logging.", "stillgraph.api.")) or module.startswith("torch._"):
         return False
-    return not isinstance(value, type) and type(own_attributes(value)) is dict
+    return is_machinery(type(value)) and not isinstance(value, type) and type(own_attributes(value)) is dict
 
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)
