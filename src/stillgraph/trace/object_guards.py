@@ -140,7 +140,8 @@ class ObjectGuards(ContainerGuards):
             self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
         in_torch = names_in_torch(cast(Any, type(module)))
         for name, value in module.__dict__.items():
-            read = name in self.names.attributes or name in in_torch or (id(module), name) in self.relied
+            called = name == "forward" or name in in_torch  # by torch
+            read = called or name in self.names.attributes or (id(module), name) in self.relied
             if read and name not in _ALWAYS_READ and ("attribute", id(module), name) not in self.inputs:
                 self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
         for table_name in MODULE_TABLES:
