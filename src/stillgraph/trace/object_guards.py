@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.files import is_below_torch, is_users
-from stillgraph.core.lookup import class_member, own_attributes, shown_attributes, slot_value
+from stillgraph.core.lookup import class_member, exception_state, own_attributes, shown_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -183,6 +183,10 @@ class ObjectGuards(ContainerGuards):
         for name in slots(type(value)):
             held = slot_value(value, name, _NOTHING)
             if self._reads(value, name) and held is not _NOTHING:
+                self._attribute(value, source, name, held)
+        for name, held in exception_state(value) if isinstance(value, BaseException) else ():
+            shown = name == "args" or (_is_compared_plainly(held) and not name.startswith("__"))  # in its text
+            if shown or name in self.own:
                 self._attribute(value, source, name, held)
         self._asked(value, source)
 

@@ -32,7 +32,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, own_attributes, slot_value
+from stillgraph.core.lookup import behind_proxy, class_member, exception_state, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Argument,
@@ -409,6 +409,8 @@ class Finder:
                 self._push(item, Attribute(source, name))
         for name in slots(type(value)):
             self._push(slot_value(value, name), Attribute(source, name))
+        for name, item in exception_state(value) if isinstance(value, BaseException) else ():
+            self._push(item, Attribute(source, name))
 
 
 def is_anew(function: FunctionType) -> bool:
