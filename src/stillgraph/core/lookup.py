@@ -51,7 +51,7 @@ def slot_value(value: Any, name: str, default: Any = None) -> Any:
 
 
 def exception_state(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """What Python keeps of an exception outside its ``__dict__``: its arguments, and what its class adds (``errno``)."""
+    """What Python keeps of an exception outside its ``__dict__``: its arguments, what its class adds (``errno``)."""
     for base in type(error).__mro__:
         for name, member in () if base.__flags__ & _HEAP_TYPE else vars(base).items():
             kept = isinstance(member, (MemberDescriptorType, GetSetDescriptorType))
