@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from types import WrapperDescriptorType
+from collections.abc import Iterator
+from types import GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType
 from typing import Any
 
 
@@ -47,6 +48,22 @@ def slot_value(value: Any, name: str, default: Any = None) -> Any:
         return class_member(type(value), name).__get__(value, type(value))
     except AttributeError:
         return default
+
+
+def exception_state(error: BaseException) -> Iterator[tuple[str, Any]]:
+    """What Python keeps of an exception outside its ``__dict__``: its arguments, what its class adds (``errno``)."""
+    for base in type(error).__mro__:
+        for name, member in () if base.__flags__ & _HEAP_TYPE else vars(base).items():
+            kept = isinstance(member, (MemberDescriptorType, GetSetDescriptorType))
+            if kept and name not in _LEFT_OUT and class_member(type(error), name) is member:
+                held = slot_value(error, name, _NOTHING)
+                if held is not _NOTHING:
+                    yield name, held
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is written in Python, most often
+_LEFT_OUT = frozenset({"__dict__", "__traceback__"})
+_NOTHING = object()
 
 
 def behind_proxy(value: Any) -> Any:

@@ -14,6 +14,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists, sequences
+from stillgraph.operators.abstract_classes import note_answer
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.drawing import drawn
@@ -348,15 +349,19 @@ def isinstance_(value: Any, kinds: Any) -> Any:
     if isinstance(value, StagedArray):
         return _is_array(value, kinds)
     if isinstance(value, StagedNumber):
-        return issubclass(kind_of(value), kinds) or _symbolic_kind(value, kinds)
-    return is_instance(_capture(), value, kinds) if is_fake(value) else isinstance(value, kinds)
+        return issubclass_(kind_of(value), kinds) or _symbolic_kind(value, kinds)
+    answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
+    note_answer(capture, torch.Tensor if is_fake(value) else type(value), kinds, answer)
+    return answer
 
 
 def issubclass_(kind: Any, kinds: Any) -> Any:
     """``issubclass``."""
     if isinstance(kind, CaughtPart) and kind.what == "type":
         return isinstance_(kind.error, kinds)
-    return issubclass(kind, kinds)
+    answer = issubclass(kind, kinds)
+    note_answer(_capture(), kind, kinds, answer)
+    return answer
 
 
 def _is_array(value: StagedArray, kinds: Any) -> bool:

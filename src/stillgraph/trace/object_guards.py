@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.files import is_below_torch, is_users
-from stillgraph.core.lookup import class_member, own_attributes, shown_attributes, slot_value
+from stillgraph.core.lookup import class_member, exception_state, own_attributes, shown_attributes, slot_value
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -67,6 +67,7 @@ class ObjectGuards(ContainerGuards):
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
         self._described(function, source)
+        self._given(function, source)
         whole = id(function) in self.reads.whole
         if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
             return
@@ -76,11 +77,17 @@ class ObjectGuards(ContainerGuards):
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
                 self._value(Attribute(source, name), getattr(function, name))
-        for name, item in function.__dict__.items():
-            if self._reads(function, name):
-                self._attribute(function, source, name, item)
-        if id(function) in self.asked:
-            self._asked(function, source)
+
+    def _given(self, value: Any, source: Source) -> None:
+        """The attributes that people have given a function, or one made of it, whether it is called or not."""
+        state = own_attributes(value) or {}
+        whole = id(value) in self.reads.whole or ("__dict__" in self.own and not _is_librarys(value))
+        if whole:
+            self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))
+        for name, item in state.items():
+            if whole or self._reads(value, name):
+                self._attribute(value, source, name, item)
+        self._asked(value, source)
 
     def _described(self, value: Any, source: Source) -> None:
         """What the code asks of the description of a function or class: its name, its text, its annotations."""
@@ -133,7 +140,8 @@ class ObjectGuards(ContainerGuards):
             self._add(KeysGuard(Slot(source, "__dict__", "_modules"), tuple(module._modules)))
         in_torch = names_in_torch(cast(Any, type(module)))
         for name, value in module.__dict__.items():
-            read = name in self.names.attributes or name in in_torch or (id(module), name) in self.relied
+            called = name == "forward" or name in in_torch  # by torch
+            read = called or name in self.names.attributes or (id(module), name) in self.relied
             if read and name not in _ALWAYS_READ and ("attribute", id(module), name) not in self.inputs:
                 self._value(Slot(source, "__dict__", name), value, ("attribute", id(module), name))
         for table_name in MODULE_TABLES:
@@ -176,6 +184,10 @@ class ObjectGuards(ContainerGuards):
             held = slot_value(value, name, _NOTHING)
             if self._reads(value, name) and held is not _NOTHING:
                 self._attribute(value, source, name, held)
+        for name, held in exception_state(value) if isinstance(value, BaseException) else ():
+            shown = name == "args" or (_is_compared_plainly(held) and not name.startswith("__"))  # in its text
+            if shown or name in self.own:
+                self._attribute(value, source, name, held)
         self._asked(value, source)
 
     def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:
@@ -204,10 +216,17 @@ class ObjectGuards(ContainerGuards):
 
     def _asked_of(self, value: Any) -> frozenset[str]:
         """What code that was not rewritten may have asked an object for."""
+        if isinstance(value, FunctionType):  # of which there are many
+            return frozenset() if _is_librarys(value) else self.names.asked & self.own
         if not isinstance(value, torch.nn.Module):
             return self.names.asked if isinstance(shown_attributes(value), dict) else frozenset()
         methods = (member for base in users_classes(type(value)) for member in vars(base).values())
         return self.of_protocols.union(*(names_of(m.__code__).asked for m in methods if isinstance(m, FunctionType)))
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether it is a function that is not the user's."""
+    return isinstance(value, FunctionType) and not is_users(value.__code__.co_filename)
 
 
 def _is_asked_in_python(kind: type) -> bool:

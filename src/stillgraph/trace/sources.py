@@ -32,7 +32,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, own_attributes, slot_value
+from stillgraph.core.lookup import behind_proxy, class_member, exception_state, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Argument,
@@ -409,6 +409,8 @@ class Finder:
                 self._push(item, Attribute(source, name))
         for name in slots(type(value)):
             self._push(slot_value(value, name), Attribute(source, name))
+        for name, item in exception_state(value) if isinstance(value, BaseException) else ():
+            self._push(item, Attribute(source, name))
 
 
 def is_anew(function: FunctionType) -> bool:
@@ -446,11 +448,11 @@ def is_machinery(kind: type) -> bool:
 
 
 def _is_opened_by_name(value: Any) -> bool:
-    """Whether it is a logger or handler, or an object of a class of torch's that people may use, with attributes."""
+    """Whether it is a logger or handler, a static function, or an object of torch's that people may use."""
     module = f"{type(value).__module__}."  # of some classes of C's it is no text
-    if not module.startswith(("torch.", "logging.")) or module.startswith("torch._") or not is_machinery(type(value)):
+    if not module.startswith(("torch.", "logging.", "stillgraph.api.")) or module.startswith("torch._"):
         return False
-    return not isinstance(value, type) and type(own_attributes(value)) is dict
+    return is_machinery(type(value)) and not isinstance(value, type) and type(own_attributes(value)) is dict
 
 
 _STATE_OF_TORCH = (torch.Tensor, torch.nn.Module, torch.amp.GradScaler)

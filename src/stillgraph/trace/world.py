@@ -98,8 +98,7 @@ class WorldGuards(ObjectGuards):
             elif id(value) not in self._reached and self._may_be_read(value, source):
                 self._reach(value, source)
         for value, source in self.finder.unopened.values():
-            for name in sorted(self.own & own_attributes(value).keys()):
-                self._attribute(value, source, name, own_attributes(value)[name])
+            self._opened_by_name(value, source)
         self._walk()
         for function, args, value in self.reads.settings:
             self.guards[ReadingGuard, function, args] = ReadingGuard(function, args, value)
@@ -140,7 +139,8 @@ class WorldGuards(ObjectGuards):
     def _asked_attributes(self) -> None:
         """What objects were asked for by a name that the code need not mention (``getattr(c, "k" + "1")``)."""
         self.names |= Names(attributes=frozenset(name for _, name in self.reads.attributes))
-        for target, name in self.reads.attributes:
+        for asked, name in self.reads.attributes:
+            target = asked.__func__ if isinstance(asked, types.MethodType) else asked  # made anew whenever asked for
             self.asked.setdefault(id(target), {})[name] = None
             if isinstance(target, types.ModuleType):
                 self._asked_module(target, name)
@@ -252,6 +252,13 @@ class WorldGuards(ObjectGuards):
             elif not is_machinery(type(value)):
                 self._go_through(value, source)
 
+    def _opened_by_name(self, value: Any, source: Source) -> None:
+        """What users' code mentions of an object of torch's or ours."""
+        for name in sorted(self.own & own_attributes(value).keys()):
+            self._attribute(value, source, name, own_attributes(value)[name])
+        if id(value) in self.asked or not self.names.asked.isdisjoint(self.own):
+            self._asked(value, source)
+
     def _go_through(self, value: Any, source: Source) -> None:
         for name, item in steps_of(value):
             if isinstance(value, types.CellType):
@@ -268,6 +275,8 @@ class WorldGuards(ObjectGuards):
         if isinstance(value, types.CellType) and id(value) in self.asked:  # found empty
             self._add(IdentityGuard(source, value))
         self._contents(value, source)
+        if isinstance(value, functools.partial):
+            self._given(value, source)
         if not isinstance(value, (*_WITHOUT_STATE, *STEPS, types.ModuleType)):
             self._instance(value, source)
 
