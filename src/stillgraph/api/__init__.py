@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, overload
 import torch
 
 from stillgraph.api.captures import Specs, capture_call
-from stillgraph.api.partial import Partial
+from stillgraph.api.partial import Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
@@ -131,7 +130,7 @@ def to_static(
     )
     if isinstance(target, torch.nn.Module):
         return _static_module(target, make)
-    if isinstance(target, MethodType):
+    if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
@@ -156,25 +155,18 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     Raises:
         TypeError: the target is not callable.
     """
-    traced = target.__func__ if isinstance(target, BoundStaticFunction) else target
-    if isinstance(traced, Partial) and traced.is_made_with(backend, cache_size, strict):
-        return target
-    if isinstance(target, MethodType):
-        made = symbolic_trace(target.__func__, backend=backend, cache_size=cache_size, strict=strict)
-        return BoundStaticFunction(made, target.__self__)
-    key = (str(backend) if isinstance(backend, str) else id(backend), cache_size, strict)
-    known = getattr(target, _TRACED, None)
-    if isinstance(known, tuple) and known[0] == key and known[1]() is target:
-        return known[2]
-    made = to_static(target, full_graph=False, backend=backend, cache_size=cache_size, strict=strict)
+    options: Any = {"backend": backend, "cache_size": cache_size, "strict": strict}
+    known = kept_of(target)
+    if known is not None and known.is_made_with(**options):
+        return known if isinstance(target, FunctionType) else target
+    if isinstance(target, (MethodType, BoundStaticFunction)):
+        return BoundStaticFunction(symbolic_trace(target.__func__, **options), target.__self__)
     if isinstance(target, FunctionType):
-        setattr(target, _TRACED, (key, weakref.ref(target), made))
-    elif isinstance(target, torch.nn.Module):
-        object.__setattr__(target, _TRACED, (key, weakref.ref(target), made))
+        forget(target)
+    made = to_static(target, full_graph=False, **options)
+    if isinstance(target, FunctionType):
+        keep(target, made)
     return made
-
-
-_TRACED = "__stillgraph_traced__"
 
 
 def _check_spec(spec: Specs | None) -> None:
@@ -508,6 +500,7 @@ __all__ = [
     "set_artefacts",
     "set_code_level",
     "set_verbosity",
+    "symbolic_trace",
     "to_static",
     "trace",
 ]

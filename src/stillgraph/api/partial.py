@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
+
+import torch
 
 from stillgraph.api.plan import Plan
 from stillgraph.api.static import Static
 from stillgraph.program.program import Program
+from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.cache import CacheInfo
 from stillgraph.runtime.tracebacks import present
 from stillgraph.settings import SETTINGS
@@ -23,9 +28,9 @@ class Partial(Static):
         SETTINGS.static_functions.discard(self)  # its segments are there
 
     def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
-        """Whether it is what these options, and no others, would make of its original."""
+        """Whether it is, still, what these options, and no others, would make of its original."""
         given = (None, backend, Options(), cache_size, 0)
-        return self._strict == strict and self._made_with[1:] == given
+        return not self._rolled_back and self._strict == strict and self._made_with[1:] == given
 
     def __reduce__(self) -> Any:
         made = super().__reduce__()
@@ -85,3 +90,40 @@ def _made(strict: bool, *made_with: Any) -> Partial:
     original, input_spec, backend, options, cache_size, check = made_with
     settings = {"input_spec": input_spec, "backend": backend, "options": options}
     return Partial(original, strict=strict, **settings, cache_size=cache_size, check=check)
+
+
+# ---- what `symbolic_trace` has made
+@dataclass(frozen=True)
+class _Kept:
+    """What was made of a function, as an attribute of it; nothing of that goes into a file with the function."""
+
+    static: Partial | None = None
+
+    def __reduce__(self) -> Any:
+        return _Kept, ()
+
+
+_TRACED = "__stillgraph_traced__"
+
+
+def keep(function: FunctionType, made: Partial) -> None:
+    """Keep what was made of a function with it."""
+    setattr(function, _TRACED, _Kept(made))
+
+
+def forget(function: FunctionType) -> None:
+    """Undo `keep`."""
+    vars(function).pop(_TRACED, None)
+
+
+def kept_of(target: Any) -> Partial | None:
+    """The static function that a target is, has, or was made into; None where there is none."""
+    if isinstance(target, FunctionType):
+        known = vars(target).get(_TRACED)  # of another function, where `functools.wraps` has copied it
+        found = known.static if isinstance(known, _Kept) else None
+        return found if found is not None and found.original is target else None
+    held = target.forward if isinstance(target, torch.nn.Module) else target
+    if isinstance(held, BoundStaticFunction):
+        is_own = held is target or held.__self__ is target
+        held = held.__func__ if is_own else None
+    return held if isinstance(held, Partial) else None
