@@ -418,7 +418,7 @@ def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
 
 
 def _spec_of(target: Any) -> Specs | None:
-    static = getattr(target, "__func__", target)
+    static = target.__func__ if isinstance(target, (MethodType, BoundStaticFunction)) else target
     return static._spec if isinstance(static, Static) else None
 
 

@@ -14,6 +14,7 @@ from stillgraph.api.captures import Specs, capture_call, check_open, function_of
 from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
 from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
@@ -119,7 +120,7 @@ class Static(StaticFunction[Any, Any]):
         try:
             program = self._capture_call(args, kwargs, watch)
         except CaptureError as error:
-            code = getattr(function_of(self.original, args)[0], "__code__", None)
+            code = stated(function_of(self.original, args)[0], "__code__")
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
             return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
@@ -129,13 +130,12 @@ class Static(StaticFunction[Any, Any]):
 
     def _is_without_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether nothing of a call is given, but for the receiver, of a function that has parameters."""
-        try:
-            parameters = inspect.signature(self.original).parameters
-        except (TypeError, ValueError):
+        signature = stated_signature(self.original)
+        if signature is None:
             return False
         is_method = isinstance(self.original, FunctionType) and has_receiver(self.original)
         receivers = int(is_method and not isinstance(self._descriptor, staticmethod))
-        return not kwargs and len(args) <= receivers < len(parameters)
+        return not kwargs and len(args) <= receivers < len(signature.parameters)
 
     def _explain_last(self, receiver: tuple[Any, ...]) -> Explanation:
         """Explain the program used last; of a method, that of this receiver."""
@@ -185,8 +185,8 @@ def _is_about_first(guard: Guard) -> bool:
 
 def _found_by_name(function: Any) -> Any:
     """What stands at a function's module and qualified name."""
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
-    for name in getattr(function, "__qualname__", "").split("."):
+    found: Any = sys.modules.get(stated(function, "__module__") or "")
+    for name in stated(function, "__qualname__", "").split("."):
         found = inspect.getattr_static(found, name, None)
     return found
 
