@@ -14,7 +14,7 @@ from typing import Any, overload
 import torch
 
 from stillgraph.api.captures import Specs, capture_call
-from stillgraph.api.partial import Partial, forget, keep, kept_of
+from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
@@ -93,15 +93,16 @@ def to_static(
         unroll_limit: loops with a known number of iterations are unrolled up to this many.
         cache_size: how many programs are kept.
         check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call of
-            every program. Such a call raises a `CheckError` where they differ, and nothing of it has happened then.
+            every program. It is for full graphs. Such a call raises a `CheckError` where they differ, and nothing of
+            it has happened then.
 
     Returns:
         A static function; a module is returned itself, its ``forward`` replaced.
 
     Raises:
-        CaptureError: the target is a module that TorchScript compiled.
+        CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
         TypeError: the target is not callable, or an option has the wrong type.
-        ValueError: an option is out of range.
+        ValueError: an option is out of range, or does not go with ``full_graph``.
     """
     if target is None:
         return functools.partial(
@@ -114,6 +115,9 @@ def to_static(
             check=check,
             strict=strict,
         )
+    for option, value in (("full_graph", full_graph), ("strict", strict)):
+        if not isinstance(value, bool):
+            raise TypeError(f"to_static: {option} is True or False, not {value!r}")
     if strict and full_graph:
         raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
     if not isinstance(unroll_limit, int) or unroll_limit < 0:
@@ -122,6 +126,8 @@ def to_static(
         raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
     if not isinstance(check, int) or isinstance(check, bool) or check < 0:
         raise TypeError(f"to_static: check is a number of calls, not {check!r}")
+    if check and not full_graph:
+        raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
     _check_spec(input_spec)
     options = Options(unroll_limit)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
@@ -129,6 +135,8 @@ def to_static(
         kind, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
+        if full_graph and isinstance(target, torch.jit.ScriptModule):
+            raise refuse_module(target)
         return _static_module(target, make)
     if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
@@ -177,8 +185,6 @@ def _check_spec(spec: Specs | None) -> None:
 
 
 def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> torch.nn.Module:
-    if isinstance(module, torch.jit.ScriptModule):
-        raise refuse_module(module)
     forward = module.forward
     if isinstance(forward, BoundStaticFunction):
         forward = MethodType(forward.__func__.original, module)

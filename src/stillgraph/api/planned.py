@@ -76,7 +76,7 @@ def explained(
     reasons: Callable[[FrameLayout], Why],
     suspended: object,
     gave_up: str | None = None,
-    left: tuple[Why, Location] | None = None,
+    left: tuple[Why, Location | None] | None = None,
 ) -> PlanExplanation:
     """What is told of a plan.
 
@@ -88,7 +88,7 @@ def explained(
         reasons: why Python does the instruction that a frame is at.
         suspended: what marks the result of a program that has not come to the end of the call.
         gave_up: why calls are made in plain PyTorch from now on.
-        left: why Python makes the calls as a whole, and where the function begins.
+        left: why Python makes the calls as a whole, and where the function begins, if that is known.
     """
     places = {layout: number for number, (layout, _) in enumerate(parts)}
     entries, count = [], 0

@@ -6,10 +6,10 @@ import inspect
 import types
 import warnings
 from bdb import BdbQuit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 from torch.compiler import is_compiling
 
@@ -50,8 +50,8 @@ class StaticFunction(Generic[P, R]):
     #: One capture at a time in the process: it works on the user's own objects.
     captures = Captures()
 
-    #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
-    takes_call: frozenset[str] = frozenset({"get_program", "explain", "explain_miss", "verify"})
+    #: Methods that take the arguments of a call, and those that stand for them where the receiver is given first.
+    takes_call: ClassVar[Mapping[str, str]] = {name: name for name in ("get_program", "explain_miss", "verify")}
 
     def __init__(
         self,
