@@ -177,6 +177,12 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     return made
 
 
+def is_partial(target: Any) -> bool:
+    """Whether something is static without a full graph: a function, a method, or a module by its ``forward``."""
+    held = target.forward if isinstance(target, torch.nn.Module) else target
+    return isinstance(held.__func__ if isinstance(held, BoundStaticFunction) else held, Partial)
+
+
 def _check_spec(spec: Specs | None) -> None:
     if spec is None:
         return

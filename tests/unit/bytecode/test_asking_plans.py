@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +108,31 @@ def test_a_method_that_takes_nothing() -> None:
     method()
     (step,) = method.explain().breaks
     assert step.text == "print('nothing')"
+
+
+# ---- as data
+def test_a_plan_as_data(tmp_path: Path) -> None:
+    static = to_partial(told)
+    static(X)
+    found = static.explain()
+    data = json.loads(found.to_json(tmp_path / "plan.json"))
+    assert data == found.to_dict() == json.loads((tmp_path / "plan.json").read_text())
+    assert (data["name"], data["gave_up"], data["whole"], data["code"]) == ("told", None, None, static.code)
+    (step,) = data["breaks"]
+    line = told.__code__.co_firstlineno + 2
+    assert (step["text"], step["reason"], step["place"]["line"]) == ("print(item)", found.breaks[0].reason, line)
+    first, second = (each["subgraphs"] for each in data["entries"])
+    assert (first[0]["inputs"], first[0]["step"], first[0]["goes_on"], second[0]["step"]) == (["x"], step, [1], None)
+    assert first[0]["guards"]
+    assert first[0]["statements"]
+
+
+def test_what_is_left_as_data() -> None:
+    def generated(x: Tensor) -> Any:
+        yield x
+
+    data = json.loads(to_partial(generated).explain().to_json())
+    assert data["whole"]["code"] == "SG306"
 
 
 # ---- why a call misses
