@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, overload
 import torch
 
 from stillgraph.api.captures import Specs, capture_call
-from stillgraph.api.partial import Partial
+from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
 from stillgraph.core.logs import set_level
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
@@ -94,15 +93,16 @@ def to_static(
         unroll_limit: loops with a known number of iterations are unrolled up to this many.
         cache_size: how many programs are kept.
         check: how many calls are compared with eager PyTorch before they are made; if any are, so is the first call of
-            every program. Such a call raises a `CheckError` where they differ, and nothing of it has happened then.
+            every program. It is for full graphs. Such a call raises a `CheckError` where they differ, and nothing of
+            it has happened then.
 
     Returns:
         A static function; a module is returned itself, its ``forward`` replaced.
 
     Raises:
-        CaptureError: the target is a module that TorchScript compiled.
+        CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
         TypeError: the target is not callable, or an option has the wrong type.
-        ValueError: an option is out of range.
+        ValueError: an option is out of range, or does not go with ``full_graph``.
     """
     if target is None:
         return functools.partial(
@@ -115,6 +115,9 @@ def to_static(
             check=check,
             strict=strict,
         )
+    for option, value in (("full_graph", full_graph), ("strict", strict)):
+        if not isinstance(value, bool):
+            raise TypeError(f"to_static: {option} is True or False, not {value!r}")
     if strict and full_graph:
         raise ValueError("to_static: strict is for full_graph=False; a full graph is strict anyway")
     if not isinstance(unroll_limit, int) or unroll_limit < 0:
@@ -123,6 +126,8 @@ def to_static(
         raise TypeError(f"to_static: cache_size is a number of programs, not {cache_size!r}")
     if not isinstance(check, int) or isinstance(check, bool) or check < 0:
         raise TypeError(f"to_static: check is a number of calls, not {check!r}")
+    if check and not full_graph:
+        raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
     _check_spec(input_spec)
     options = Options(unroll_limit)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
@@ -130,8 +135,10 @@ def to_static(
         kind, input_spec=input_spec, backend=backend, options=options, cache_size=cache_size, check=check
     )
     if isinstance(target, torch.nn.Module):
+        if full_graph and isinstance(target, torch.jit.ScriptModule):
+            raise refuse_module(target)
         return _static_module(target, make)
-    if isinstance(target, MethodType):
+    if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
@@ -156,25 +163,24 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
     Raises:
         TypeError: the target is not callable.
     """
-    traced = target.__func__ if isinstance(target, BoundStaticFunction) else target
-    if isinstance(traced, Partial) and traced.is_made_with(backend, cache_size, strict):
-        return target
-    if isinstance(target, MethodType):
-        made = symbolic_trace(target.__func__, backend=backend, cache_size=cache_size, strict=strict)
-        return BoundStaticFunction(made, target.__self__)
-    key = (str(backend) if isinstance(backend, str) else id(backend), cache_size, strict)
-    known = getattr(target, _TRACED, None)
-    if isinstance(known, tuple) and known[0] == key and known[1]() is target:
-        return known[2]
-    made = to_static(target, full_graph=False, backend=backend, cache_size=cache_size, strict=strict)
+    options: Any = {"backend": backend, "cache_size": cache_size, "strict": strict}
+    known = kept_of(target)
+    if known is not None and known.is_made_with(**options):
+        return known if isinstance(target, FunctionType) else target
+    if isinstance(target, (MethodType, BoundStaticFunction)):
+        return BoundStaticFunction(symbolic_trace(target.__func__, **options), target.__self__)
     if isinstance(target, FunctionType):
-        setattr(target, _TRACED, (key, weakref.ref(target), made))
-    elif isinstance(target, torch.nn.Module):
-        object.__setattr__(target, _TRACED, (key, weakref.ref(target), made))
+        forget(target)
+    made = to_static(target, full_graph=False, **options)
+    if isinstance(target, FunctionType):
+        keep(target, made)
     return made
 
 
-_TRACED = "__stillgraph_traced__"
+def is_partial(target: Any) -> bool:
+    """Whether something is static without a full graph: a function, a method, or a module by its ``forward``."""
+    held = target.forward if isinstance(target, torch.nn.Module) else target
+    return isinstance(held.__func__ if isinstance(held, BoundStaticFunction) else held, Partial)
 
 
 def _check_spec(spec: Specs | None) -> None:
@@ -185,8 +191,6 @@ def _check_spec(spec: Specs | None) -> None:
 
 
 def _static_module(module: torch.nn.Module, make: Callable[[Any], Static]) -> torch.nn.Module:
-    if isinstance(module, torch.jit.ScriptModule):
-        raise refuse_module(module)
     forward = module.forward
     if isinstance(forward, BoundStaticFunction):
         forward = MethodType(forward.__func__.original, module)
@@ -426,7 +430,7 @@ def trace(fn: Any, args: Sequence[Any]) -> TracedFunction:
 
 
 def _spec_of(target: Any) -> Specs | None:
-    static = getattr(target, "__func__", target)
+    static = target.__func__ if isinstance(target, (MethodType, BoundStaticFunction)) else target
     return static._spec if isinstance(static, Static) else None
 
 
@@ -508,6 +512,7 @@ __all__ = [
     "set_artefacts",
     "set_code_level",
     "set_verbosity",
+    "symbolic_trace",
     "to_static",
     "trace",
 ]

@@ -14,6 +14,7 @@ import torch
 from stillgraph.api.front_ends import SOURCE
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_own
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.operators.calls import call
 from stillgraph.program.guards import Argument, Source
 from stillgraph.program.input_spec import Dim, InputSpec
@@ -137,7 +138,7 @@ def _check_length(spec: Specs | None, function: Any, args: tuple[Any, ...]) -> N
     receivers = 1 if args and has_receiver(function) else 0
     count = max(len(args), len(_parameters(function, named=True))) - receivers
     if spec is not None and len(spec) > count:
-        name = getattr(function, "__name__", type(function).__name__)
+        name = stated(function, "__name__", type(function).__name__)
         raise ValueError(f"input_spec has {len(spec)} entries, but {name} has {count} argument{'s' * (count != 1)}")
 
 
@@ -171,15 +172,14 @@ def _check_fits(declared: InputSpec, source: Source, tensor: torch.Tensor, names
 
 def _parameters(function: Any, named: bool = False) -> list[str]:
     """The names of parameters; with ``named`` without those that take any number of arguments."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
+    signature = stated_signature(function)
+    if signature is None:
         return []
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) if named else ()
-    return [name for name, parameter in parameters.items() if parameter.kind not in several]
+    return [name for name, parameter in signature.parameters.items() if parameter.kind not in several]
 
 
 def has_receiver(function: Any) -> bool:
     """Whether a plain function stands in a class body: its first argument is then the receiver."""
-    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    owner = stated(function, "__qualname__", "").rpartition(".")[0]
     return bool(owner) and not owner.endswith("<locals>")

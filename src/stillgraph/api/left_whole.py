@@ -1,28 +1,37 @@
-"""What is left to Python as a whole: functions whose call only makes what runs their body later."""
+"""What is left to Python as a whole: functions whose call does not run their body, or hides it."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import Why
+from stillgraph.bytecode.breaks import Why, reason_of
 from stillgraph.bytecode.called import code_called
 from stillgraph.core.location import Location, start_of
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, stated
+from stillgraph.operators.torchscript import refuse_module
 
 _KINDS = (
     (inspect.CO_GENERATOR, "SG306", "is a generator: its body runs where its values are asked for"),
     (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR, "SG103", "is asynchronous: its body runs where it is awaited"),
 )
+_COMPILED = (torch.ScriptMethod, torch.jit.ScriptModule)
 
 
-def why_left(original: Any) -> tuple[Why, Location] | None:
-    """Why a function is left to Python, and where it begins; None for one that is not."""
-    code = _code(original)
+def why_left(original: Any) -> tuple[Why, Location | None] | None:
+    """Why a function is left to Python, and where it begins, if that is known; None for one that is not."""
+    found = _behind(original)
+    if isinstance(found, _COMPILED):
+        return reason_of(refuse_module(found)), None
+    if isinstance(found, functools._lru_cache_wrapper):
+        kept = code_called(found.__wrapped__)
+        name = stated(found, "__name__", "it")
+        return Why(f"'{name}' has a cache: what it has given, it gives again"), None if kept is None else start_of(kept)
+    code = code_called(found)
     if code is None:
         return None
     for flags, reason, text in _KINDS:
@@ -40,11 +49,18 @@ def may_pack(original: Any) -> bool:
     return isinstance(original, FunctionType) and why_left(original) is None
 
 
-def _code(original: Any) -> CodeType | None:
-    """The code that a call runs first."""
+def is_awaited(original: Any) -> bool:
+    """Whether `inspect` takes a function for one whose calls are awaited."""
+    return isinstance(original, (FunctionType, MethodType, functools.partial)) and inspect.iscoroutinefunction(original)
+
+
+def _behind(original: Any) -> Any:
+    """What a call runs first."""
     while isinstance(original, functools.partial):
         original = original.func
-    found = code_called(original)
-    if found is None and not isinstance(original, (type, torch.nn.Module)):
-        found = code_called(class_member(type(original), "__call__"))
-    return found
+    if isinstance(original, MethodType):
+        original = original.__func__
+    if isinstance(original, (FunctionType, functools._lru_cache_wrapper, type, torch.nn.Module)):
+        return original
+    call = class_member(type(original), "__call__")
+    return call if isinstance(call, (FunctionType, functools._lru_cache_wrapper)) else original

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
+import torch
+
+from stillgraph.api.left_whole import is_awaited
 from stillgraph.api.plan import Plan
 from stillgraph.api.static import Static
+from stillgraph.core.diagnostics import refuse
 from stillgraph.program.program import Program
+from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.cache import CacheInfo
-from stillgraph.runtime.tracebacks import present
+from stillgraph.runtime.tracebacks import present, presenting
 from stillgraph.settings import SETTINGS
 from stillgraph.trace.knowledge import Options
+
+NO_WHOLE = (
+    "A check compares the program of a whole call with eager PyTorch, and without a full graph there is none: "
+    "check the functions that it calls, each by itself."
+)
 
 
 class Partial(Static):
@@ -21,11 +35,13 @@ class Partial(Static):
         self.plan = Plan(self._name, self.original, strict, options)
         self._strict = strict
         SETTINGS.static_functions.discard(self)  # its segments are there
+        if is_awaited(self.original):
+            _mark_awaited(self)
 
     def is_made_with(self, backend: Any, cache_size: int, strict: bool) -> bool:
-        """Whether it is what these options, and no others, would make of its original."""
+        """Whether it is, still, what these options, and no others, would make of its original."""
         given = (None, backend, Options(), cache_size, 0)
-        return self._strict == strict and self._made_with[1:] == given
+        return not self._rolled_back and self._strict == strict and self._made_with[1:] == given
 
     def __reduce__(self) -> Any:
         made = super().__reduce__()
@@ -63,6 +79,15 @@ class Partial(Static):
         hits, misses, programs, evictions, _ = map(sum, zip(*found))
         return CacheInfo(hits, misses, programs, evictions, found[0].size)
 
+    @presenting
+    def verify(self, /, *args: Any, **kwargs: Any) -> None:
+        """Not for this kind: there is no program of the whole call to be compared with eager PyTorch.
+
+        Raises:
+            CheckError: in any case (SG503).
+        """
+        raise refuse("SG503", f"{self._name} is static without a full graph", hint=NO_WHOLE)
+
     @property
     def code(self) -> str:
         """What the calls so far have become: one function in Python, of programs and of the steps between them."""
@@ -76,12 +101,71 @@ class Partial(Static):
                 ends a program. Without any: what the calls so far have become, see `report.plan.PlanExplanation`:
                 subgraphs, breaks with their reasons, and how they follow.
         """
-        if (args and not (len(args) == 1 and self._is_without_call(args, kwargs))) or kwargs:
-            return super().explain(*args, **kwargs)
+        return super().explain(*args, **kwargs)
+
+    def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> Any:
+        if kwargs or len(args) > receivers:
+            return super()._explained(args, kwargs, receivers)
         return self.plan.explanation(self._name)
+
+    def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
+        """Say why the first segment of a call would be captured anew; None where a program fits."""
+        return self.plan.explain_miss(args, kwargs)
+
+    def rollback(self) -> Any:
+        """Go back to plain PyTorch, see `StaticFunction.rollback`."""
+        for part in self.plan.segments:
+            part.rollback()
+        return super().rollback()
+
+
+def _mark_awaited(static: Any) -> None:
+    """Have `inspect` and `asyncio` take a static function for a coroutine function, as what it was made from."""
+    mark = getattr(inspect, "markcoroutinefunction", None)  # from Python 3.12 on
+    if mark is not None:
+        mark(static)
+    else:
+        static._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # all that 3.11 asks for
 
 
 def _made(strict: bool, *made_with: Any) -> Partial:
     original, input_spec, backend, options, cache_size, check = made_with
     settings = {"input_spec": input_spec, "backend": backend, "options": options}
     return Partial(original, strict=strict, **settings, cache_size=cache_size, check=check)
+
+
+# ---- what `symbolic_trace` has made
+@dataclass(frozen=True)
+class _Kept:
+    """What was made of a function, as an attribute of it; nothing of that goes into a file with the function."""
+
+    static: Partial | None = None
+
+    def __reduce__(self) -> Any:
+        return _Kept, ()
+
+
+_TRACED = "__stillgraph_traced__"
+
+
+def keep(function: FunctionType, made: Partial) -> None:
+    """Keep what was made of a function with it."""
+    setattr(function, _TRACED, _Kept(made))
+
+
+def forget(function: FunctionType) -> None:
+    """Undo `keep`."""
+    vars(function).pop(_TRACED, None)
+
+
+def kept_of(target: Any) -> Partial | None:
+    """The static function that a target is, has, or was made into; None where there is none."""
+    if isinstance(target, FunctionType):
+        known = vars(target).get(_TRACED)  # of another function, where `functools.wraps` has copied it
+        found = known.static if isinstance(known, _Kept) else None
+        return found if found is not None and found.original is target else None
+    held = target.forward if isinstance(target, torch.nn.Module) else target
+    if isinstance(held, BoundStaticFunction):
+        is_own = held is target or held.__self__ is target
+        held = held.__func__ if is_own else None
+    return held if isinstance(held, Partial) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -96,7 +97,7 @@ class Part(Static):
         super().__init__(original, **options)
         self._cache.be_quiet()  # of what keeps changing, the plan tells
         self._original = self._function
-        self._packs = layout is None and not (options["input_spec"] or options["check"]) and may_pack(self._original)
+        self._packs = layout is None and not options["input_spec"] and may_pack(self._original)
         if self._packs:
             self._function = unpacking(self._original)
 
@@ -104,6 +105,12 @@ class Part(Static):
     def original(self) -> Any:
         """What is captured."""
         return self._original
+
+    def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
+        """Say why a call would be captured anew."""
+        args, kwargs = self.passing.packed(args, kwargs)
+        why = super().explain_miss(*args, **kwargs)
+        return None if why is None else re.sub(r"^(\w+|args\[\d+\])\.held_\w+", r"\1", why)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the rest of a call in plain PyTorch."""
@@ -305,6 +312,13 @@ class Plan:
         finally:
             del failure  # whose traceback may lead here
         return part.plainly(tuple(values), kwargs)
+
+    def explain_miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Why no program of the first segment fits a call; None where one does."""
+        if self.left is not None or self.gave_up is not None:
+            why = self.gave_up if self.left is None else self.left[0].text
+            return f"its calls are not captured: {why}"
+        return self.entry.explain_miss(*args, **kwargs)
 
     def explanation(self, name: str) -> PlanExplanation:
         """What is told of the calls so far."""

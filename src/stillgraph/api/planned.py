@@ -20,6 +20,7 @@ from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
 from stillgraph.bytecode.way import Done
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.guards import Argument, Global
 from stillgraph.program.outputs import Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
@@ -75,7 +76,7 @@ def explained(
     reasons: Callable[[FrameLayout], Why],
     suspended: object,
     gave_up: str | None = None,
-    left: tuple[Why, Location] | None = None,
+    left: tuple[Why, Location | None] | None = None,
 ) -> PlanExplanation:
     """What is told of a plan.
 
@@ -87,7 +88,7 @@ def explained(
         reasons: why Python does the instruction that a frame is at.
         suspended: what marks the result of a program that has not come to the end of the call.
         gave_up: why calls are made in plain PyTorch from now on.
-        left: why Python makes the calls as a whole, and where the function begins.
+        left: why Python makes the calls as a whole, and where the function begins, if that is known.
     """
     places = {layout: number for number, (layout, _) in enumerate(parts)}
     entries, count = [], 0
@@ -109,7 +110,7 @@ def explained(
             inputs = _inputs(program, takes)
             subgraphs.append(Subgraph(count, program, takes, inputs, outputs, step, goes_on, then, last))
             count += 1
-        own = getattr(original, "__name__", type(original).__name__) if layout is None else f"at_{position}"
+        own = stated(original, "__name__", type(original).__name__) if layout is None else f"at_{position}"
         entries.append(Entry(position, own, _parameters(original, layout), tuple(subgraphs)))
     whole = None
     if left is not None:
@@ -132,7 +133,7 @@ def _then(between: Between, names: Sequence[str], result: str | None) -> tuple[t
 
 def _call(name: str, original: Any) -> str:
     """A call of a function with its own parameters."""
-    found = _signature(original)
+    found = stated_signature(original)
     given = () if found is None else found.parameters.values()
     return f"{name}({', '.join(_WRITTEN.get(each.kind, '{0}').format(each.name) for each in given)})"
 
@@ -144,22 +145,15 @@ _WRITTEN: dict[Any, str] = {
 }
 
 
-def _signature(original: Any) -> inspect.Signature | None:
-    try:
-        return inspect.signature(original)
-    except (TypeError, ValueError):
-        return None
-
-
 def _parameters(original: Any, layout: Layout | None) -> str:
     if layout is None:
-        found = _signature(original)
+        found = stated_signature(original)
         return "(*args, **kwargs)" if found is None else str(found.replace(return_annotation=inspect.Signature.empty))
     return f"({', '.join(_shown_names(layout))})"
 
 
 def _parameter_names(original: Any) -> list[str]:
-    found = _signature(original)
+    found = stated_signature(original)
     return [] if found is None else list(found.parameters)
 
 

@@ -6,14 +6,15 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 from stillgraph.api.captures import Specs, capture_call, check_open, function_of, has_receiver
 from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
 from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
@@ -33,6 +34,8 @@ from stillgraph.trace.watch import Watch
 
 class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
+
+    takes_call: ClassVar[Mapping[str, str]] = {**StaticFunction.takes_call, "explain": "_explain_method"}
 
     def __init__(
         self, original: Any, input_spec: Specs | None, backend: Any, options: Options, cache_size: int, check: int = 0
@@ -112,14 +115,22 @@ class Static(StaticFunction[Any, Any]):
             Exception: what the function itself raises whatever its tensors hold.
             TypeError: there are no arguments, and no program yet to be explained.
         """
-        if self._is_without_call(args, kwargs):
+        return self._explained(args, kwargs, self._receivers())
+
+    @presenting
+    def _explain_method(self, /, *args: Any, **kwargs: Any) -> Explanation:
+        """As `explain`, through an instance."""
+        return self._explained(args, kwargs, 1)
+
+    def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> Explanation:
+        if self._is_without_call(args, kwargs, receivers):
             return self._explain_last(args)
         watch = Watch(lines=True)
         begin = time.perf_counter()
         try:
             program = self._capture_call(args, kwargs, watch)
         except CaptureError as error:
-            code = getattr(function_of(self.original, args)[0], "__code__", None)
+            code = stated(function_of(self.original, args)[0], "__code__")
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
             return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
@@ -127,15 +138,18 @@ class Static(StaticFunction[Any, Any]):
         cache = cache_state(self._cache.info(), self._cache.reasons, why)
         return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
 
-    def _is_without_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _is_without_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], receivers: int) -> bool:
         """Whether nothing of a call is given, but for the receiver, of a function that has parameters."""
-        try:
-            parameters = inspect.signature(self.original).parameters
-        except (TypeError, ValueError):
-            return False
+        return not kwargs and len(args) <= receivers < self._parameters()
+
+    def _receivers(self) -> int:
+        """How many arguments are no call yet, as far as its name tells: the receiver of a method that takes more."""
         is_method = isinstance(self.original, FunctionType) and has_receiver(self.original)
-        receivers = int(is_method and not isinstance(self._descriptor, staticmethod))
-        return not kwargs and len(args) <= receivers < len(parameters)
+        return int(is_method and not isinstance(self._descriptor, staticmethod) and self._parameters() > 1)
+
+    def _parameters(self) -> int:
+        signature = stated_signature(self.original)
+        return 0 if signature is None else len(signature.parameters)
 
     def _explain_last(self, receiver: tuple[Any, ...]) -> Explanation:
         """Explain the program used last; of a method, that of this receiver."""
@@ -169,7 +183,8 @@ class Static(StaticFunction[Any, Any]):
     @property
     def code(self) -> str:
         """The rewritten source."""
-        function = original_of(self.original) or self.original
+        function = function_of(self.original, ())[0]
+        function = original_of(function) or function
         if not isinstance(function, FunctionType):
             function = inspect.getattr_static(type(function), "__call__", function)
         return rewritten(function)
@@ -185,8 +200,8 @@ def _is_about_first(guard: Guard) -> bool:
 
 def _found_by_name(function: Any) -> Any:
     """What stands at a function's module and qualified name."""
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
-    for name in getattr(function, "__qualname__", "").split("."):
+    found: Any = sys.modules.get(stated(function, "__module__") or "")
+    for name in stated(function, "__qualname__", "").split("."):
         found = inspect.getattr_static(found, name, None)
     return found
 

@@ -86,7 +86,8 @@ def explain(
 ) -> None:
     """Capture TARGET for example arguments and show what became of it: each line of its source, the program, guards.
 
-    A call that is refused is shown, too, its line marked; the exit status is then 1.
+    A call that is refused is shown, too, its line marked; the exit status is then 1. Of a function that is static
+    without a full graph, the call is made, and its plan is shown; what it prints goes to stderr.
 
     \b
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
@@ -94,9 +95,16 @@ def explain(
     """
     function, example = load(target, training=train), _example(inputs)
     _require_fitting(function, example)
-    with _failures(verbose, f"capturing {target}"):
-        static = api.to_static(function, input_spec=example.input_spec, backend="eager")
-        explanation = _static_function(static).explain(*example.args, **example.kwargs)
+    if api.is_partial(function):
+        if html is not None:
+            raise WrongUsage("--html is for full graphs; a plan is shown as text, or with --json")
+        with _failures(verbose, f"calling {target}"), contextlib.redirect_stdout(sys.stderr):
+            function(*example.args, **example.kwargs)
+            explanation = _static_function(function).explain()
+    else:
+        with _failures(verbose, f"capturing {target}"):
+            static = api.to_static(function, input_spec=example.input_spec, backend="eager")
+            explanation = _static_function(static).explain(*example.args, **example.kwargs)
     with _failures(verbose, f"writing the report of {target}"):
         if html is not None:
             explanation.to_html(html)

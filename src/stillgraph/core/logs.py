@@ -46,13 +46,13 @@ def configure(wanted: str) -> None:
     """Carry out ``STILLGRAPH_LOG``: which topics are shown on stderr.
 
     Args:
-        wanted: topics, separated by commas, or ``all``, in lower or upper case; with ``json``, each record is one line
-            of JSON; ``json`` alone means all topics.
+        wanted: topics, separated by commas or blanks, or ``all``, in lower or upper case; with ``json``, each record is
+            one line of JSON; ``json`` alone means all topics.
 
     Raises:
         ValueError: a word is neither. The others have been carried out.
     """
-    words = {word.strip().lower() for word in wanted.split(",") if word.strip()}
+    words = set(wanted.replace(",", " ").lower().split())
     unknown = words - {*TOPICS, "all", "json"}
     topics = set(TOPICS) if "all" in words or words == {"json"} else words & TOPICS.keys()
     for topic in topics:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Iterator
-from types import GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 
@@ -34,6 +35,41 @@ def own_attributes(value: Any) -> Any:
         return (look_up if is_slot(look_up, "__getattribute__") else object.__getattribute__)(value, "__dict__")
     except AttributeError:
         return None
+
+
+def stated(value: Any, name: str, default: Any = None) -> Any:
+    """What a callable says of itself under a name; a ``__getattr__``, which may answer anything, is not asked."""
+    if not _answers(value):
+        return getattr(value, name, default)
+    own = own_attributes(value)
+    if own is not None and name in own:
+        return own[name]
+    member = class_member(type(value), name)
+    return default if member is None or hasattr(type(member), "__get__") else member
+
+
+def stated_signature(function: Any) -> inspect.Signature | None:
+    """The signature of a callable, found as by `stated`; None for one that does not tell, as builtins may not."""
+    if _answers(function):
+        given, wrapped = stated(function, "__signature__"), stated(function, "__wrapped__")
+        if isinstance(given, inspect.Signature):
+            return given
+        call = class_member(type(function), "__call__")
+        if wrapped is None and not isinstance(call, FunctionType):
+            return None
+        function = MethodType(call, function) if wrapped is None else wrapped
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _answers(value: Any) -> bool:
+    """Whether code of the class says what attributes an object has."""
+    kind = type(value)
+    if class_member(kind, "__getattr__") is not None:
+        return True
+    return not is_slot(class_member(kind, "__getattribute__"), "__getattribute__")
 
 
 def shown_attributes(value: Any) -> Any:

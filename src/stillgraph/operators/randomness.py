@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -107,7 +108,8 @@ def call_method(capture: Session, generator: torch.Generator, name: str, args: t
 
 def unwrapped_seed(function: Any) -> Any:
     """``torch.manual_seed`` itself, which Dynamo wraps once it is imported, be that before this package or after."""
-    inner = getattr(function, "__wrapped__", None) if getattr(function, "__name__", "") == "manual_seed" else None
+    is_seed = isinstance(function, FunctionType) and function.__name__ == "manual_seed"
+    inner = getattr(function, "__wrapped__", None) if is_seed else None
     return function if inner is None else getattr(inner, "__wrapped__", inner)
 
 

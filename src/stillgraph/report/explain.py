@@ -186,10 +186,7 @@ class Explanation:
         Raises:
             OSError: the file cannot be written.
         """
-        text = json.dumps(self.to_dict(), ensure_ascii=False)
-        if path is not None:
-            _write(path, text + "\n")
-        return text
+        return as_json(self.to_dict(), path)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write one page of HTML that needs nothing else: no network, no other file, no JavaScript to be read.
@@ -226,6 +223,14 @@ def _write(path: str | os.PathLike[str], text: str) -> Path:
     with beside(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
+
+
+def as_json(data: dict[str, Any], path: str | os.PathLike[str] | None) -> str:
+    """Plain data as JSON, which goes to a file as well if there is one to be written."""
+    text = json.dumps(data, ensure_ascii=False)
+    if path is not None:
+        _write(path, text + "\n")
+    return text
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.logs import is_logged, log, require_level, to_stderr
+from stillgraph.core.lookup import stated
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.explain import explain
@@ -71,7 +72,7 @@ class Logbook:
     @contextlib.contextmanager
     def capturing(self, function: Any) -> Iterator[list[Program]]:
         """Around a capture: the body puts the program into the list that it is given."""
-        name, code = getattr(function, "__qualname__", str(function)), getattr(function, "__code__", None)
+        name, code = stated(function, "__qualname__") or str(function), stated(function, "__code__")
         place = {} if code is None else {"file": code.co_filename, "line": code.co_firstlineno}
         where = f" ({place['file']}:{place['line']})" if place else ""
         log("capture", "begins", f"{name}{where} is being captured", function=name, **place)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stillgraph.core.location import Location
 from stillgraph.core.reasons import REASONS
 from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
+from stillgraph.report.explain import as_json
+
+SCHEMA = 1
+"""The version of `PlanExplanation.to_dict`."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +154,50 @@ class PlanExplanation:
         """The plan, as a Python function that a person can follow."""
         return "\n\n".join(_written(self))
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in dicts, lists, texts, numbers and None; of a program its text."""
+        entries = [
+            {"number": entry.number, "name": entry.name, "parameters": entry.parameters,
+             "subgraphs": [_plain_subgraph(each) for each in entry.subgraphs]}
+            for entry in self.entries
+        ]
+        breaks = [_plain_break(step) for step in self.breaks]
+        own = {"name": self.name, "gave_up": self.gave_up, "whole": _plain_break(self.whole)}
+        return {"schema": SCHEMA, **own, "breaks": breaks, "entries": entries, "code": self.code}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`to_dict` as JSON.
+
+        Args:
+            path: of a file to write it to, too; it appears whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        return as_json(self.to_dict(), path)
+
     def __str__(self) -> str:
         return "\n".join(_told(self))
+
+
+# ---- as plain data
+def _plain_break(step: Break | None) -> dict[str, Any] | None:
+    if step is None:
+        return None
+    place, callers = step.place, [_plain_place(each) for each in step.callers]
+    why = {"reason": step.reason, "code": step.code}
+    return {"text": step.text, "result": step.result, **why, "place": place and _plain_place(place), "callers": callers}
+
+
+def _plain_place(place: Location) -> dict[str, Any]:
+    return {"file": place.file, "line": place.line, "column": place.column, "function": place.function}
+
+
+def _plain_subgraph(each: Subgraph) -> dict[str, Any]:
+    texts = {name: list(getattr(each, name)) for name in ("takes", "inputs", "outputs", "statements", "guards")}
+    follows = {"goes_on": list(each.goes_on), "then": [_plain_break(step) for step in each.then], "last": each.last}
+    step = _plain_break(each.step)
+    return {"number": each.number, "name": each.name, "lines": each.lines, **texts, "step": step, **follows}
 
 
 # ---- as Python

@@ -49,8 +49,11 @@ class BoundStaticFunction(Generic[P, R]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair
             raise AttributeError(name)
-        value = getattr(self.__func__, name)
-        return functools.partial(value, self.__self__) if name in self.__func__.takes_call else value
+        taking = self.__func__.takes_call.get(name)
+        return getattr(self.__func__, name) if taking is None else self._given_receiver(taking)
+
+    def _given_receiver(self, name: str) -> Any:
+        return functools.partial(getattr(self.__func__, name), self.__self__)
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *dir(self.__func__)})

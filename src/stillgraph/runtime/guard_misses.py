@@ -14,6 +14,7 @@ import torch
 
 from stillgraph.core.files import is_users
 from stillgraph.core.lookup import class_member
+from stillgraph.core.parcel import opened
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
@@ -285,8 +286,9 @@ _REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
 
-def _shown(value: Any, guard: TensorGuard | None = None) -> str:
+def _shown(packed: Any, guard: TensorGuard | None = None) -> str:
     """A value in a few words; a tensor by its metadata."""
+    value = opened(packed)
     if not isinstance(value, torch.Tensor):
         try:
             return repr(value) if isinstance(value, (type, types.FunctionType)) else _REPR.repr(value)

@@ -6,10 +6,10 @@ import inspect
 import types
 import warnings
 from bdb import BdbQuit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 from torch.compiler import is_compiling
 
@@ -17,6 +17,7 @@ from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
 from stillgraph.core.faults import unwinds
 from stillgraph.core.logs import is_logged, log
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.core.raised import line_that_raised
 from stillgraph.program.program import Program
 from stillgraph.runtime.backends import Backend, resolve_backend
@@ -49,8 +50,8 @@ class StaticFunction(Generic[P, R]):
     #: One capture at a time in the process: it works on the user's own objects.
     captures = Captures()
 
-    #: Methods that take the arguments of a call; through an instance, they are given the receiver first.
-    takes_call: frozenset[str] = frozenset({"get_program", "explain", "explain_miss", "verify"})
+    #: Methods that take the arguments of a call, and those that stand for them where the receiver is given first.
+    takes_call: ClassVar[Mapping[str, str]] = {name: name for name in ("get_program", "explain_miss", "verify")}
 
     def __init__(
         self,
@@ -88,20 +89,14 @@ class StaticFunction(Generic[P, R]):
         function = original.__func__ if isinstance(original, (staticmethod, classmethod)) else original
         if not callable(function):
             raise TypeError(f"{function!r} is not callable")
-        # A function's own attributes are carried over; those of a module or another object are not ours to copy.
-        carried = functools.WRAPPER_UPDATES if isinstance(function, types.FunctionType) else ()
-        functools.update_wrapper(self, function, updated=carried)
-        try:
-            self.__signature__ = inspect.signature(function)
-        except (TypeError, ValueError):
-            pass  # a builtin that does not tell
+        self._look_like(function)
         self._function: Callable[..., R] = function
         self._capture = capture
         self._compile_program = compile_program
         self._backend = resolve_backend(backend)
         self._is_capturing = is_capturing
         self._is_enabled = is_enabled
-        self._name = getattr(function, "__qualname__", type(function).__qualname__)
+        self._name: str = stated(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size, _positional(function))
         self._shadow = ShadowCheck(
             self._name, function, self._backend, self._compiled, self._run, originals
@@ -110,6 +105,19 @@ class StaticFunction(Generic[P, R]):
         self._checked = 0
         self._rolled_back = False
         self._warned = False
+
+    def _look_like(self, function: Any) -> None:
+        """Have the attributes of what is wrapped, as `functools.update_wrapper` gives them."""
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            value = stated(function, name, _NOTHING)
+            if value is not _NOTHING:
+                setattr(self, name, value)
+        if isinstance(function, types.FunctionType):  # those of a module or another object are not ours to copy
+            vars(self).update(vars(function))
+        self.__wrapped__ = function
+        signature = stated_signature(function)
+        if signature is not None:
+            self.__signature__ = signature
 
     # ---- calling
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -367,14 +375,13 @@ def _positional(function: Any) -> list[str]:
     """The names of the parameters that positional arguments go to, the receiver's included."""
     if isinstance(function, types.MethodType):
         return []  # its receiver is no parameter here, and counts as an argument there
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
+    signature = stated_signature(function)
+    parameters = () if signature is None else signature.parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [each.name for each in parameters if each.kind in kinds]
 
 
+_NOTHING = object()
 _CALLING = frozenset(
     each.__code__ for each in (StaticFunction.__call__, StaticFunction._first_call, StaticFunction._run)
 )

@@ -13,6 +13,7 @@ from torch import fx
 from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.files import is_torch
+from stillgraph.core.lookup import stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
@@ -364,7 +365,7 @@ class CaptureAttempt:
             guards = assumptions.guards(graph, kept, modes, self._arguments(), self.written, [i for i, _ in used])
         shown = original_of(self.function) or self.function
         return Program(
-            name or str(getattr(shown, "__name__", type(shown).__name__)),
+            name or str(stated(shown, "__name__", type(shown).__name__)),
             place_of(shown),
             tuple(i for i, _ in used),
             graph,

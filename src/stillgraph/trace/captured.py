@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from types import FunctionType
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.files import is_torch
 from stillgraph.core.location import Location, start_of
+from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.trace.compiled import original_of
 
 
@@ -36,7 +36,7 @@ def _behind_torch(function: Any) -> Any:
 
 def place_of(function: Any) -> Location:
     """Where a function, or the call of another callable, begins in the user's source."""
-    code = getattr(_behind_torch(function), "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    code = stated(_behind_torch(function), "__code__") or getattr(type(function).__call__, "__code__", None)
     if code is None:
         return _UNKNOWN
     return start_of(code)
@@ -47,10 +47,8 @@ _UNKNOWN = Location("<unknown>", 1)
 
 def parameter_names(function: Any, args: tuple[Any, ...]) -> dict[int | str, str]:
     """The names of the parameters that positional arguments go to, by position; those of ``*rest`` are numbered."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return {}
+    signature = stated_signature(function)
+    parameters = () if signature is None else signature.parameters.values()
     names: dict[int | str, str] = {}
     for position, parameter in enumerate(parameters):
         if parameter.kind is parameter.VAR_POSITIONAL:

@@ -136,7 +136,7 @@ class Told:
 
     def _siblings(self, value: Any) -> Iterator[Source]:
         """Where other objects like it are at hand, to be compared in a way that is not seen (``in`` a list)."""
-        kind, code = type(value), getattr(value, "__code__", None)
+        kind, code = type(value), value.__code__ if isinstance(value, (FunctionType, MethodType)) else None
         for other, source in self.finder.everything():
             if type(other) is kind and other is not value and (code is None or other.__code__ is code):
                 yield source

@@ -1,9 +1,12 @@
-"""Generator, coroutine and async generator functions without a full graph: Python makes their calls, and says why."""
+"""What is Python's as a whole, and why: generator, coroutine and cached functions, what torch.jit made."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
+import inspect
+import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator
 from types import GeneratorType
@@ -171,3 +174,92 @@ def test_a_function_around_a_generator_function() -> None:
         torch.testing.assert_close(next(made), X * 2)
         made.close()
     assert held(static).plan.left is None
+
+
+def test_a_coroutine_function_is_known_as_one() -> None:
+    for kind in (awaited, streamed, doubled, functools.partial(awaited, X), Holder().forward):
+        static = to_partial(kind)
+        assert asyncio.iscoroutinefunction(static) == asyncio.iscoroutinefunction(kind)
+        if sys.version_info >= (3, 12):
+            assert inspect.iscoroutinefunction(static) == inspect.iscoroutinefunction(kind)
+
+    class Waiting:
+        async def wait(self, x: Any) -> Any:
+            return x
+
+    assert asyncio.iscoroutinefunction(to_partial(Waiting().wait))
+
+
+# ---- functions with a cache
+def ones(size: int) -> Any:
+    return torch.ones(size) if size > 1 else torch.zeros(size)
+
+
+class Cached(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = 0
+
+    @functools.lru_cache  # noqa: B019  # that is what it is for
+    def forward(self, size: int) -> Any:
+        self.called += 1
+        return ones(size) + self.called
+
+
+class OfAClass:
+    __call__ = functools.lru_cache(lambda self, size: ones(size))
+
+
+CACHED: dict[str, Callable[[], Any]] = {
+    "a function": lambda: functools.lru_cache(ones),
+    "a lambda": lambda: functools.cache(lambda size: ones(size)),
+    "a partial": lambda: functools.partial(functools.lru_cache(ones)),
+    "a method": lambda: Cached().forward,
+    "a module": Cached,
+    "an object": OfAClass,
+}
+
+
+@pytest.mark.parametrize("kind", CACHED)
+def test_a_function_with_a_cache_gives_the_same_again(kind: str) -> None:
+    eager, static = CACHED[kind](), to_partial(CACHED[kind]())
+    for size in (2, 1, 2, 1):
+        torch.testing.assert_close(static(size), eager(size))
+        assert static(size) is static(size)
+    (step,) = (static.forward if isinstance(static, nn.Module) else static).explain().breaks
+    assert step.reason.endswith("has a cache: what it has given, it gives again")
+    assert count(static) == 0
+
+
+# ---- what torch.jit made
+class Branching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) if bool(x.sum() > 0) else x - 1
+
+
+COMPILED: dict[str, Callable[[Any], Any]] = {
+    "scripted": torch.jit.script,
+    "traced": lambda module: torch.jit.trace(module, X, check_trace=False),
+    "a method": lambda module: torch.jit.script(module).forward,
+}
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", COMPILED)
+def test_what_torch_jit_made(kind: str, strict: bool) -> None:
+    eager = COMPILED[kind](Branching())
+    made = to_partial(copy.deepcopy(eager) if isinstance(eager, nn.Module) else eager, strict=strict)
+    for x in (X, -X):
+        torch.testing.assert_close(made(x), eager(x))
+    told = (made.forward if isinstance(made, nn.Module) else made).explain()
+    assert told.breaks[0].code == "SG105"
+    assert "its Python is gone" in str(told)
+    if isinstance(eager, nn.Module):
+        assert sg.symbolic_trace(made, strict=strict) is made
+        with pytest.raises(sg.CaptureError, match="its Python is gone"):
+            sg.to_static(COMPILED[kind](Branching()))

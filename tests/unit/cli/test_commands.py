@@ -66,23 +66,75 @@ net = Net()
 number = 3
 '''
 
+STATIC = '''
+import stillgraph as sg
+from some_models import Net
+
+
+@sg.to_static(backend="eager")
+def full(x):
+    return x + 1 if x.sum() > 0 else x
+
+
+@sg.to_static(full_graph=False, backend="eager")
+def partial(x):
+    y = (x * 2).sum()
+    print("sum", y.item())
+    return x + y
+
+
+traced = sg.symbolic_trace(Net())
+'''
+
 
 @pytest.fixture(autouse=True)
 def _models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with `some_models.py` as the working directory; what a command imports is forgotten afterwards."""
     (tmp_path / "some_models.py").write_text(MODELS)
+    (tmp_path / "static_models.py").write_text(STATIC)
     (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "leaving.py").write_text("raise SystemExit(0)\n")
     monkeypatch.chdir(tmp_path)
     modules, path = set(sys.modules), list(sys.path)
     yield
     sys.path[:] = path
-    for name in {"some_models", "some_models_file", "broken", "leaving"} & (set(sys.modules) - modules):
+    made = {"some_models", "some_models_file", "static_models", "broken", "leaving"}
+    for name in made & (set(sys.modules) - modules):
         del sys.modules[name]
 
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
+
+
+# ---- what is static already
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("full", "def full(x)"), ("partial", "def partial(x)"), ("traced", "def forward(self, x)")],
+)
+def test_code_of_what_is_static_already(name: str, begin: str) -> None:
+    result = invoke("code", f"static_models:{name}")
+    assert result.exit_code == 0, result.output
+    assert begin in result.stdout
+    assert "stillgraph" not in result.stdout
+
+
+def test_explain_shows_a_plan() -> None:
+    result = invoke("explain", "static_models:partial", "-i", "float32[2]")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("partial: 2 subgraphs, 1 break\n")
+    assert result.stderr.startswith("sum ")
+    told = json.loads(invoke("explain", "static_models:partial", "-i", "float32[2]", "--json").stdout)
+    assert [step["text"] for step in told["breaks"]] == ["print('sum', item)"]
+    assert invoke("explain", "static_models:traced", "-i", "float32[2]").stdout.startswith("Net.forward: 1 subgraph, ")
+    result = invoke("explain", "static_models:full", "-i", "float32[2]")
+    assert result.stdout.startswith("full: 3 operations")
+
+
+def test_a_plan_has_no_page(tmp_path: Path) -> None:
+    result = invoke("explain", "static_models:partial", "-i", "float32[2]", "--html", str(tmp_path / "plan.html"))
+    assert result.exit_code == 2
+    assert "--html is for full graphs" in result.stderr
 
 
 # ---- the target

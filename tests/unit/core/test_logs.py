@@ -81,6 +81,12 @@ def test_verbosity_says_which_topics_are_told() -> None:
     assert heard == [[], ["capture"], ["capture", "cache", "runtime", "deploy"], list(TOPICS)]
 
 
+def test_blanks_separate_topics_as_commas_do(caplog: pytest.LogCaptureFixture) -> None:
+    hear(caplog, "plan  Cache,guards")
+    heard = {t for t in TOPICS if logging.getLogger(f"stillgraph.{t}").isEnabledFor(logging.INFO)}
+    assert heard == {"plan", "cache", "guards"}
+
+
 def test_an_unknown_topic_names_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"no topic is called guard; there are capture, guards, cache, code"):
         configure("capture,guard")
