@@ -25,6 +25,7 @@ from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.facts import mode_guard
+from stillgraph.trace.frames import surrounds_with_mode
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
@@ -90,6 +91,7 @@ class CaptureAttempt:
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
         session.can_follow_methods = front_end.following is not None
+        session.interprets_modes = self.front_end.interprets_modes
         audits.before_capture()
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code
@@ -292,7 +294,7 @@ class CaptureAttempt:
             staged = plain and self.function.__code__ in self.knowledge.recursive
             if plain and not staged and not self.front_end.is_converted(self.function.__code__):
                 return self.session.convert(self.function)(*args, **kwargs)
-            if plain or not isinstance(self.function, FunctionType):
+            if plain or not isinstance(self.function, FunctionType) or surrounds_with_mode(self.function.__code__):
                 return call(self.function, *args, **kwargs)
             return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
         except Diverged:

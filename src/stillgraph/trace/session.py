@@ -40,7 +40,7 @@ from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.finalised import Finalised
-from stillgraph.trace.frames import here, in_autograd_function, location_of
+from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode
 from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
@@ -125,6 +125,7 @@ class Session(BothSides):
         self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
+        self.interprets_modes = False  # as `FrontEnd.interprets_modes`
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -516,6 +517,8 @@ class Session(BothSides):
             return True
         if is_distributions(file):
             return self.knowledge.distributions
+        if self.interprets_modes and surrounds_with_mode(code):
+            return True
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
