@@ -30,14 +30,13 @@ from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.knowledge import Knowledge, Options
-from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
-from stillgraph.trace.session import SPEAKING, Session
+from stillgraph.trace.session import PAIRED, SPEAKING, Session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
@@ -96,7 +95,7 @@ class CaptureAttempt:
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code
         session.witness.waiting = session.before_unseen_waiting
-        session.witness.calling = Calls(SPEAKING, WRITTEN_IN_C, session.before_unseen_act)
+        session.witness.calling = Calls(SPEAKING, PAIRED, session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:
@@ -146,7 +145,7 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
-                    self.session.locks.require_given_back()
+                    self.session.require_pairs()
                 except BaseException:
                     self.session.locks.give_back()
                     raise
