@@ -7,6 +7,8 @@ import collections
 import contextlib
 import functools
 import io
+import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from torch import nn
 import stillgraph as sg
 from stillgraph.bytecode.prepared import prepared
 from tests.cases.compare import assert_same
-from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, to_partial
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, reasons, to_partial
 
 
 # ---- however deep it stands
@@ -531,3 +533,22 @@ def test_a_program_that_cannot_end_says_where() -> None:
         to_partial(cached)(X)
     assert caught.value.location is not None
     assert (caught.value.location.source_line() or "").strip().startswith("cached =")
+
+
+# ---- files that nobody has read before
+READ_LATE = """
+def keys_of(x, config):
+    keys = {f"output_{key}": config.get(key, 1) for key in config}
+    return {key: x * value for key, value in keys.items()}
+"""
+
+
+def test_reading_a_source_file_is_no_step_of_the_code(tmp_path: Path) -> None:
+    path = tmp_path / "read_late.py"
+    path.write_text(READ_LATE)
+    namespace: dict[str, Any] = {}
+    exec(compile(READ_LATE, str(path), "exec"), namespace)
+    static = to_partial(lambda x: namespace["keys_of"](x, {"a": 1, "b": 2}))
+    linecache.clearcache()
+    assert_same(namespace["keys_of"](X, {"a": 1, "b": 2}), static(X))
+    assert not reasons(static)
