@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.unit.leaks.objects import census, frames, resident
 
 pytest.importorskip("transformers")
 
-from transformers import BertConfig, BertForPreTraining
+from transformers import BertConfig, BertForPreTraining, BertForSequenceClassification
 
 from tests.e2e.huggingface_models import MODELS, Model
 
@@ -217,3 +219,24 @@ def test_five_hundred_steps_leave_nothing_behind() -> None:
     assert frames() <= kept
     assert {name: count for name, count in (census() - before).items() if count > 2} == {}
     assert resident() - memory < 4096
+
+
+def test_the_first_call_of_a_process() -> None:
+    """No context variable holds anything, no source has been read, and the model's config is completed."""
+
+    def calls() -> None:
+        torch.manual_seed(0)
+        sizes = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+        eager = BertForSequenceClassification(BertConfig(**sizes, intermediate_size=48, num_labels=3))
+        static = traced(copy.deepcopy(eager))
+        linecache.clearcache()
+        for number in range(3):
+            given = {"input_ids": batch(number)["input_ids"], "labels": torch.tensor([0, 2, 1, 0])}
+            results = []
+            for model in (eager, static):
+                torch.manual_seed(number)
+                results.append(model(**given))
+            assert_same(*results)
+        assert not any(static.forward.plan.breaks.residual.values())
+
+    contextvars.Context().run(calls)

@@ -174,7 +174,7 @@ class Part(Static):
                 log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
             except Unreachable as error:
                 message = f"the program would end inside of code that Python cannot go on in: {error}"
-                raise refusal("SG107", message) from None
+                raise refusal("SG107", message, location=error.place) from None
             finally:
                 segment.forget()
                 self._front_end = SOURCE
@@ -237,7 +237,7 @@ class Plan:
         def inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
             return turn_inside_out_in(segment, function)
 
-        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips)
+        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, interprets_modes=True)
 
     def part(self, layout: Layout) -> Part:
         """The segment that begins with a layout."""

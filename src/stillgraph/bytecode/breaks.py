@@ -23,7 +23,15 @@ class Learned(BaseException):
 
 
 class Unreachable(BaseException):
-    """A segment would have to end where Python cannot go on: the call as a whole is Python's."""
+    """A segment would have to end where Python cannot go on: the call as a whole is Python's.
+
+    Attributes:
+        place: where that is.
+    """
+
+    def __init__(self, why: Why, place: Location) -> None:
+        super().__init__(why.text)
+        self.place = place
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL, Frame
 from stillgraph.bytecode.prepared import prepared
+from stillgraph.core.lookup import class_member
 
 
 def called(frame: Frame, each: Instruction) -> Any:
@@ -27,6 +29,8 @@ def keywords_at(code: CodeType, index: int) -> tuple[str, ...] | None:
 
 def code_called(function: Any) -> CodeType | None:
     """The code of the frame whose result is that of a call; None where something may come between."""
+    while isinstance(function, functools.partial):
+        function = function.func
     if isinstance(function, MethodType):
         function = function.__func__
     if isinstance(function, torch.nn.Module) and type(function).__call__ is torch.nn.Module.__call__:
@@ -34,4 +38,6 @@ def code_called(function: Any) -> CodeType | None:
         if any(hooks) or function._backward_hooks or function._backward_pre_hooks:
             return None
         function = getattr(function.forward, "__func__", function.forward)
+    if not isinstance(function, FunctionType):
+        function = class_member(type(function), "__call__")
     return function.__code__ if isinstance(function, FunctionType) else None

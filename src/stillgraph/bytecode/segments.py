@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, reason_of, sees_frames, told
+from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
 from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
@@ -294,7 +294,7 @@ class Segment:
         for position, each in enumerate(self.frames):
             if not each.transparent:
                 if position == 0:
-                    raise Unreachable(why.text)
+                    raise Unreachable(why, place_of(frame.code, index))
                 return self.frames[position - 1], self.frames[position - 1].next
             if each is frame:
                 return frame, index
@@ -305,7 +305,7 @@ class Segment:
                 return maker, at
         if self.breaks.count > self.known:
             raise Learned  # while an attempt is left that had to begin anew
-        raise Unreachable(why.text)
+        raise Unreachable(why, place_of(frame.code, index))
 
     def failed(self, frame: Frame, index: int, error: BaseException) -> None:
         """To be called with an exception that leaves a frame's instruction, and no handler of the user's gets.

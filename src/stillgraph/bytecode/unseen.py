@@ -13,8 +13,7 @@ from stillgraph.core.files import is_our_module
 from stillgraph.operators.process_state import CLOCKS
 from stillgraph.trace.audits import is_called_back, is_users
 from stillgraph.trace.frames import here
-from stillgraph.trace.locks import WRITTEN_IN_C
-from stillgraph.trace.session import Session, session
+from stillgraph.trace.session import PAIRED, Session, session
 from stillgraph.trace.witness import Calls
 
 
@@ -25,8 +24,8 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
         CaptureError: it would do something outside of the program, now, that each call has to do.
     """
     receiver = getattr(function, "__self__", None)
-    if isinstance(receiver, WRITTEN_IN_C):
-        _refuse_unseen_lock(frame, function)
+    if isinstance(receiver, PAIRED):
+        _refuse_unseen_paired(frame, function)
         return
     if function in (print, input) or (isinstance(receiver, io.IOBase) and not isinstance(receiver, io.StringIO)):
         pass
@@ -61,10 +60,10 @@ def _is_recorded(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def _refuse_unseen_lock(frame: FrameType, method: Any) -> None:
+def _refuse_unseen_paired(frame: FrameType, method: Any) -> None:
     capture = session()
     if capture is not None and not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
-        capture.before_unseen_lock(method.__self__, method.__name__)
+        capture.before_unseen_paired(method.__self__, method.__name__)
 
 
 def _asking(frame: FrameType) -> FrameType:
@@ -74,5 +73,5 @@ def _asking(frame: FrameType) -> FrameType:
     return frame
 
 
-UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random, *WRITTEN_IN_C), refuse_unseen)
+UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random, *PAIRED), refuse_unseen)
 """What a capture is told of."""

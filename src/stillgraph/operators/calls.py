@@ -55,7 +55,7 @@ from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace import context_variables
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
-from stillgraph.trace.frames import called, here, is_transform
+from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread, has_spread
 from stillgraph.trace.locks import LOCKS
@@ -266,7 +266,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if is_distributions(function.__code__.co_filename):
         capture.before_distribution()
     inner = _mode_decorated(function)
-    if inner is not None:
+    if inner is not None and not capture.wants_conversion(function):
         factory, decorated = inner
         with factory():
             return call(decorated, *args, **kwargs)
@@ -336,7 +336,7 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
 def _mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
     code = function.__code__
-    if code.co_name not in ("decorate_context", "decorate_autocast") or not is_torch(code.co_filename):
+    if not surrounds_with_mode(code):
         return None
     cells = dict(zip(code.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
     if {"autocast_instance", "func"} <= cells.keys():

@@ -30,7 +30,7 @@ from torch.utils.hooks import RemovableHandle
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_our_module
 from stillgraph.trace.frames import here, user_frame
-from stillgraph.trace.fresh import is_shared
+from stillgraph.trace.fresh import is_plain_object, is_shared
 from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.locks import LOCKS, WRITTEN_IN_C, is_taken_by_others
 from stillgraph.trace.namespaces import is_of_its_module
@@ -58,6 +58,7 @@ _LIBRARIES = ("torch", "numpy", "pybind11_builtins")
 _CHANGING = frozenset(
     {"__setitem__", "__delitem__", "__setattr__", "__delattr__", "__enter__", "__exit__", "__next__", "__init__"}
 )
+_STORING = ("__setattr__", "__delattr__")
 _HINT = "Call it outside the static function, and pass what it gives; or make the object in the function."
 
 
@@ -72,8 +73,10 @@ def may_change_what_was_there(function: Any) -> bool:
         return True  # a function of C's that nobody knows anything about
     if not isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         return False
-    name = function.__name__
-    return not (name.startswith("__") and name not in _CHANGING) and is_foreign(capture, function.__self__)
+    name, receiver = function.__name__, function.__self__
+    if name in _STORING and getattr(function, "__objclass__", None) is object and is_plain_object(receiver):
+        return False  # what ``super().__setattr__`` of a class of Python's stores, `stores` notes
+    return not (name.startswith("__") and name not in _CHANGING) and is_foreign(capture, receiver)
 
 
 def is_foreign(capture: Session, value: Any) -> bool:

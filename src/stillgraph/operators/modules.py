@@ -16,7 +16,7 @@ from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hook
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, surrounds_with_mode
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
 
@@ -53,7 +53,7 @@ def call_in_turn(call: Call, module: Any, input: Any) -> Any:
 
 def _is_torch_function(function: Any) -> bool:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return code is not None and is_torch(code.co_filename)
+    return code is not None and is_torch(code.co_filename) and not surrounds_with_mode(code)
 
 
 def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:

@@ -152,7 +152,7 @@ def _code_behind(capture: Session, function: Any) -> FunctionType | None:
     if isinstance(function, torch.nn.Module):
         forward = getattr(function.forward, "__func__", None)
         own = type(function).__call__ is not torch.nn.Module.__call__
-        if own or not isinstance(forward, FunctionType) or not _is_torchs(forward):
+        if own or not isinstance(forward, FunctionType) or not _is_torchs(forward) or _calls_another(forward):
             return None
         return None if forward is torch.nn.Sequential.forward else forward
     if isinstance(function, MethodType):

@@ -26,18 +26,18 @@ from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.facts import mode_guard
+from stillgraph.trace.frames import surrounds_with_mode
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.inputs import Dims, Inputs, places_in
 from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Journal, Place, Write
 from stillgraph.trace.knowledge import Knowledge, Options
-from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
-from stillgraph.trace.session import SPEAKING, Session
+from stillgraph.trace.session import PAIRED, SPEAKING, Session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
@@ -91,11 +91,12 @@ class CaptureAttempt:
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
         session.can_follow_methods = front_end.following is not None
+        session.interprets_modes = self.front_end.interprets_modes
         audits.before_capture()
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code
         session.witness.waiting = session.before_unseen_waiting
-        session.witness.calling = Calls(SPEAKING, WRITTEN_IN_C, session.before_unseen_act)
+        session.witness.calling = Calls(SPEAKING, PAIRED, session.before_unseen_act)
 
     @property
     def journal(self) -> Journal:
@@ -145,7 +146,7 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
-                    self.session.locks.require_given_back()
+                    self.session.require_pairs()
                 except BaseException:
                     self.session.locks.give_back()
                     raise
@@ -293,7 +294,7 @@ class CaptureAttempt:
             staged = plain and self.function.__code__ in self.knowledge.recursive
             if plain and not staged and not self.front_end.is_converted(self.function.__code__):
                 return self.session.convert(self.function)(*args, **kwargs)
-            if plain or not isinstance(self.function, FunctionType):
+            if plain or not isinstance(self.function, FunctionType) or surrounds_with_mode(self.function.__code__):
                 return call(self.function, *args, **kwargs)
             return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
         except Diverged:

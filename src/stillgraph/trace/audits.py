@@ -33,7 +33,12 @@ _CHANGES = frozenset(
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ON_THEIR_OWN = ("logging", "importlib", "platform.py", "ctypes", "weakref.py", "multiprocessing")
 _SAVING = os.path.join("torch", "serialization.py")
-_READING_SOURCE = os.path.join("stillgraph", "source") + os.sep
+_DECORATING = os.path.join("torch", "utils", "_contextlib.py")  # generators: what they do is the user's
+_READING_SOURCE = (
+    os.path.join("stillgraph", "source") + os.sep,
+    *(os.path.join("stillgraph", "core", f"{name}.py") for name in ("location", "raised", "tracebacks")),
+    *(os.path.join("stillgraph", "trace", f"{name}.py") for name in ("assigned", "frames", "watch")),
+)
 _HINT = "Make the call in the static function itself, or outside of it."
 
 
@@ -125,5 +130,5 @@ def is_machinery(code: CodeType) -> bool:
         parts = file.replace("<frozen ", os.sep).replace(".", os.sep).split(os.sep)
         return any(each.removesuffix(".py") in parts for each in _ON_THEIR_OWN)
     if is_ours(file):
-        return _READING_SOURCE in file
-    return code.co_name == "__del__" or (is_torch(file) and not file.endswith(_SAVING))
+        return any(each in file for each in _READING_SOURCE)
+    return code.co_name == "__del__" or (is_torch(file) and not file.endswith((_SAVING, _DECORATING)))

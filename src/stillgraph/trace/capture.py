@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from contextvars import copy_context
 from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, InternalError
@@ -65,9 +66,9 @@ def capture(
             with watch.phase(START_UP):
                 load_shapes()
         try:
-            return CaptureAttempt(
-                function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch
-            ).run(name, call)
+            attempt = CaptureAttempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch)
+            # What code that is not rewritten sets there ends with the attempt: it could not be undone without a token.
+            return copy_context().run(attempt.run, name, call)
         except Restart as restart:
             knowledge.learn(restart)
             let_go(restart, of_all=True)

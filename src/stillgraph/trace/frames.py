@@ -26,6 +26,14 @@ def is_transform(function: FunctionType) -> bool:
     return function.__code__.co_filename in _TRANSFORMS
 
 
+_OF_MODES = ("decorate_context", "decorate_autocast")
+
+
+def surrounds_with_mode(code: CodeType) -> bool:
+    """Whether it is what a mode of torch's makes of a function that it decorates, as ``@torch.no_grad()`` does."""
+    return code.co_name in _OF_MODES and is_torch(code.co_filename)
+
+
 _FUNCTIONS = path_in_torch("autograd", "function.py")
 
 

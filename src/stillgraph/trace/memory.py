@@ -139,13 +139,11 @@ class Memory:
 
     Attributes:
         watched: whether calls are looked at one by one, so as to find the line that writes.
-        tokens: see `context_variables.ContextPlace`.
     """
 
     def __init__(self, watched: bool = False) -> None:
         self.watched = watched
         self._held: dict[int, Held] = {}
-        self.tokens: dict[int, contextvars.Token[Any]] = {}
         self._set_at: dict[int, Location | None] = {}  # where the code last set a context variable
         self._shared: list[tuple[Held, Any, int]] = []  # arrays, the fakes of tensors of their memory, and the versions
 

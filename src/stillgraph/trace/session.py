@@ -8,6 +8,7 @@ import io
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any, NoReturn
 
@@ -33,7 +34,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace import audits, threads
+from stillgraph.trace import audits, context_variables, threads
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
@@ -41,12 +42,12 @@ from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.finalised import Finalised
-from stillgraph.trace.frames import here, in_autograd_function, location_of
+from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode
 from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
-from stillgraph.trace.locks import Locks
+from stillgraph.trace.locks import WRITTEN_IN_C, Locks
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry, may_handle
 from stillgraph.trace.raised import Raised
@@ -126,6 +127,7 @@ class Session(BothSides):
         self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
+        self.interprets_modes = False  # as `FrontEnd.interprets_modes`
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -134,6 +136,7 @@ class Session(BothSides):
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
         self.locks = Locks(self.elsewhere)
+        self.tokens = context_variables.Tokens()
         self.finalised = Finalised()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
         self.iterators_made = 0  # how many: those that are made later have larger numbers
@@ -276,15 +279,27 @@ class Session(BothSides):
 
         return weakref.ref(generator, gone)
 
-    def before_unseen_lock(self, lock: Any, method: str) -> None:
-        """To be called before code that is not rewritten calls a lock's method.
+    def before_unseen_paired(self, paired: Any, method: str) -> None:
+        """To be called before code that is not rewritten calls a method of one of `PAIRED`.
 
         Raises:
             Restart: libraries have to be converted, which shows more.
-            CaptureError: it gives back a lock that the capture has not taken.
+            CaptureError: it gives back a lock, or resets a variable, that the capture has not taken, or set.
         """
-        if self.locks.is_given_back_unseen(lock, method):
+        if isinstance(paired, ContextVar):
+            context_variables.before_unseen(self, paired, method)
+        elif self.locks.is_given_back_unseen(paired, method):
             self.before_unseen("a lock is given back that was taken before")
+
+    def require_pairs(self) -> None:
+        """To be called in the end: what was taken or set is to be given back or reset.
+
+        Raises:
+            Restart: it is not, by code that is not rewritten; that has to be, which shows more.
+            CaptureError: it is not.
+        """
+        self.locks.require_given_back()
+        context_variables.require_put_back(self)
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
@@ -377,7 +392,7 @@ class Session(BothSides):
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
             return
         if not speaks:
-            self.before_unseen_lock(function.__self__, function.__name__)
+            self.before_unseen_paired(function.__self__, function.__name__)
             return
         self.before_unseen_method()
         what = f"{function.__name__} is called by code that is not rewritten"
@@ -517,6 +532,8 @@ class Session(BothSides):
             return True
         if is_distributions(file):
             return self.knowledge.distributions
+        if self.interprets_modes and surrounds_with_mode(code):
+            return True
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
@@ -538,6 +555,8 @@ class Session(BothSides):
 
 
 SPEAKING = frozenset({print, input})
+PAIRED = (*WRITTEN_IN_C, ContextVar)
+"""Objects of which each call undoes what it does, by another method."""
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
 ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."

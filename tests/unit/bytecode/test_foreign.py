@@ -11,12 +11,12 @@ import threading
 import zlib
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 
-from tests.unit.bytecode.segmented import X, to_partial
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, reasons, to_partial
 
 
 def connection() -> Any:
@@ -90,3 +90,57 @@ def test_functions_of_one_code_with_other_globals(capsys: pytest.CaptureFixture[
     for function in (two_names, two_names, two_names, other, two_names):
         torch.testing.assert_close(static(X, function), (X + 1) * 2)
     assert capsys.readouterr().out.split() == ["A", "B"] * 3 + ["A2", "B2"] + ["A", "B"]
+
+
+def test_a_class_that_stores_by_pythons_own_way_is_followed() -> None:
+    def make(record: Record) -> Any:
+        class Config:
+            names: ClassVar = {"kind": "kind_of_problem"}  # as those of Hugging Face are
+
+            def __init__(self) -> None:
+                self.kind_of_problem, self.unused, self.calls = None, 1, 0
+
+            def __setattr__(self, key: str, value: Any) -> None:
+                record(("set", key))
+                super().__setattr__(self.names.get(key, key), value)
+
+            def __getattribute__(self, key: str) -> Any:
+                names = super().__getattribute__("names")
+                return super().__getattribute__(names.get(key, key))
+
+            def __delattr__(self, key: str) -> None:
+                super().__delattr__(self.names.get(key, key))
+
+        config: Any = Config()
+
+        def function(x: Any) -> Any:
+            if config.kind is None:
+                config.kind = "regression"
+            if hasattr(config, "unused"):
+                del config.unused
+            config.calls += 1
+            config.last = x * 2
+            if x.sum() > 0:
+                x = x + config.calls
+            return x, config.kind, config.last, dict(vars(config))
+
+        return function
+
+    assert not reasons(agrees(make, *CALLS))
+
+
+def test_what_a_class_of_cs_stores_is_left_to_python() -> None:
+    def make(record: Record) -> Any:
+        class Stream(io.StringIO):
+            def __setattr__(self, key: str, value: Any) -> None:
+                super().__setattr__(key, value)
+
+        stream: Any = Stream()
+
+        def function(x: Any) -> Any:
+            stream.last = x.sum().item()
+            return x * 2, stream.last
+
+        return function
+
+    agrees(make, *CALLS)

@@ -7,15 +7,18 @@ import collections
 import contextlib
 import functools
 import io
+import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+import stillgraph as sg
 from stillgraph.bytecode.prepared import prepared
 from tests.cases.compare import assert_same
-from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, to_partial
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, count, reasons, to_partial
 
 
 # ---- however deep it stands
@@ -496,3 +499,56 @@ def test_what_super_looks_at_is_needed_throughout() -> None:
     flow = prepared(Logged.inner.__code__).flow
     if any(each.name == "LOAD_GLOBAL" and each.argument == "super" for each in flow._instructions):  # before 3.12
         assert all(0 in slots for slots in flow.live)
+
+
+# ---- what calls a function, and gives what it gives
+def keyed(x: Any, scale: int = 2) -> Any:
+    print("keyed")
+    y = x * scale
+    return {y.sum().item(): y + 1}
+
+
+class Keyed:
+    def __call__(self, x: Any) -> Any:
+        return keyed(x, scale=3)
+
+
+class Twice:
+    def __init__(self) -> None:
+        self.parts = [Keyed(), functools.partial(functools.partial(keyed, scale=4))]
+
+    def __call__(self, x: Any) -> Any:
+        first, second = (next(iter(part(x).values())) for part in self.parts)
+        return first, self.parts[0](second)
+
+
+@pytest.mark.parametrize("make", [Keyed, Twice, lambda: functools.partial(keyed, scale=3)])
+def test_objects_that_are_called(make: Any) -> None:
+    assert count(agrees(lambda record: make(), *CALLS)) > 1
+
+
+def test_a_program_that_cannot_end_says_where() -> None:
+    cached = functools.lru_cache(None)(lambda x: {x.sum().item(): x + 1})
+    with pytest.raises(sg.CaptureError, match="SG107") as caught:
+        to_partial(cached)(X)
+    assert caught.value.location is not None
+    assert (caught.value.location.source_line() or "").strip().startswith("cached =")
+
+
+# ---- files that nobody has read before
+READ_LATE = """
+def keys_of(x, config):
+    keys = {f"output_{key}": config.get(key, 1) for key in config}
+    return {key: x * value for key, value in keys.items()}
+"""
+
+
+def test_reading_a_source_file_is_no_step_of_the_code(tmp_path: Path) -> None:
+    path = tmp_path / "read_late.py"
+    path.write_text(READ_LATE)
+    namespace: dict[str, Any] = {}
+    exec(compile(READ_LATE, str(path), "exec"), namespace)
+    static = to_partial(lambda x: namespace["keys_of"](x, {"a": 1, "b": 2}))
+    linecache.clearcache()
+    assert_same(namespace["keys_of"](X, {"a": 1, "b": 2}), static(X))
+    assert not reasons(static)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from stillgraph.operators.calls import assigned_outer_variables, call
 from tests.unit.trace.agreement import IF, N, P, agree, agree_fresh, count, nodes, program_of
 
@@ -351,3 +352,44 @@ def test_with(function: Any) -> None:
 
 def test_a_condition_in_a_called_function_is_staged_once() -> None:
     assert count(program_of(functions, P), IF) == 4
+
+
+class PrintsWithoutGrad(torch.nn.Module):
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        print("inside")
+        return x * 2
+
+
+class AroundIt(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = PrintsWithoutGrad()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.inner(x)
+
+
+def test_a_forward_that_a_mode_decorates_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    static = sg.to_static(AroundIt(), backend="eager")
+    for _ in range(3):
+        assert torch.equal(static(torch.ones(2)), torch.full((2,), 3.0))
+        assert capsys.readouterr().out == "inside\n"
+
+
+def test_a_function_that_a_mode_decorates_is_called_by_keyword() -> None:
+    static = sg.to_static(without_grad, backend="eager")
+    for x in (torch.ones(2, requires_grad=True), -torch.ones(2)):
+        assert torch.equal(static(x=x), without_grad(x=x))
+    assert static.cache_info().programs == 2, "one with gradients, one without"
+
+
+def test_a_generator_that_a_mode_decorates_does_nothing_unseen(capsys: pytest.CaptureFixture[str]) -> None:
+    @torch.no_grad()
+    def each(x: Tensor) -> Any:
+        print("inside")
+        yield x * 2
+
+    with pytest.raises(sg.CaptureError, match="print is called by code that is not rewritten"):
+        sg.to_static(lambda x: list(each(x)), backend="eager")(torch.ones(2))
+    assert capsys.readouterr().out == ""

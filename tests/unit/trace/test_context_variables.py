@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextvars
+import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.unit.bytecode.segmented import CALLS, agrees
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 SETTING: contextvars.ContextVar[float] = contextvars.ContextVar("SETTING", default=1.0)
@@ -149,3 +153,114 @@ def test_a_variable_that_is_reset_is_unchanged() -> None:
         return x
 
     agree(function, P, N)
+
+
+# ---- tokens from before, and of code that is not rewritten
+def test_a_token_from_before_is_not_used_up_by_a_capture() -> None:
+    variable: contextvars.ContextVar[float] = contextvars.ContextVar("variable")
+
+    def function(x: torch.Tensor, token: Any) -> torch.Tensor:
+        variable.reset(token)
+        return x * 2
+
+    static = sg.to_static(function, backend="eager")
+    for _ in range(2):
+        token = variable.set(1.0)
+        with pytest.raises(sg.CaptureError, match="the ContextVar variable is reset by a token from before"):
+            static(torch.ones(2), token)
+        variable.reset(token)
+
+
+LIBRARY = """
+import contextvars
+
+active = contextvars.ContextVar("active", default=None)
+
+
+def enter(value):
+    return active.set(value)
+
+
+def leave(token):
+    active.reset(token)
+
+
+def forget(x):
+    active.set(x.shape[0])
+    return x * 2
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    path = tmp_path / "site-packages"
+    path.mkdir()
+    (path / "library_with_a_context_variable.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(path)
+    yield importlib.import_module("library_with_a_context_variable")
+    del sys.modules["library_with_a_context_variable"]
+
+
+def test_what_a_library_leaves_set_is_refused(library: Any) -> None:
+    with pytest.raises(sg.CaptureError, match="the ContextVar active is left set"):
+        sg.to_static(lambda x: library.forget(x), backend="eager")(torch.ones(2))
+    assert library.active.get() is None
+
+
+def test_a_library_sets_and_resets(library: Any) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        token = library.enter(2.0)
+        try:
+            return x * library.active.get() if x.sum() > 0 else x - 1
+        finally:
+            library.leave(token)
+
+    agree(function, P, N)
+    agree(lambda x: (function(x), library.active.get()), P, N)
+
+
+def test_the_token_of_a_library_is_used_by_the_code(library: Any) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        token = library.enter(2.0)
+        y = x * library.active.get()
+        library.active.reset(token)
+        return y if x.sum() > 0 else y - 1
+
+    agree(function, P, N)
+
+
+def between_steps(enter: Callable[[Any], Any], leave: Callable[[Any], None], active: Any) -> Callable[[Any], Any]:
+    def check(x: Any) -> Any:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x * active.get()["a"]
+
+    def function(x: Any) -> Any:
+        token = enter({"a": 3})
+        try:
+            print("inside", active.get())
+            y = check(x)
+        except ValueError:
+            y = check(-x) - 1
+        finally:
+            leave(token)
+            print("outside", active.get("nothing"))
+        return y * 2
+
+    return function
+
+
+@pytest.mark.parametrize("before", [None, {"a": 1}])
+def test_set_and_reset_in_different_segments(before: Any) -> None:
+    def make(record: Any) -> Any:
+        variable: contextvars.ContextVar[Any] = contextvars.ContextVar("variable")
+        if before is not None:
+            variable.set(before)
+        return between_steps(variable.set, variable.reset, variable)
+
+    agrees(make, *CALLS)
+
+
+def test_a_library_sets_and_resets_in_different_segments(library: Any) -> None:
+    agrees(lambda record: between_steps(library.enter, library.leave, library.active), *CALLS)
+    assert library.active.get() is None
