@@ -112,6 +112,8 @@ def _beginning(function: FunctionType, segment: Segment | None) -> Callable[...,
         capture = session()
         if capture is not None and frame.is_generator:
             frame.made_in = weakref.ref(capture)
+            if segment is not None:
+                segment.begins(frame)
         for cell, value in zip(frame.slots, values):
             cell.cell_contents = value
         return frame

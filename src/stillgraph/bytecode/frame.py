@@ -84,6 +84,7 @@ class Frame(Holder):
         passing: an exception of the loop over a generator that is turned inside out, which the generator does not see.
         thrown: what has been thrown into a generator, for the ``yield`` that is next to raise.
         made_in: the capture that has made a generator.
+        maker: the code and the instruction that have made a generator of a segment's, as long as that has not ended.
     """
 
     function: FunctionType
@@ -104,6 +105,7 @@ class Frame(Holder):
     thrown: BaseException | None = None
     given: Any = None
     made_in: weakref.ref[Session] | None = None
+    maker: tuple[CodeType, int] | None = None
 
     def __post_init__(self) -> None:
         self.code: CodeType = self.function.__code__
@@ -167,7 +169,7 @@ class Frame(Holder):
     def end(self) -> None:
         """Let go of what it holds: it is not run on, and exceptions that it was handling lead to it."""
         self.handled.clear()
-        self.thrown = self.passing = self.given = None
+        self.thrown = self.passing = self.given = self.maker = None
         self.depth = 0
         self.clear()
 
@@ -178,6 +180,8 @@ class Frame(Holder):
 
     def throw(self, error: BaseException) -> None:
         """The ``yield`` that the generator waits in is the next to be run, and is to raise this."""
+        if isinstance(error, GeneratorExit) and self.segment is not None and not self.is_over:
+            self.segment.closes(self)
         trace = error.__traceback__
         self.thrown = BaseException.with_traceback(error, None if trace is None else trace.tb_next)
         self.next -= 1

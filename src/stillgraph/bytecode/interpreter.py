@@ -186,6 +186,8 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
         in_eagers_words(error)
     if handler is None or handler.target in frame.outside:
         return False
+    if session() is not None and frame.segment is not None:
+        frame.segment.before_cut(frame, index, handler.depth)
     frame.cut(handler.depth)
     if handler.pushes_place:
         frame.push(index)
@@ -362,4 +364,7 @@ def resume(frame: Frame) -> bool:
         frame.end()
         raise
     frame.given = None if outcome is None else outcome.value
-    return isinstance(outcome, Yielded)
+    if not isinstance(outcome, Yielded):
+        frame.maker = None
+        return False
+    return True

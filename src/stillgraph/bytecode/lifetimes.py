@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import sys
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Iterator
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from stillgraph.core.files import is_dependency
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.core.weak_cache import weakly_cached
-from stillgraph.operators.closing import waits_in_a_block
+from stillgraph.operators.closing import is_followed, may_wait_in_a_block, waits_in_a_block
 from stillgraph.program.guards import Argument
 from stillgraph.trace.session import Session, session
 
@@ -31,7 +32,11 @@ _PLAIN = frozenset(
 """Of these nobody can tell, or they are found elsewhere: a function, a module."""
 
 _NEVER = (torch.Tensor, torch.nn.Module, type, ModuleType, enum.Enum)
-_ENDING = (Generator, Coroutine, AsyncGenerator)
+_DRAWING: tuple[Any, ...] = (
+    *(enumerate, zip, map, filter),
+    *(each for each in vars(itertools).values() if isinstance(each, type)),
+)
+_ENDING: tuple[Any, ...] = (Generator, Coroutine, AsyncGenerator, *_DRAWING)  # the last may hold one of the first
 
 
 def is_missed(value: Any, referred: frozenset[int] = frozenset()) -> bool:
@@ -86,7 +91,7 @@ def _is_kept(value: Any, capture: Session | None) -> bool:
         return is_of_users(kind) or is_told(value)
     if not is_of_users(kind) and not is_told(value):
         return False
-    if isinstance(value, Generator) and waits_in_a_block(value):
+    if isinstance(value, (Generator, *_DRAWING)) and waits_in_a_block(value):
         return True
     source = capture.finder.find(value)
     return source is not None and not isinstance(source, Argument)  # those the caller holds
@@ -102,6 +107,15 @@ def is_told(value: Any) -> bool:
     return not is_of_users(kind) and weakref.getweakrefcount(value) > 0
 
 
+def may_end_unseen(value: Any) -> bool:
+    """Whether an iterator of Python's own draws from a generator that may have something to clean up, or is one.
+
+    Python closes that when it lets go of the iterator, which nobody is told of.
+    """
+    drawing = isinstance(value, _DRAWING) or (isinstance(value, GeneratorType) and not is_followed(value))
+    return drawing and may_wait_in_a_block(value)
+
+
 def ends_with_it(value: Any) -> bool:
     """Whether something is done when an object is gone."""
     value = value.value if type(value) is Parcel else value
@@ -110,7 +124,32 @@ def ends_with_it(value: Any) -> bool:
         return False
     if isinstance(value, _ENDING) or class_member(kind, "__del__") is not None:
         return True
-    return any(reference.__callback__ is not None for reference in weakref.getweakrefs(value))
+    if any(reference.__callback__ is not None for reference in weakref.getweakrefs(value)):
+        return True
+    return cleans_up(value)
+
+
+def cleans_up(value: Any) -> bool:
+    """Whether it is, or holds, an iterator over a generator that may have something to clean up when that is gone."""
+    if type(value) in _PLAIN or isinstance(value, _NEVER):
+        return False
+    return any(isinstance(each, _ENDING) and may_wait_in_a_block(each) for each in (value, *_all_inside(value)))
+
+
+def _all_inside(value: Any) -> Iterator[Any]:
+    """What an object holds, and what that does: so much of it as can be looked at in a moment."""
+    seen: set[int] = set()
+    waiting = deque(_inside(value))
+    while waiting and len(seen) < _MOST:
+        each = waiting.popleft()
+        if type(each) in _PLAIN or isinstance(each, _NEVER) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += _inside(each)
+
+
+_MOST = 1000
 
 
 @weakly_cached
@@ -150,3 +189,19 @@ def _inside(value: Any) -> Iterator[Any]:
         yield value.values
     elif is_of_users(type(value)):
         yield from (own_attributes(value) or {}).values()
+
+
+class Watching(weakref.ref[Any]):
+    """Stands for an object that an instruction has given, and that nothing of ours is to hold."""
+
+
+def while_there_is(value: Any, made: dict[int, Any]) -> Any:
+    """What stands for an object that an instruction has given: itself, unless something is done when it is gone."""
+    if not isinstance(value, Iterator) or not type(value).__weakrefoffset__:
+        return value
+    number = id(value)
+
+    def gone(_: Any) -> None:
+        made.pop(number, None)
+
+    return Watching(value, gone)

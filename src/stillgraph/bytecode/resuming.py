@@ -36,6 +36,9 @@ def run_in(segment: Segment, frame: Frame) -> Any:
     segment.enter(frame)
     try:
         value = finished(run(frame))
+        frame.let_go()
+        if frame is segment.frames[0]:
+            segment.require_closed()
     except Ended:
         if frame is not segment.frames[0]:
             raise  # and stay among the frames that are handed out
@@ -61,7 +64,9 @@ def resume(segment: Segment, frames: list[Frame]) -> Any:
     segment.frames[:] = frames
     with unchanged([error for frame in frames for error in frame.handled]):
         try:
-            return _returned(frames, 0, lambda: go_on(frames[-1]))
+            value = _returned(frames, 0, lambda: go_on(frames[-1]))
+            segment.require_closed()
+            return value
         except Ended:
             return _handed_out(segment)
         finally:
@@ -80,7 +85,7 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
     """What a frame returns that waits for the ones above it; ``innermost`` goes on in the last."""
     frame = frames[position]
     if position == len(frames) - 1:
-        return finished(run_under(frame, innermost))
+        return _ended(frame, run_under(frame, innermost))
 
     def go_on_behind_call() -> Any:
         at = frame.next
@@ -104,7 +109,14 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
             frame.next += 1
         return go_on(frame)
 
-    return finished(run_under(frame, go_on_behind_call))
+    return _ended(frame, run_under(frame, go_on_behind_call))
+
+
+def _ended(frame: Frame, outcome: Any) -> Any:
+    """What a frame gives that has run to its end; nothing of ours is to hold its variables any longer."""
+    value = finished(outcome)
+    frame.let_go()
+    return value
 
 
 def run_on(frames: list[Frame]) -> Any:

@@ -7,6 +7,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType
@@ -17,10 +18,11 @@ import torch
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
 from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.dropping import dropped
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
-from stillgraph.bytecode.lifetimes import ends_with_it
+from stillgraph.bytecode.lifetimes import Watching, cleans_up, ends_with_it, may_end_unseen, while_there_is
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
@@ -63,6 +65,7 @@ class Segment:
         calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
         made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
         foreign: the ids of those among them that may have been there before.
+        generators: the frames of generators that were made, as long as there are these.
     """
 
     breaks: Breaks
@@ -76,6 +79,7 @@ class Segment:
     calling: tuple[Frame, CodeType] | None = None
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
     foreign: set[int] = field(default_factory=set)
+    generators: weakref.WeakSet[Frame] = field(default_factory=weakref.WeakSet)
     passed: list[tuple[CodeType, int]] = field(default_factory=list)
     culprits: dict[int, tuple[BaseException, Frame, int]] = field(default_factory=dict)
     known: int = 0  # how much was, when the attempt began
@@ -91,7 +95,7 @@ class Segment:
     def forget(self) -> None:
         """Let go of the user's objects: generators, say, end when nobody has them any more."""
         self.calling = None
-        for each in (self.frames, self.regions, self.made, self.foreign, self.passed, self.culprits):
+        for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.passed, self.culprits):
             each.clear()
 
     def enter(self, frame: Frame) -> None:
@@ -116,6 +120,36 @@ class Segment:
     def leave_all_above(self, frame: Frame) -> None:
         """What a frame has called has ended."""
         del self.frames[self.frames.index(frame) + 1 :]
+
+    # ---- generators
+    def begins(self, frame: Frame) -> None:
+        """A generator is made: by the instruction that the innermost frame is at."""
+        if self.frames:
+            frame.maker = self.frames[-1].code, self.frames[-1].next
+            self.generators.add(frame)
+
+    def closes(self, frame: Frame) -> None:
+        """To be called before a generator is closed. When Python does that is hard to tell: nobody has it any more.
+
+        Raises:
+            Learned: it has something to clean up. In the next attempt Python makes it, advances and closes it.
+        """
+        if self.frames and frame.maker is not None and frame.waits_in_block:
+            code, index = frame.maker
+            frame.maker = None  # what it cleans up now is undone with all the rest
+            if index in self.breaks.residual.get(code, ()):
+                raise Unreachable("a generator is closed that Python cannot make")
+            self.breaks.leave(code, index, Why(_CLOSING))
+            raise Learned
+
+    def require_closed(self) -> None:
+        """To be called where a segment ends: no generator is to be left that Python would have closed.
+
+        Raises:
+            Learned: as `closes`.
+        """
+        for each in tuple(self.generators):
+            self.closes(each)
 
     @property
     def can_end(self) -> bool:
@@ -148,6 +182,9 @@ class Segment:
             self._let_go(frame, index, each)
         if each.name in MOVES:
             return
+        for value in dropped(frame, each):
+            if cleans_up(value):
+                self.end(frame, index, Why(f"something may be done when {kind_of(value)} is gone"))
         count = taken(each)
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
@@ -189,12 +226,30 @@ class Segment:
 
     def _let_go(self, frame: Frame, index: int, each: Instruction) -> None:
         """To be called before variables lose what they hold: what is done when an object is gone is Python's."""
-        slots = frame.slots if each.name == "RETURN_VALUE" else [frame.slots[each.argument]]
         if each.name == "RETURN_VALUE" and not self.can_end:
             return
-        for value in map(contents, slots):
-            if type(value) is Parcel and ends_with_it(value.value) and not self._is_held_twice(value):
+        if each.name == "POP_TOP":
+            cells = [frame.stack[frame.depth - 1]]
+        else:
+            cells = frame.slots if each.name == "RETURN_VALUE" else [frame.slots[each.argument]]
+        for value in map(contents, cells):
+            if self._is_let_go(value):
                 self.end(frame, index, Why(f"something may be done when {kind_of(value.value)} is gone"))
+
+    def before_cut(self, frame: Frame, index: int, depth: int) -> None:
+        """To be called before an instruction's exception goes to a handler, which drops what is above it on the stack.
+
+        Raises:
+            Learned: something is done when that is gone. In the next attempt, Python carries out the instruction.
+        """
+        for value in map(contents, frame.stack[depth : frame.depth]):
+            if self._is_let_go(value):
+                why = Why(f"something may be done when {kind_of(value.value)} is gone")
+                self.breaks.leave(frame.code, index, why)
+                raise Learned
+
+    def _is_let_go(self, value: Any) -> bool:
+        return type(value) is Parcel and ends_with_it(value.value) and not self._is_held_twice(value)
 
     def _is_held_twice(self, value: Parcel) -> bool:
         """Whether two variables hold what is in a parcel: one of them goes on to."""
@@ -235,7 +290,11 @@ class Segment:
             return
         known = self.made.get(id(value))
         if known is None or (not is_users(known[1].code.co_filename) and is_users(frame.code.co_filename)):
-            self.made[id(value)] = value, frame, index  # a library's function is better called by Python as a whole
+            held = while_there_is(value, self.made)  # a library's function is better called by Python as a whole
+            self.made[id(value)] = held, frame, index
+        if may_end_unseen(value) and (each.name in _CALLS or each.name == "GET_ITER"):
+            self.breaks.leave(frame.code, index, Why(_CLOSING))
+            raise Learned
         if each.name not in _MAKING and may_be_from_before(value):
             self.foreign.add(id(value))
 
@@ -301,7 +360,7 @@ class Segment:
         if self.frames:
             return self.frames[-1], self.frames[-1].next  # which asks a generator for its next value
         for value, maker, at in self.made.values():  # one that nobody has asked to the end is being closed
-            if isinstance(value, Iterator) and at not in self.breaks.residual.get(maker.code, ()):
+            if isinstance(value, (Iterator, Watching)) and at not in self.breaks.residual.get(maker.code, ()):
                 return maker, at
         if self.breaks.count > self.known:
             raise Learned  # while an attempt is left that had to begin anew
@@ -398,10 +457,12 @@ class Segment:
                 _, frame, index = self.made[holder]
                 self.breaks.leave(frame.code, index, Why(f"it makes {kind_of(value)} that no program can hand on"))
                 raise Learned
+        self.require_closed()
         return layout, values
 
 
-_LETTING_GO = frozenset({"STORE_FAST", "DELETE_FAST", "RETURN_VALUE"})
+_CLOSING = "it makes a generator that has something to clean up, which Python closes"
+_LETTING_GO = frozenset({"POP_TOP", "STORE_FAST", "DELETE_FAST", "RETURN_VALUE"})
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})

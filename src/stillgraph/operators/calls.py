@@ -23,7 +23,7 @@ from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
 from stillgraph.operators.caches import call_cached
 from stillgraph.operators.debugging import stop_for
-from stillgraph.operators.drawing import before_call
+from stillgraph.operators.drawing import before_call, begun
 from stillgraph.operators.foreign import before_method
 from stillgraph.operators.functions import OTHERS
 from stillgraph.operators.generators import call_generator
@@ -120,6 +120,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return capture.with_or_without(
             uncertain, lambda value: _call_exchanged(function, (args, kwargs), uncertain, value)
         )
+    args = begun(function, args)
     before_call(capture, function, meaning is not None, args)
     try:
         result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)

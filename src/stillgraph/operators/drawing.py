@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from inspect import CO_GENERATOR
 from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 
@@ -41,6 +42,31 @@ def drawn(values: Any) -> Any:
         values = call(method, values)
     capture.before_drawing(values)
     return values
+
+
+def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, with generators for objects that it would ask for these: their code is followed, then.
+
+    Args:
+        function: what is called.
+        args: what it is given.
+    """
+    first = next((number for each, number in _ASKING if function is each), None)
+    if first is None:
+        return args
+    return (*args[:first], *map(_generator_of, args[first:]))
+
+
+def _generator_of(value: Any) -> Any:
+    method = method_of(value, "__iter__")
+    if method is None or not method.__code__.co_flags & CO_GENERATOR:
+        return value
+    from stillgraph.operators.calls import call
+
+    return call(method, value)
+
+
+_ASKING = ((enumerate, 0), (zip, 0), (iter, 0), (map, 1), (filter, 1))  # from which argument on they ask for iterators
 
 
 def before_call(capture: Session, function: Any, has_meaning: bool, args: tuple[Any, ...]) -> None:

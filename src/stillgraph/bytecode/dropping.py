@@ -1,0 +1,47 @@
+"""What instructions take out of objects: a program does that in the end, which is late where it cleans up."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from types import BuiltinMethodType
+from typing import Any
+
+from stillgraph.bytecode.called import called
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.frame import Frame, contents
+from stillgraph.core.lookup import own_attributes
+from stillgraph.core.parcel import opened
+
+_CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+_CONTAINERS = (list, dict, set, collections.deque)
+_TAKING_OUT = frozenset(
+    {
+        *("clear", "pop", "popitem", "popleft", "remove", "discard", "update", "append", "appendleft", "rotate"),
+        *("extend", "extendleft", "__setitem__", "__delitem__", "__ior__", "__iand__", "__isub__", "__ixor__"),
+        *("difference_update", "intersection_update", "symmetric_difference_update"),
+    }
+)
+"""Methods of containers by which something may leave these: a deque that is full loses what is at its other end."""
+
+
+def dropped(frame: Frame, each: Instruction) -> Iterator[Any]:
+    """What an instruction may take out of an attribute, container or variable that others share."""
+    if each.name in ("STORE_ATTR", "DELETE_ATTR"):
+        yield (own_attributes(opened(frame.peek())) or {}).get(each.argument)
+    elif each.name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+        yield from _elements(opened(frame.peek(2)))
+    elif each.name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        yield frame.globals.get(each.argument)
+    elif each.name in ("STORE_DEREF", "DELETE_DEREF"):
+        cell = opened(contents(frame.slots[each.argument]))
+        yield opened(contents(cell))
+    elif each.name in _CALLS:
+        method = opened(called(frame, each))
+        if isinstance(method, BuiltinMethodType) and method.__name__ in _TAKING_OUT:
+            yield from _elements(method.__self__)
+
+
+def _elements(container: Any) -> Iterator[Any]:
+    if type(container) in _CONTAINERS:
+        yield from container.values() if type(container) is dict else container
