@@ -121,11 +121,22 @@ def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause,
     )
 
 
-def _jumps_within(decoded: Decoded, flow: Flow, nodes: frozenset[int]) -> set[int]:
+_JUMPS = frozenset({"JUMP", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"})
+
+
+def _jumps_within(decoded: Decoded, flow: Flow, nodes: frozenset[int]) -> frozenset[int]:
     """The jumps between instructions of a statement that the table of handlers leaves out: they raise nothing."""
-    jumps = {index for index in flow.depth if decoded.instructions[index].name == "JUMP"} - nodes
-    before = {way for index in flow.depth if index not in nodes for way in flow.next[index]}
-    return {index for index in jumps if index not in before and set(flow.next[index]) <= nodes}
+    before: dict[int, set[int]] = {}
+    for index in flow.depth:
+        for way in flow.next[index]:
+            before.setdefault(way, set()).add(index)
+    jumps = frozenset(index for index in flow.depth if decoded.instructions[index].name in _JUMPS) - nodes
+    while True:  # one may lead to another
+        within = nodes | jumps
+        kept = frozenset(index for index in jumps if before.get(index, {-1}) <= within >= set(flow.next[index]))
+        if kept == jumps:
+            return jumps
+        jumps = kept
 
 
 _CLEANS = ["COPY", "POP_EXCEPT"]

@@ -1,12 +1,13 @@
-"""`torch.utils.checkpoint.checkpoint`: what it calls becomes a region that the backward pass computes once more."""
+"""`torch.utils.checkpoint`: what ``checkpoint`` calls becomes a region that the backward pass computes once more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from stillgraph.trace.checkpointing import stage_checkpoint
 from stillgraph.trace.exits import Exit, Return
@@ -36,8 +37,15 @@ def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
     return stage_checkpoint(capture, block, inputs, options)
 
 
+def _checkpoint_sequential(*args: Any, **kwargs: Any) -> Any:
+    """torch's own code, with `_checkpoint` in it."""
+    capture = session()
+    assert capture is not None and isinstance(checkpoint_sequential, FunctionType)
+    return capture.convert(checkpoint_sequential)(*args, **kwargs)
+
+
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-MEANINGS: dict[Any, Callable[..., Any]] = {checkpoint: _checkpoint}
+MEANINGS: dict[Any, Callable[..., Any]] = {checkpoint: _checkpoint, checkpoint_sequential: _checkpoint_sequential}

@@ -174,6 +174,8 @@ def gather(
     homes = [_homes(parameter) for parameter, _ in sharded]
     step = EnterSharded(weakref.ref(module), key, tuple((weakref.ref(own[0][0]), own[0][1]) for own in homes))
     cast = state._mp_policy.param_dtype if state._mp_policy.cast_forward_inputs else None
+    if acts_once(state) and (state._mp_policy.param_dtype or state._mp_policy.output_dtype):
+        refuse_distributed("several modules are sharded at once, with a policy of dtypes")
     moves = state._device.type != "cpu" and not capture.sharding  # the outermost module's inputs, to an accelerator
 
     def change(tensor: Any) -> Any:
@@ -202,11 +204,19 @@ def _left(capture: Session) -> None:
 
 
 def _groups(state: Any) -> list[Any]:
-    """The groups of parameters that a sharded module gathers; there was one at most before torch 2.13."""
+    """The groups of parameters that a sharded module gathers; there was one at most before torch 2.12."""
     groups = getattr(state, "_fsdp_param_groups", None)
     if groups is None:
         return [] if state._fsdp_param_group is None else [state._fsdp_param_group]
     return list(groups)
+
+
+def acts_once(state: Any) -> bool:
+    """Whether modules that are sharded at once have hooks which act for one of them alone, as before torch 2.13.
+
+    The one before acts for the module that is called first, the one after for the last. The others change nothing.
+    """
+    return len(state._modules) > 1 and torch.__version__ < "2.13"
 
 
 def _homes(parameter: Any) -> list[tuple[Any, str]]:

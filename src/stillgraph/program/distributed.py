@@ -106,7 +106,8 @@ class EnterSharded(_Wrapped):
     parameters: tuple[tuple[weakref.ref[torch.nn.Module], str], ...]
 
     def __call__(self, *tensors: Any) -> Tensors:
-        args, _ = self.module._forward_pre_hooks[self.hook](self.module, tensors, {})
+        changed = self.module._forward_pre_hooks[self.hook](self.module, tensors, {})
+        args = tensors if changed is None else changed[0]  # see `wrappers.acts_once`
         gathered = (getattr(owner(), name) for owner, name in self.parameters)
         return (*args, *gathered)
 
@@ -125,7 +126,8 @@ class LeaveSharded(_Wrapped):
     hook: int
 
     def __call__(self, *tensors: Any) -> Tensors:
-        return tuple(self.module._forward_hooks[self.hook](self.module, (), tensors))
+        changed = self.module._forward_hooks[self.hook](self.module, (), tensors)
+        return tensors if changed is None else tuple(changed)
 
     def __repr__(self) -> str:
         return f"free parameters of {type(self.module).__name__}"

@@ -66,7 +66,8 @@ class BoundStaticFunction(Generic[P, R]):
         return self.__func__ is other.__func__ and self.__self__ is other.__self__
 
     def __hash__(self) -> int:
-        return hash((id(self.__func__), id(self.__self__)))
+        both = (getattr(self, name, None) for name in BoundStaticFunction.__slots__[:2])  # not set: as Dynamo makes one
+        return hash(tuple(map(id, both)))
 
     def __reduce__(self) -> Any:
         return type(self), (self.__func__, self.__self__)  # a copy of an object has methods of its own

@@ -97,7 +97,7 @@ def _takes_ones(
     args, kwargs = tree_map(lambda value: of_one if value is tensor else value, (args, kwargs))
     with symbolic.learned_inside():
         try:
-            run_on_fakes(func, args, kwargs)
+            run_on_fakes(symbolic, func, args, kwargs)
         except Exception:  # of any kind: then it wants the sizes to be equal, as torch has taken it
             return False
     return True

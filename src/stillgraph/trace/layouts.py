@@ -100,7 +100,7 @@ def run(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs: dict[st
     if func in _VIEWS and args and varies(recorder, args[0]):
         args = (_contiguous(args[0]), *args[1:])
     try:
-        return run_on_fakes(func, args, kwargs)
+        return run_on_fakes(recorder.symbolic, func, args, kwargs)
     except ValueError as error:
         if not str(error).startswith(_CANNOT_VIEW):
             raise

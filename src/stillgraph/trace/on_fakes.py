@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.frames import here
+from stillgraph.trace.older_torch import WITHOUT_ASKING
 from stillgraph.trace.spelling import name_of
-from stillgraph.trace.symbolic import GuardOnDataDependentSymNode, kernels_in_python
+from stillgraph.trace.symbolic import WANTS_INTEGERS, GuardOnDataDependentSymNode, Symbolic, kernels_in_python
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
-_WANT_INTEGERS = ("expected to contain only concrete integers", "on tensor with symbolic sizes/strides")
+_WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
     getattr(space, name + ending)
@@ -26,27 +30,37 @@ _DROPOUTS = {
 }
 
 
-def run_on_fakes(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def run_on_fakes(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What a torch function gives on fakes.
 
     A dropout asks first whether there is any element; its result is shaped like its input in either case. Attention
     asks for its kernel's sake. Where torch's code in C++ takes plain sizes alone, its code in Python may take others.
     """
     try:
-        return _run(func, args, kwargs)
-    except GuardOnDataDependentSymNode:
-        if func in IN_PARTS:
-            return IN_PARTS[func](*args, **kwargs)
-        if func not in _DROPOUTS:
+        return _run(symbolic, func, args, kwargs)
+    except (GuardOnDataDependentSymNode, DataDependentOutputException):
+        if func not in _WITHOUT_ASKING:
             raise
-        given = inspect.signature(func).bind(*args, **kwargs).arguments if isinstance(func, FunctionType) else kwargs
-        tensor: torch.Tensor = args[0] if args else given["input"]
-        return tensor if given.get("inplace") or func.__name__.endswith("_") else tensor.clone()
+        return _run(symbolic, _WITHOUT_ASKING[func], args, kwargs)
 
 
-def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _dropped(func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    given = inspect.signature(func).bind(*args, **kwargs).arguments if isinstance(func, FunctionType) else kwargs
+    tensor: torch.Tensor = args[0] if args else given["input"]
+    return tensor if given.get("inplace") or func.__name__.endswith("_") else tensor.clone()
+
+
+_WITHOUT_ASKING: dict[Any, Callable[..., Any]] = {
+    **WITHOUT_ASKING,
+    **IN_PARTS,
+    **{dropout: functools.partial(_dropped, dropout) for dropout in _DROPOUTS},
+}
+
+
+def _run(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     try:
-        return func(*args, **kwargs)
+        with symbolic.without_plain_sizes():
+            return func(*args, **kwargs)
     except RuntimeError as error:
         if not wants_plain_sizes(error):
             raise

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
 from torch.fx._lazy_graph_module import _LazyGraphModule
@@ -42,6 +43,7 @@ from stillgraph.program.size_facts import assume, learned_inside, of_any_size
 
 __all__ = [
     "DATA_DEPENDENT",
+    "WANTS_INTEGERS",
     "FakeTensor",
     "GuardOnDataDependentSymNode",
     "Symbolic",
@@ -67,8 +69,12 @@ DATA_DEPENDENT = (
     DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedOperatorException,
+    UnsupportedFakeTensorException,  # so says torch 2.11 of quantised tensors
 )
 
+
+WANTS_INTEGERS = "expected to contain only concrete integers"
+"""What torch says where its code in C++ takes plain sizes alone."""
 
 _SIZES: Any = ValueRanges(0, int_oo)
 _FAKE_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
@@ -219,6 +225,24 @@ class _Environment(ShapeEnv):
         return symbol
 
 
+class _FakeMode(FakeTensorMode):
+    """torch's mode of fake tensors, which can refuse to take a symbol for the one size that it had in the example.
+
+    So does torch where its code in C++ asks for plain sizes: that of ``matmul`` before torch 2.13.
+    """
+
+    refuses = False
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
+            raise RuntimeError(WANTS_INTEGERS)
+        return super().dispatch(func, types, args, kwargs)
+
+
+def _is_symbol(size: Any) -> bool:
+    return isinstance(size, torch.SymInt) and not size.node.expr.is_number
+
+
 class Symbolic:
     """One capture's fake tensors and symbols.
 
@@ -228,7 +252,7 @@ class Symbolic:
 
     def __init__(self, loading: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
         self.shape_env = _Environment(loading)
-        self.fake_mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
+        self.fake_mode = _FakeMode(shape_env=self.shape_env, allow_non_fake_inputs=False)
 
     def forget_real_tensors(self) -> None:
         """Let go of the capture, and of the weak references to real tensors.
@@ -239,6 +263,15 @@ class Symbolic:
         describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()
+
+    @contextlib.contextmanager
+    def without_plain_sizes(self) -> Iterator[None]:
+        """In the body torch's code in C++ that asks for plain sizes raises `WANTS_INTEGERS` where they are symbols."""
+        before, self.fake_mode.refuses = self.fake_mode.refuses, True
+        try:
+            yield
+        finally:
+            self.fake_mode.refuses = before
 
     @contextlib.contextmanager
     def unremembered(self) -> Iterator[None]:

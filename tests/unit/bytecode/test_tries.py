@@ -220,6 +220,28 @@ def test_jumps_that_the_table_of_handlers_leaves_out_are_in_the_statement(full_g
         assert seen == expected
 
 
+def asked_twice_in_a_loop(x: Tensor, each: int, seen: list[Any]) -> Tensor:
+    try:
+        for factor in range(4):
+            if factor == each and x.sum() < 0:
+                raise KeyError(factor)
+        x = x + 1
+    except KeyError as error:
+        seen.append(error.args[0])
+    return x
+
+
+@pytest.mark.usefixtures("bytecode")
+def test_conditional_jumps_that_the_table_leaves_out_are_in_the_statement() -> None:
+    there, found = tries_in(asked_twice_in_a_loop.__code__)
+    assert there == found != set()
+    static = sg.to_static(asked_twice_in_a_loop, backend="eager")
+    for value, each in ((1.0, 1), (-2.0, 1), (-2.0, 5)):
+        x, expected, seen = torch.full((2,), value), [], []
+        assert torch.equal(static(x, each, seen), asked_twice_in_a_loop(x, each, expected))
+        assert seen == expected
+
+
 # ---- in segments
 def check(x: Tensor) -> Tensor:
     if x.sum() > 5:

@@ -67,6 +67,10 @@ CASES: list[tuple[str, Any, tuple[Any, ...], str, str, str]] = [
 def test_what_cannot_be_saved(
     suffix: str, function: Any, args: tuple[Any, ...], text: str, line: str, hint: str, tmp_path: Path
 ) -> None:
+    if function is quantised and torch.__version__ < (2, 12):  # which captures no quantised tensors
+        with pytest.raises(sg.CaptureError, match="quantize_per_tensor"):
+            sg.save(function, tmp_path / f"no.{suffix}", args=args)
+        return
     with pytest.raises(sg.ExportError) as raised:
         sg.save(function, tmp_path / f"no.{suffix}", args=args)
     told = str(raised.value)

@@ -168,12 +168,16 @@ def test_ckpt_rng(wrap: Wrap) -> Any:
     return out
 
 
-@as_in_eager
-def test_ckpt_sequential(wrap: Wrap) -> Any:
+@REENTRANT
+def test_layers_in_segments(reentrant: bool) -> None:
+    as_in_eager(lambda wrap: _in_segments(wrap, reentrant))()
+
+
+def _in_segments(wrap: Wrap, reentrant: bool) -> Any:
     m = nn.Sequential(*[nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(4)]).double()
 
     def f(x):
-        y = checkpoint_sequential(m, 2, x, use_reentrant=False)
+        y = checkpoint_sequential(m, 2, x, use_reentrant=reentrant)
         if y.sum() > 0:
             y = y * 2
         return y

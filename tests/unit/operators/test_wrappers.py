@@ -399,6 +399,18 @@ def test_shards_of_several_modules_at_once_and_within_each_other() -> None:
     agree(within, called)
 
 
+def test_dtypes_of_modules_that_are_sharded_at_once() -> None:
+    def together() -> Any:
+        module, policy = Two(), MixedPrecisionPolicy(torch.bfloat16)
+        fully_shard([module.first, module.second], mp_policy=policy)
+        return fully_shard(module, mp_policy=policy)
+
+    if torch.__version__ >= (2, 13):
+        agree(together, called)
+    else:  # the hook before the second one does not cast
+        assert "several modules are sharded at once" in refusal(called(together()), "SG309")
+
+
 @pytest.mark.parametrize(
     "options",
     [

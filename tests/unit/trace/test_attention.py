@@ -133,13 +133,21 @@ LAYERS: dict[str, Callable[[], Heard]] = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+_SPLITS_ONE_ROW = pytest.mark.xfail(
+    (2, 12) <= torch.__version__ < (2, 13),
+    raises=sg.CaptureError,
+    reason="torch 2.12 cannot split a row into heads if only the run knows whether there is one",
+)
+SPLIT = [pytest.param(name, marks=_SPLITS_ONE_ROW) if name == "decoder" else name for name in LAYERS]
+
+
+@pytest.mark.parametrize("name", SPLIT)
 @pytest.mark.parametrize("training", [True, False])
 def test_layers(name: str, training: bool) -> None:
     agree_fresh(lambda: LAYERS[name]().train(training), MIXED, OTHER, ALL, input_spec=OPEN)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", SPLIT)
 def test_layers_without_gradients(name: str) -> None:
     with torch.no_grad():
         agree_fresh(lambda: LAYERS[name]().eval(), MIXED, OTHER, ALL, input_spec=OPEN)
