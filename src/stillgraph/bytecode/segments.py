@@ -138,7 +138,7 @@ class Segment:
             code, index = frame.maker
             frame.maker = None  # what it cleans up now is undone with all the rest
             if index in self.breaks.residual.get(code, ()):
-                raise Unreachable("a generator is closed that Python cannot make")
+                raise Unreachable(Why("a generator is closed that Python cannot make"), place_of(code, index))
             self.breaks.leave(code, index, Why(_CLOSING))
             raise Learned
 

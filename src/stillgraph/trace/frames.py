@@ -34,6 +34,17 @@ def surrounds_with_mode(code: CodeType) -> bool:
     return code.co_name in _OF_MODES and is_torch(code.co_filename)
 
 
+def unwrapped(function: FunctionType) -> FunctionType:
+    """The function that modes of torch's surround."""
+    while surrounds_with_mode(function.__code__):
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        inner = cells["func"].cell_contents if "func" in cells else None
+        if not isinstance(inner, FunctionType):
+            break
+        function = inner
+    return function
+
+
 _FUNCTIONS = path_in_torch("autograd", "function.py")
 
 

@@ -42,7 +42,7 @@ from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.finalised import Finalised
-from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode
+from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
 from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
@@ -533,7 +533,8 @@ class Session(BothSides):
         if is_distributions(file):
             return self.knowledge.distributions
         if self.interprets_modes and surrounds_with_mode(code):
-            return True
+            inner = unwrapped(function)
+            return inner is function or not is_library(inner.__code__.co_filename)  # `generate` is one call
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
         return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
