@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from dataclasses import dataclass
 from types import FunctionType
@@ -14,6 +15,7 @@ from stillgraph.api.left_whole import is_awaited
 from stillgraph.api.plan import Plan
 from stillgraph.api.static import Static
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.calls import mode_decorated
 from stillgraph.program.program import Program
 from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.cache import CacheInfo
@@ -27,12 +29,26 @@ NO_WHOLE = (
 )
 
 
+def _without_modes(original: Any) -> tuple[list[Any], Any]:
+    """The modes of torch's that decorate a function (``@torch.no_grad()``), the outermost first; what they surround.
+
+    Entered around the call, they need not be among the blocks that a program can end in.
+    """
+    modes: list[Any] = []
+    inner = original
+    while isinstance(inner, FunctionType) and (found := mode_decorated(inner)) is not None:
+        mode, inner = found
+        modes.append(mode)
+    return (modes, inner) if isinstance(inner, FunctionType) else ([], original)
+
+
 class Partial(Static):
     """A static function that leaves to Python what cannot be in a program."""
 
     def __init__(self, original: Any, *, strict: bool, **options: Any) -> None:
         super().__init__(original, **options)
-        self.plan = Plan(self._name, self.original, strict, options)
+        self._modes, inner = _without_modes(self.original)
+        self.plan = Plan(self._name, inner, strict, options)
         self._strict = strict
         SETTINGS.static_functions.discard(self)  # its segments are there
         if is_awaited(self.original):
@@ -53,7 +69,12 @@ class Partial(Static):
             plan = self.plan
             if plan.gave_up is not None or plan.left is not None or self._rolled_back or self._is_capturing():
                 return self._function(*args, **kwargs)
-            return plan(args, kwargs)  # whose segments ask for the global switch
+            if not self._modes:
+                return plan(args, kwargs)  # whose segments ask for the global switch
+            with contextlib.ExitStack() as around:
+                for mode in self._modes:
+                    around.enter_context(mode())
+                return plan(args, kwargs)
         except BaseException as error:
             present(error)
             raise

@@ -266,7 +266,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     refuse_unseen(function)
     if is_distributions(function.__code__.co_filename):
         capture.before_distribution()
-    inner = _mode_decorated(function)
+    inner = mode_decorated(function)
     if inner is not None and not capture.wants_conversion(function):
         factory, decorated = inner
         with factory():
@@ -334,7 +334,7 @@ def assigned_outer_variables(code: CodeType) -> tuple[str, ...]:
     return tuple(name for name in code.co_freevars if name in names)
 
 
-def _mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
+def mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     """What is behind a function that a torch mode decorates (``@torch.no_grad()``): the mode and the function."""
     code = function.__code__
     if not surrounds_with_mode(code):

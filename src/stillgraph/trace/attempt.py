@@ -267,7 +267,7 @@ class CaptureAttempt:
 
     def _outlives(self, place: Place) -> bool:
         """Whether a place was there before the capture; what the capture made may keep what was written to it."""
-        if not isinstance(place, (AttributePlace, ContentsPlace)):
+        if not isinstance(place, (AttributePlace, ContentsPlace)) or place.key in self.promotion.put:
             return True
         if isinstance(place.target, (torch.nn.Module, type)) or self.finder.holds(place.target):
             return True

@@ -38,6 +38,7 @@ class Promotion:
     grown: dict[int, Any]
     places: set[Any] = field(default_factory=set)
     sources: set[Source] = field(default_factory=set)
+    put: set[Any] = field(default_factory=set)
 
     def argument(self, value: float, source: Source) -> Any:
         """What the function gets in place of a number that differs from call to call."""
@@ -125,7 +126,9 @@ class Promotion:
     def _put(self, source: Source, value: Any) -> None:
         """Let ``value`` stand at a source; a tuple there is made anew."""
         if not isinstance(source, Item):
-            self.journal.write(self._place(source), value)
+            place = self._place(source)
+            self.put.add(place.key)
+            self.journal.write(place, value)
             return
         target = self._container(source.base)
         if isinstance(target, tuple):
@@ -134,5 +137,6 @@ class Promotion:
             self.finder.stand_in(made, source.base)
             self._put(source.base, made)
             return
+        self.put.add(ContentsPlace(target).key)
         self.journal.note(ContentsPlace(target))
         kind_of_container(target).__setitem__(target, source.key, value)

@@ -241,3 +241,21 @@ def test_without_a_break_it_is_in_the_program() -> None:
 
     static = agrees(lambda record: function, *CALLS)
     assert not reasons(static)
+
+
+@EACH
+def test_a_target_is_in_as_many_programs_as_without(mode: Mode) -> None:
+    layer = nn.Linear(3, 3)
+
+    def function(x: Any) -> Any:
+        y = layer(x).sum().item()
+        print(f"{y:.2f}")
+        return x * 2, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+
+    plain, static = to_partial(function), to_partial(mode(function))
+    for number in range(4):
+        x = torch.ones(3) + number
+        plain(x)
+        assert_same(mode(function)(x), static(x))
+    assert len(static.programs) == len(plain.programs) == 2
+    assert len(static.explain().breaks) == 1

@@ -263,3 +263,12 @@ def test_what_torch_jit_made(kind: str, strict: bool) -> None:
         assert sg.symbolic_trace(made, strict=strict) is made
         with pytest.raises(sg.CaptureError, match="its Python is gone"):
             sg.to_static(COMPILED[kind](Branching()))
+
+
+def test_a_compiled_target_leaves_no_capture_behind() -> None:
+    compiled = torch.compile(lambda x: x * 2, backend="eager")
+    found = sg.to_static(compiled, full_graph=False, backend="eager")(torch.ones(2))
+    torch.testing.assert_close(found, torch.ones(2) * 2)
+    static = sg.to_static(lambda x: x * 3, full_graph=False, backend="eager")
+    static(torch.ones(2))
+    assert static.cache_info().programs == 1
