@@ -48,8 +48,8 @@ def refuse_users(capture: Session, frame: FrameType) -> None:
     if capture.left_some_alone or capture.is_rewritten(code) or not is_called_back(frame):
         return
     is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
-    if is_body or _is_recorded(frame):
-        return  # the body of a class; or a function with a gradient of its own, of which a program calls each part
+    if is_body or code.co_name == "__hash__" or _is_recorded(frame):
+        return  # also what is asked for wherever containers go, and a function with a gradient of its own
     what = f"{code.co_name} is called by code that is not rewritten"
     raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
 

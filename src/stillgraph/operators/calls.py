@@ -271,6 +271,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         factory, decorated = inner
         with factory():
             return call(decorated, *args, **kwargs)
+    if function.__code__ is _DISPATCHING and args:
+        cells = dict(zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ())))
+        return call(cells["dispatch"](call(type, args[0])), *args, **kwargs)
     manager = _context_manager(function)
     if manager is not None and capture.wants_conversion(manager):
         return contextlib._GeneratorContextManager(capture.convert(manager), args, kwargs)
@@ -343,6 +346,9 @@ def mode_decorated(function: FunctionType) -> tuple[Any, Any] | None:
     if {"autocast_instance", "func"} <= cells.keys():
         return lambda: cells["autocast_instance"], cells["func"]
     return (cells["ctx_factory"], cells["func"]) if {"ctx_factory", "func"} <= cells.keys() else None
+
+
+_DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]  # of what it makes, a function
 
 
 def _context_manager(function: FunctionType) -> FunctionType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, MethodType, ModuleType
@@ -103,7 +104,7 @@ class ModuleTables:
         Args:
             keep_added: let stay what an object or dict has computed and kept, as ``functools.cached_property`` does, if
                 it is not staged. It belongs to what is put back from then on.
-            keep_entries: of dicts as well.
+            keep_entries: of dicts as well; of what libraries keep by weak references, always.
         """
         changed = None
         kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
@@ -126,7 +127,7 @@ class ModuleTables:
                 changed = changed or Change(shared, place.name, place.get(), f"'{place}'")
         for value, contents, source in self._containers:
             now = copy_contents(value)
-            if keep_added and keep_entries and isinstance(value, dict):
+            if keep_added and isinstance(value, dict) and (keep_entries or _is_weak(now)):
                 kept.append((contents, _added(now, contents)))
                 contents.update(kept[-1][1])
             if not _same(now, contents):
@@ -258,6 +259,10 @@ def _added(now: dict[Any, Any], before: dict[Any, Any], kind: type = object) -> 
     """What has been computed and kept; what hides a value that the class has for all its objects is a change."""
     added = {key: value for key, value in now.items() if key not in before and not holds_staged(value)}
     return {key: value for key, value in added.items() if kind is object or not _hides(kind, key)}
+
+
+def _is_weak(entries: dict[Any, Any]) -> bool:
+    return all(isinstance(key, weakref.ref) for key in entries)
 
 
 def _hides(kind: type, name: Any) -> bool:

@@ -396,7 +396,7 @@ def test_methods_that_take_a_call_are_given_the_receiver_others_are_not() -> Non
     class Explaining(StaticFunction[Any, Any]):
         code = "the code"
 
-        def explain(self, *args: Any) -> Any:
+        def get_program(self, *args: Any) -> Any:
             return args
 
         def other(self, *args: Any) -> Any:
@@ -408,7 +408,7 @@ def test_methods_that_take_a_call_are_given_the_receiver_others_are_not() -> Non
     )  # fmt: skip
     instance = Scaler()
     bound = function.__get__(instance, Scaler)
-    assert bound.explain(1) == (instance, 1)
+    assert bound.get_program(1) == (instance, 1)
     assert bound.other(1) == (1,)
     assert bound.code == "the code"
 

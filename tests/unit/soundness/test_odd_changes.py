@@ -30,7 +30,6 @@ def stale(reason: str) -> pytest.MarkDecorator:
 
 
 # ---- classes and objects
-@stale("the registry of an abstract class is not guarded: isinstance answers as it did")
 def test_isinstance_of_an_abstract_class_whose_registry_changes() -> None:
     class Abstract(abc.ABC):  # noqa: B024 - only its registry counts
         pass
