@@ -29,7 +29,7 @@ from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, Why, place_of, reason_of, sees_frames
 from stillgraph.bytecode.called import code_called
-from stillgraph.bytecode.layouts import FrameLayout, Layout, packed, restored, unread
+from stillgraph.bytecode.layouts import FrameLayout, Layout, left_by_raising, packed, restored, unread
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import Segment
 from stillgraph.core import faults
@@ -94,6 +94,7 @@ class Part(Static):
         self._plan = plan
         self.passing = Passing()
         self.unread = frozenset[int]() if layout is None else unread(layout)
+        self._leaving = () if layout is None else left_by_raising(layout) or ()
         super().__init__(original, **options)
         self._cache.be_quiet()  # of what keeps changing, the plan tells
         self._original = self._function
@@ -115,6 +116,36 @@ class Part(Static):
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the rest of a call in plain PyTorch."""
         return self._function(*args, **kwargs)
+
+    def _run(
+        self, call: Any, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], original: Any = None
+    ) -> Any:
+        """As `StaticFunction._run`; what the program raises leaves the blocks that it began in."""
+        if not self._leaving:
+            return super()._run(call, inputs, args, kwargs, original)
+        plain = False
+
+        def plainly(*args: Any, **kwargs: Any) -> Any:
+            nonlocal plain
+            plain = True
+            return (original or self._function)(*args, **kwargs)
+
+        try:
+            return super()._run(call, inputs, args, kwargs, plainly)
+        except BaseException as error:
+            if not plain:
+                self.leave(args, error)
+            raise
+
+    def leave(self, args: Sequence[Any], error: BaseException) -> None:
+        """Leave the blocks that the segment begins in, for an exception that no handler gets.
+
+        Args:
+            args: those that the segment was called with.
+            error: the exception.
+        """
+        for position in self._leaving:
+            opened(args[position])(type(error), error, error.__traceback__)
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -249,12 +280,14 @@ class Plan:
         return found
 
     def _resuming(self, layout: Layout) -> FunctionType:
+        is_left = left_by_raising(layout) is not None
+
         def in_python(*values: Any) -> Any:
             return run_on(restored(layout, list(map(opened, values))))
 
         def in_segment(segment: Segment) -> FunctionType:
             def run(*values: Any) -> Any:
-                return resume(segment, restored(layout, list(values)))
+                return resume(segment, restored(layout, list(values)), is_left)
 
             return bytecode.resuming(layout[0].code, run, True)
 

@@ -14,7 +14,7 @@ from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.breaks import Why, place_of
 from stillgraph.bytecode.called import keywords_at
 from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.layouts import FrameLayout, Layout
+from stillgraph.bytecode.layouts import COUNTS, FrameLayout, Layout
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
@@ -36,7 +36,7 @@ def names_of(layout: Layout) -> list[str]:
         names.append(f"{prefix}function")
         names += (prefix + _plain(slots[slot]) for slot in frame.slots)
         for number, kind in enumerate(frame.stack):
-            if kind == "value":
+            if COUNTS[kind] == 1:
                 names.append(f"{prefix}value_{number}")
             elif kind == "iteration":
                 names += [f"{prefix}iterated_{number}", f"{prefix}index_{number}"]
@@ -240,7 +240,7 @@ def _computed_as(program: Program, name: str, template: Template) -> str:
 
 def _stack(frame: FrameLayout, names: list[str]) -> list[str | None]:
     """The names of the values on the innermost frame's stack; None for nothing."""
-    count = sum({"value": 1, "iteration": 2}.get(kind, 0) for kind in frame.stack)
+    count = sum(COUNTS[kind] for kind in frame.stack)
     end = len(names) - frame.handled
     given = iter(names[end - count : end])
     found: list[str | None] = []

@@ -140,34 +140,40 @@ def branch_between(
     inner.update({index: Stop(None, flag) for index, flag in flags})
     ends = frozenset(inner)
     nodes = frozenset().union(*(flow.reach(index, ends) for side in starts for index in side))
+    leaving = _LEAVES if frame.emit is None else _LEAVES_INSIDE_OUT
+    may_leave = flow.leaves([index for side in starts for index in side], set(meetings), stops.keys(), leaving)
+    if may_leave:  # then what comes behind the meetings is run in one of the arms
+        nodes = nodes.union(*(flow.reach(index, stops.keys()) for index in meetings))
     keeps, drops = places(frame, nodes, ends, meetings, stops)
     keeps += [flag for _, flag in flags if flag is not None]
     here, before, states = frame.next, frame.state, frame.states
 
     def arm(targets: Targets) -> Callable[[], Exit | None]:
         def block() -> Exit | None:
-            frame.states = dict(states)
             frame.next, frame.depth, frame.handled = here, before.depth, list(before.handled)
-            arrived = arrive(frame, targets, inner)
-            exit = run_block(frame, inner) if arrived is None else arrived[0]
-            states.update({index: state for index, state in frame.states.items() if index in inner})
-            return exit
+            return run_from(targets, inner)
 
         return block
 
-    def rest() -> Exit | None:
-        arrived = arrive(frame, flags, stops)
-        return run_block(frame, stops) if arrived is None else arrived[0]
+    def run_from(targets: Targets, until: Stops) -> Exit | None:
+        frame.states = dict(states)
+        arrived = arrive(frame, targets, until)
+        exit = run_block(frame, until) if arrived is None else arrived[0]
+        states.update({index: state for index, state in frame.states.items() if index in until})
+        return exit
 
-    leaving = _LEAVES if frame.emit is None else _LEAVES_INSIDE_OUT
-    may_leave = flow.leaves([index for side in starts for index in side], set(meetings), stops.keys(), leaving)
+    def rest() -> Exit | None:
+        return run_from(flags, stops)
+
     behind = rest if may_leave and meetings else None
     exit = frame.act(branch, capture, predicate, arm(left), arm(right), keeps, drops, behind, written)
     frame.states = states
     if may_leave or not meetings:
         return (exit,)
     if exit is not None:  # the handler of what a call has raised has left it
-        return (continue_(capture, exit, rest, keeps, drops),)
+        exit = continue_(capture, exit, rest, keeps, drops)
+        frame.states = states
+        return (exit,)
     return arrive(frame, flags, stops)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.frame import NULL, Frame
+from stillgraph.bytecode.frame import NULL, Frame, contents
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.core.lookup import class_member
+from stillgraph.core.parcel import Parcel
+
+SHOWING_VARIABLES = (builtins.locals, builtins.vars, builtins.dir, builtins.eval, builtins.exec)
+"""Functions that may look at the variables of the frame which calls them."""
 
 
 def called(frame: Frame, each: Instruction) -> Any:
@@ -19,6 +24,14 @@ def called(frame: Frame, each: Instruction) -> Any:
     position: int = each.argument + (2 if each.name == "CALL" else 3)  # below the arguments, and names or dict
     first, second = frame.peek(position), frame.peek(position - 1)
     return second if first is NULL else first
+
+
+def shows_parcels(frame: Frame, function: Any) -> bool:
+    """Whether a function may look at the variables of a frame that has parcels among them, which nobody is to see."""
+    if not any(function is each for each in SHOWING_VARIABLES):
+        return False
+    held = map(contents, frame.slots)
+    return any(type(contents(each) if isinstance(each, CellType) else each) is Parcel for each in held)
 
 
 def keywords_at(code: CodeType, index: int) -> tuple[str, ...] | None:

@@ -242,10 +242,14 @@ class Flow(Holder):
         """Where ways from some instructions first come together with ways from others, in the order of control.
 
         ``a and b`` in a condition has two: the other block, to which both operands lead, and what stands behind both.
+        What can only raise meets the others where these begin.
         """
         starts = [*left], [*right]
         one, other = (frozenset().union(*(self.reach(each, stops) for each in side)) for side in starts)
-        common = {each for each in one & other if each in self._ending}
+        common = self._ending & one & other
+        for side, behind in ((one, other), (other, one)):
+            if side and side.isdisjoint(self._ending):
+                common = self._ending & behind
         if not common:
             return ()
         entered = {after for each in (one | other) - common for after in self.next[each] if after in common}

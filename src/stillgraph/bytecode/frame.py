@@ -76,6 +76,7 @@ class Frame(Holder):
             leaves exceptions for them to its caller.
         staged: the handlers of the ``try`` statements whose bodies are being run as operators.
         entered: the handlers of the ``with`` statements that Python had entered when the segment began: it leaves them.
+        beyond: those among them that an exception of the run goes past; see `layouts.left_by_raising`.
         emit: of a generator turned inside out, what takes what it yields.
         segment: what it is run for, if Python may take over in between.
         transparent: whether what it returns is what the instruction gives that has called it, so that Python can.
@@ -97,6 +98,7 @@ class Frame(Holder):
     outside: frozenset[int] = frozenset()
     staged: frozenset[int] = frozenset()
     entered: frozenset[int] = frozenset()
+    beyond: frozenset[int] = frozenset()
     emit: Callable[[Any], Any] | None = None
     segment: Segment | None = None
     transparent: bool = False

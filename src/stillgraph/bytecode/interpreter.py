@@ -184,7 +184,7 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
         clean(error)
     else:
         in_eagers_words(error)
-    if handler is None or handler.target in frame.outside:
+    if handler is None or handler.target in frame.outside or _goes_past(frame, handler.target):
         return False
     if session() is not None and frame.segment is not None:
         frame.segment.before_cut(frame, index, handler.depth)
@@ -194,6 +194,12 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     frame.push(error)
     frame.next = handler.target
     return True
+
+
+def _goes_past(frame: Frame, target: int) -> bool:
+    """Whether an exception that only the run raises leaves the program, rather than go to a handler."""
+    capture = session()
+    return target in frame.beyond and capture is not None and capture.in_arm
 
 
 # ---- where control goes

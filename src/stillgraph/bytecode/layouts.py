@@ -10,8 +10,9 @@ from typing import Any
 from stillgraph.bytecode.frame import NULL, Frame, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.lifetimes import held_by, is_missed, referred_to
-from stillgraph.bytecode.parcels import is_plain
+from stillgraph.bytecode.parcels import is_plain, passes_exceptions
 from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.tries import is_with, only_reraises
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
@@ -25,7 +26,7 @@ class FrameLayout:
         code: of the function.
         index: of the instruction that is to be run; in an outer frame, of the call that is going on.
         slots: those that hold something which is needed from there on, or whose end somebody could tell.
-        stack: of each place on the stack, what kind of value is there.
+        stack: of each place on the stack, what kind of value is there: one of `COUNTS`.
         handled: how many exceptions are being handled.
     """
 
@@ -34,6 +35,11 @@ class FrameLayout:
     slots: tuple[int, ...]
     stack: tuple[str, ...]
     handled: int
+
+    @property
+    def count(self) -> int:
+        """How many values it has."""
+        return 1 + len(self.slots) + sum(COUNTS[kind] for kind in self.stack) + self.handled
 
 
 Layout = tuple[FrameLayout, ...]
@@ -50,9 +56,9 @@ def suspended(frames: list[Frame]) -> tuple[Layout, list[Any]]:
         kinds = []
         for cell in frame.stack[: frame.depth]:
             value = cell.cell_contents
-            kind = "null" if value is NULL else "iteration" if _waits(value) else "value"
+            kind = _kind_of(value)
             kinds.append(kind)
-            if kind == "value":
+            if COUNTS[kind] == 1:
                 values.append(value)
             elif kind == "iteration":
                 values += (opened(value).values, opened(value).index)
@@ -80,6 +86,14 @@ def _written() -> list[Any]:
     """What the capture has stored."""
     capture = session()
     return [] if capture is None else [write.place.get() for write in capture.journal.written(0).values()]
+
+
+def _kind_of(value: Any) -> str:
+    if value is NULL:
+        return "null"
+    if _waits(value):
+        return "iteration"
+    return "leaving" if passes_exceptions(opened(value)) else "value"
 
 
 def _waits(value: Any) -> bool:
@@ -117,11 +131,37 @@ def unread(layout: Layout) -> frozenset[int]:
     for each in layout:
         live = prepared(each.code).flow.live[each.index]
         found |= {position + 1 + number for number, slot in enumerate(each.slots) if slot not in live}
-        position += 1 + len(each.slots) + sum(_COUNTS[kind] for kind in each.stack) + each.handled
+        position += each.count
     return frozenset(found)
 
 
-_COUNTS = {"null": 0, "value": 1, "iteration": 2}
+def left_by_raising(layout: Layout) -> tuple[int, ...] | None:
+    """The blocks that an exception leaves which a program raises that begins with a layout.
+
+    Returns:
+        Among the layout's values the positions of the methods that leave the managers, the innermost first. None where
+        anything else learns of the exception: a handler of the user's, or a manager that sees it.
+    """
+    found = []
+    position = sum(each.count for each in layout)
+    for each in reversed(layout):
+        position -= each.count
+        decoded = prepared(each.code).decoded
+        handler = decoded.handler(each.index)
+        while handler is not None:
+            if is_with(decoded, handler.target):
+                if each.stack[handler.depth - 1] != "leaving":
+                    return None
+                before = sum(COUNTS[kind] for kind in each.stack[: handler.depth - 1])
+                found.append(position + 1 + len(each.slots) + before)
+            elif not only_reraises(decoded, handler.target):
+                return None
+            handler = decoded.handler(handler.target)
+    return tuple(found)
+
+
+COUNTS = {"null": 0, "value": 1, "leaving": 1, "iteration": 2}
+"""How many values there are for each kind of what is on the stack. ``"leaving"``: see `parcels.passes_exceptions`."""
 
 
 def packed(values: Sequence[Any], closed: frozenset[int] = frozenset()) -> list[Any]:

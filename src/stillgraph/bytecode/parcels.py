@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.frame import Frame
+from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import Parcel
+from stillgraph.operators.contexts import sees_exceptions
 from stillgraph.trace.session import session
 
 
@@ -42,6 +44,7 @@ _OPAQUE = (
     *(Iterator, Awaitable, AsyncIterator, BaseException, FrameType, TracebackType, io.IOBase),
     *(contextlib._GeneratorContextManager, contextlib.ExitStack, contextlib.closing, contextlib.redirect_stdout),
 )
+_PASSING = frozenset({"_io", "_thread"})  # files and locks
 
 
 def is_opaque(value: Any) -> bool:
@@ -52,6 +55,14 @@ def is_opaque(value: Any) -> bool:
             return False
         return is_opaque(receiver) or (hasattr(type(receiver), "__exit__") and not isinstance(receiver, torch.Tensor))
     return isinstance(value, _OPAQUE)
+
+
+def passes_exceptions(value: Any) -> bool:
+    """Whether a value is the ``__exit__`` of a manager that lets each exception of its block pass, without a look."""
+    if not isinstance(value, (MethodType, BuiltinMethodType)) or value.__name__ != "__exit__":
+        return False
+    module = type(value.__self__).__module__
+    return module in _PASSING or not (is_our_module(module) or sees_exceptions(value.__self__))
 
 
 def open_rest(frame: Frame) -> None:

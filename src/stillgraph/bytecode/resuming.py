@@ -50,15 +50,22 @@ def run_in(segment: Segment, frame: Frame) -> Any:
     return value
 
 
-def resume(segment: Segment, frames: list[Frame]) -> Any:
-    """Run frames on for a segment."""
+def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
+    """Run frames on for a segment.
+
+    Args:
+        segment: the attempt at it.
+        frames: those of the call.
+        is_left: whether what the program raises leaves them all, see `layouts.left_by_raising`.
+    """
     capture = session()
     assert capture is not None
     segment.begin(capture)
     for frame in frames:
         frame.segment, frame.transparent = segment, True
         around = frame.prepared.around(frame.next)
-        frame.entered = frozenset(target for target in around if frame.prepared.is_with(target))
+        entered = frozenset(target for target in around if frame.prepared.is_with(target))
+        frame.entered, frame.beyond = (frozenset(), entered) if is_left else (entered, frozenset())
         capture.resumes(frame.code, frame.globals)
         capture.reads.followed.setdefault(frame.code, set())
     segment.frames[:] = frames

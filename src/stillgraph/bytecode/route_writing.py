@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
-from stillgraph.bytecode.called import keywords_at
+from stillgraph.bytecode.called import SHOWING_VARIABLES, keywords_at
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import builtins_of
 from stillgraph.bytecode.handlers.values import BINARY, COMPARED, CONVERSIONS, UNARY
 from stillgraph.bytecode.handlers.variables import global_or_builtin
 from stillgraph.bytecode.iteration import SEQUENCES
-from stillgraph.bytecode.layouts import FrameLayout, Layout
+from stillgraph.bytecode.layouts import COUNTS, FrameLayout, Layout
 from stillgraph.bytecode.lifetimes import is_missed
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.way import Passed
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.stores import attr, item, set_attr, set_item
 
-_LOOKING = (super, builtins.globals, builtins.locals, builtins.vars, builtins.dir, builtins.eval, builtins.exec)
+_LOOKING = (super, builtins.globals, *SHOWING_VARIABLES)
 """Functions that look at the frame which calls them."""
 
 
@@ -47,7 +47,7 @@ class Unsupported(Exception):
 
 @dataclass
 class At:
-    """A frame of which the values are variables."""
+    """A frame of which the values are variables; those that are `COUNTS` "leaving" are in ``leaving``."""
 
     code: CodeType
     function: str
@@ -55,11 +55,18 @@ class At:
     index: int
     slots: dict[int, str]
     stack: list[str | tuple[str, str] | None]
+    leaving: frozenset[str] = frozenset()
 
     def layout(self) -> FrameLayout:
         """As it is, with all of its variables: what is not read any more is still there."""
-        kinds = tuple("null" if e is None else "value" if isinstance(e, str) else "iteration" for e in self.stack)
-        return FrameLayout(self.code, self.index, tuple(sorted(self.slots)), kinds, 0)
+        return FrameLayout(self.code, self.index, tuple(sorted(self.slots)), tuple(map(self._kind_of, self.stack)), 0)
+
+    def _kind_of(self, name: str | tuple[str, str] | None) -> str:
+        if name is None:
+            return "null"
+        if isinstance(name, tuple):
+            return "iteration"
+        return "leaving" if name in self.leaving else "value"
 
     def names(self, slots: Sequence[int] | None = None) -> list[str]:
         """The names of its values, of some of its variables or of all."""
@@ -163,8 +170,9 @@ def frames_at(layout: Layout, functions: Sequence[FunctionType]) -> list[At]:
                 stack.append(None)
             else:
                 first = f"v{next(count)}"
-                stack.append(first if kind == "value" else (first, f"v{next(count)}"))
-        frames.append(At(each.code, name, function.__globals__, each.index, slots, stack))
+                stack.append(first if COUNTS[kind] == 1 else (first, f"v{next(count)}"))
+        leaving = frozenset(str(held) for held, kind in zip(stack, each.stack) if kind == "leaving")
+        frames.append(At(each.code, name, function.__globals__, each.index, slots, stack, leaving))
     return frames
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
-from stillgraph.bytecode.called import called, code_called
+from stillgraph.bytecode.called import called, code_called, shows_parcels
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.dropping import dropped
 from stillgraph.bytecode.frame import Frame, contents
@@ -190,6 +190,8 @@ class Segment:
             self.passed.append((frame.code, index))
         if each.name in _CALLS:
             function = opened(called(frame, each))
+            if shows_parcels(frame, function):
+                self.end(frame, index, Why(f"{function.__name__} may show all variables"))
             if may_change_what_was_there(function):
                 self.end(frame, index, Why(f"{_named(function)} that was there before the call"))
             if self.can_end and self.is_residual(function):
@@ -206,7 +208,7 @@ class Segment:
             value = cell.cell_contents
             if type(value) is Parcel:
                 if is_opaque(value.value):
-                    self.end(frame, index, Why(f"only Python can work with {kind_of(value.value)}"))
+                    self.end(frame, index, Why(_only_python(value.value)))
                 self._open_parcel(frame, index, cell, value)
             if each.name in _LOOKING_UP and each.argument != "maxlen":
                 meet(cell.cell_contents)  # a method may only be handed on
@@ -455,13 +457,16 @@ class Segment:
         for value, holder in inside([*values, *self._written()], self.made):
             if holder is not None and (stays(value) or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
-                self.breaks.leave(frame.code, index, Why(f"it makes {kind_of(value)} that no program can hand on"))
+                each = frame.prepared.decoded.instructions[index]
+                makes = f"it makes {kind_of(value)} that no program can hand on"
+                self.breaks.leave(frame.code, index, Why(_ENDS_INSIDE if each.name == "BEFORE_WITH" else makes))
                 raise Learned
         self.require_closed()
         return layout, values
 
 
 _CLOSING = "it makes a generator that has something to clean up, which Python closes"
+_ENDS_INSIDE = "a program ends inside of this block, so Python enters and leaves it"
 _LETTING_GO = frozenset({"POP_TOP", "STORE_FAST", "DELETE_FAST", "RETURN_VALUE"})
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
@@ -473,6 +478,12 @@ _LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ADDING = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}  # how many values they take; the container is deeper down
 _MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LOAD_CONST", "LOAD_GLOBAL"})
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)
+
+
+def _only_python(value: Any) -> str:
+    if getattr(value, "__name__", None) == "__exit__":
+        return "Python leaves the block that it has entered"
+    return f"only Python can work with {kind_of(value)}"
 
 
 def _named(function: Any) -> str:

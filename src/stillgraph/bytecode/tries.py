@@ -76,6 +76,11 @@ def is_with(decoded: Decoded, target: int) -> bool:
     return names == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
 
 
+def only_reraises(decoded: Decoded, target: int) -> bool:
+    """Whether a handler is what the compiler puts behind each: it ends the handling, and raises again."""
+    return [each.name for each in decoded.instructions[target : target + 2]] == _CLEANS
+
+
 def _clauses(decoded: Decoded, flow: Flow, target: int) -> Iterator[Clause]:
     """What a handler does; nothing, if that is an ``except*``."""
     names = [each.name for each in decoded.instructions]
@@ -109,7 +114,7 @@ def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause,
     outer = decoded.handler(target)
     for clause in clauses:
         ends |= _behind(decoded, flow, clause.body, target if outer is None else outer.target)
-    cleans = outer is not None and [each.name for each in decoded.instructions[outer.target :][:2]] == _CLEANS
+    cleans = outer is not None and only_reraises(decoded, outer.target)
     return Try(
         start,
         handler,

@@ -46,7 +46,7 @@ def context(manager: Any) -> Any:
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     before_entering(capture, manager)
-    return _Noted(manager, capture, capture.watching) if _sees_exceptions(manager) else manager
+    return _Noted(manager, capture, capture.watching) if sees_exceptions(manager) else manager
 
 
 def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
@@ -70,7 +70,7 @@ def is_converted(capture: Session, manager: Any) -> bool:
     return capture.is_rewritten(leave.__code__) or capture.wants_conversion(leave)
 
 
-def _sees_exceptions(manager: Any) -> bool:
+def sees_exceptions(manager: Any) -> bool:
     """Whether it matters to a manager how its block ends: any but torch's modes, and those that do nothing."""
     if isinstance(manager, contextlib._GeneratorContextManager):
         generator: Any = manager.gen

@@ -1,0 +1,254 @@
+"""Segments that begin inside of ``with`` blocks: what only the run raises leaves them, and breaks nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, reasons, segments
+
+BAD = torch.tensor([1.0, 20.0, 300.0])
+BOTH = (*CALLS, (BAD,))
+RAISES_INSIDE = "an exception is raised where a tensor decides, inside a try block that stays Python"
+MANAGERS: dict[str, Callable[[], Any]] = {
+    "no_grad": torch.no_grad,
+    "enable_grad": torch.enable_grad,
+    "set_grad_enabled": lambda: torch.set_grad_enabled(False),
+    "inference_mode(False)": lambda: torch.inference_mode(False),
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "record_function": lambda: torch.profiler.record_function("step"),
+    "nullcontext": contextlib.nullcontext,
+    "lock": threading.Lock,
+    "fork_rng": lambda: torch.random.fork_rng(devices=[]),
+}
+
+
+def modes() -> tuple[bool, bool, bool]:
+    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("manager", MANAGERS.values(), ids=MANAGERS)
+def test_what_a_tensor_decides(manager: Callable[[], Any]) -> None:
+    def make(record: Record) -> Any:
+        def f(x: Any) -> Any:
+            record(modes())
+            with manager():
+                print("begun", x.sum().item())
+                if x.max() > 100:
+                    raise ValueError("too large")
+                y = x @ x * 2
+                print("done", y.item())
+            return y + 1
+
+        return f
+
+    static = agrees(make, *BOTH)
+    assert modes() == (True, False, False)
+    assert RAISES_INSIDE not in reasons(static)
+    assert not any("one of the ways on" in each for each in reasons(static))
+
+
+@pytest.mark.parametrize("manager", MANAGERS.values(), ids=MANAGERS)
+def test_what_an_operation_raises(manager: Callable[[], Any]) -> None:
+    def make(record: Record) -> Any:
+        def f(x: Any, index: Any) -> Any:
+            record(modes())
+            with manager():
+                print("begun", x.sum().item())
+                y = x[index] * 2
+                print("done", y.sum().item())
+            return y + 1
+
+        return f
+
+    static = agrees(make, *((x, torch.tensor([k])) for k in (1, 2, 7) for x in (X, -X)))
+    assert RAISES_INSIDE not in reasons(static)
+    assert modes() == (True, False, False)
+
+
+def test_blocks_in_blocks_and_in_functions_that_are_called() -> None:
+    """The innermost is left first; a lock is free again behind it, and the caller's block is left, too."""
+    lock = threading.Lock()
+
+    def make(record: Record) -> Any:
+        def inner(x: Any) -> Any:
+            with lock, torch.enable_grad():
+                print("inner", x.sum().item(), modes())
+                if x.max() > 100:
+                    raise ValueError("too large")
+                return x * 2
+
+        def f(x: Any) -> Any:
+            assert not lock.locked()
+            with torch.no_grad():
+                print("outer", modes())
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    y = inner(x) @ x
+                    print("between", y.dtype)
+            return y
+
+        return f
+
+    static = agrees(make, *BOTH)
+    assert RAISES_INSIDE not in reasons(static)
+    assert not lock.locked()
+    assert modes() == (True, False, False)
+
+
+def test_a_file_is_closed(tmp_path: Path) -> None:
+    """Behind what the run raises, with all that was written to it."""
+    paths = iter([tmp_path / "eager", tmp_path / "static"])
+
+    def make(record: Record) -> Any:
+        path = next(paths)
+        path.touch()
+
+        def f(x: Any) -> Any:
+            record(path.read_text())
+            with open(path, "w") as log:
+                log.write(f"{x.sum().item()}\n")
+                y = torch.linalg.cholesky(torch.diag(x))
+                log.write(f"{y.sum().item()}\n")
+            return y
+
+        return f
+
+    static = agrees(make, (X,), (-X,))
+    assert RAISES_INSIDE not in reasons(static)
+
+
+def test_a_manager_that_sees_exceptions() -> None:
+    """It is told of them, with what it reads as it is then; so is a handler around."""
+
+    class Manager:
+        def __init__(self, record: Record, ends: bool) -> None:
+            self.record, self.ends, self.count = record, ends, 0
+
+        def __enter__(self) -> Manager:
+            return self
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+            self.record((kind, str(error), self.count, modes()))
+            return self.ends
+
+    for ends in (False, True):
+
+        def make(record: Record, ends: bool = ends) -> Any:
+            def f(x: Any) -> Any:
+                y = x
+                with Manager(record, ends) as manager, torch.no_grad():
+                    print("begun", x.sum().item())
+                    manager.count += 1
+                    y = x * 2
+                    if x.max() > 100:
+                        raise ValueError("too large")
+                    manager.count += 1
+                    y = y + 1
+                    print("done", y.sum().item())
+                return y
+
+            return f
+
+        agrees(make, *BOTH)
+
+
+def test_a_handler_around() -> None:
+    def make(record: Record) -> Any:
+        def f(x: Any) -> Any:
+            y = x
+            try:
+                with torch.no_grad():
+                    print("begun", x.sum().item())
+                    y = x * 2
+                    if x.max() > 100:
+                        raise ValueError("too large")
+                    y = y + 1
+                    print("done", y.sum().item())
+            except ValueError as error:
+                record((str(error), modes()))
+                return y * 3
+            return y
+
+        return f
+
+    agrees(make, *BOTH)
+
+
+def test_a_manager_of_another_class() -> None:
+    """The same block may be that of a manager which is to see what happens."""
+
+    @contextlib.contextmanager
+    def noting(record: Record) -> Any:
+        try:
+            yield
+        except ValueError as error:
+            record(str(error))
+            raise
+
+    def make(record: Record) -> Any:
+        def f(x: Any, sees: bool) -> Any:
+            with noting(record) if sees else torch.no_grad():
+                print("begun", x.sum().item())
+                if x.max() > 100:
+                    raise ValueError("too large")
+                y = x * 2
+            return y
+
+        return f
+
+    agrees(make, *((x, sees) for sees in (False, True) for x in (X, BAD)))
+
+
+def test_a_model_is_one_program_behind_a_step() -> None:
+    class Checked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            if torch.isnan(x).any():
+                raise ValueError("nan")
+            return self.linear(x)
+
+    torch.manual_seed(0)
+    model = Checked()
+
+    def make(record: Record) -> Any:
+        def f(x: Any) -> Any:
+            with torch.no_grad():
+                print("begun", x.sum().item())
+                y = model(x).softmax(-1)
+                print("done", round(y.max().item(), 3))
+            return y.argmax(-1)
+
+        return f
+
+    static = agrees(make, *CALLS, (X * float("nan"),))
+    assert segments(static) == 4  # before the block, two in it, and behind it
+
+
+def test_a_check_before_a_step() -> None:
+    """What can only raise is a branch by itself: the program may end behind it."""
+
+    def make(record: Record) -> Any:
+        def f(x: Any) -> Any:
+            if x.max() > 100:
+                raise ValueError(f"{x.max().item()} is too large")
+            y = x * 2
+            if x.min() < -1:
+                message = "too small"
+                raise ValueError(message)
+            print("checked", y.sum().item())
+            return y + 1
+
+        return f
+
+    static = agrees(make, *BOTH)
+    assert segments(static) == 2
