@@ -1,4 +1,4 @@
-"""The element that a loop is at is found by several paths behind a break: in the iterator's values, and on the stack."""
+"""The element that a loop is at is found by several paths behind a break: in what it runs over, on the stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from tests.unit.bytecode.segmented import count, to_partial
-
 
 Log = Callable[[str], None]
 
@@ -24,7 +23,7 @@ def differences(elements: Any, log: Log) -> torch.Tensor:
     for _ in range(2):
         for _, (x, y) in enumerate(elements):
             z = x - y
-            log("%f" % z.item())
+            log(f"{z.item():f}")
     return z
 
 
@@ -32,7 +31,7 @@ def fields(elements: Any, log: Log) -> torch.Tensor:
     for _ in range(2):
         for _, each in enumerate(elements):
             z = each.x - each.y
-            log("%f" % z.item())
+            log(f"{z.item():f}")
     return z
 
 
@@ -40,7 +39,7 @@ def nested(elements: Any, log: Log) -> torch.Tensor:
     for _ in range(2):
         for _, (((x,), y),) in enumerate(elements):
             z = x - y
-            log("%f" % z.item())
+            log(f"{z.item():f}")
     return z
 
 
@@ -49,7 +48,7 @@ def compared(elements: Any, log: Log) -> torch.Tensor:
     for _ in range(2):
         for _, each in enumerate(elements):
             z = one * 2 if each is elements[0] else one * 3
-            log("%f" % z.item())
+            log(f"{z.item():f}")
     return z
 
 
@@ -93,7 +92,7 @@ def epochs(model: nn.Linear, optimizer: torch.optim.Optimizer, batches: Any, log
             loss.backward()
             optimizer.step()
             if i % 2 == 0:
-                log("%f" % loss.item())
+                log(f"{loss.item():f}")
     return loss.item()
 
 
