@@ -206,7 +206,7 @@ def places(
     for slot in sorted(slots):
         value = contents(frame.slots[slot])
         if type(value) is Parcel and not is_opaque(value.value):
-            frame.slots[slot].cell_contents = read(value)
+            open_written(frame, frame.slots[slot], value)
         place = CellPlace(frame.slots[slot], frame.name(slot))
         (keeps if slot in live or isinstance(contents(frame.slots[slot]), CellType) else drops).append(place)
     for slot in sorted(cells):
@@ -217,6 +217,13 @@ def places(
     for number, cell in enumerate(frame.stack):
         (keeps if number in needed else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
     return keeps, drops
+
+
+def open_written(frame: Frame, cell: CellType, parcel: Parcel) -> None:
+    """Open what a variable holds that a block writes: its ways are joined by what they leave there."""
+    if frame.segment is not None:
+        frame.segment.before_joining(parcel)
+    cell.cell_contents = read(parcel)
 
 
 @contextlib.contextmanager

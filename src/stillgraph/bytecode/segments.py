@@ -276,6 +276,18 @@ class Segment:
             self.end(frame, index, Why(f"{kind_of(parcel.value)} that it needs differs from call to call"))
         cell.cell_contents = read(parcel)
 
+    def before_joining(self, parcel: Parcel) -> None:
+        """To be called before a branch or loop is staged that writes a variable with a parcel in it.
+
+        Raises:
+            Learned: what is in it is another in each call. The next attempt runs what writes it by its jumps.
+        """
+        if parcel.name in self.closed and self.regions:
+            why = Why(f"{kind_of(parcel.value)} that it joins differs from call to call")
+            for region in self.regions:
+                self._open(region, why)
+            raise Learned
+
     def after(self, frame: Frame, index: int) -> None:
         """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
         each = frame.prepared.decoded.instructions[index]

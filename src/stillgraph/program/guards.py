@@ -66,9 +66,11 @@ class Item:
         return container[self.key] if self.kind is None else self.kind.__getitem__(container, self.key)
 
     def __eq__(self, other: object) -> bool:
-        """As tuples compare: a key that is the same object, such as a tensor, is not asked (3.13's own would ask)."""
+        """As tuples compare: a key that is the same object is not asked (3.13's own would ask)."""
         if type(other) is not Item:
             return NotImplemented
+        if isinstance(self.key, torch.Tensor) or isinstance(other.key, torch.Tensor):  # whose `==` compares numbers
+            return self.key is other.key and (self.kind, self.base) == (other.kind, other.base)
         return (self.key, self.kind, self.base) == (other.key, other.kind, other.base)
 
     __hash__ = _hash_once

@@ -121,8 +121,7 @@ class Assumptions:
         told = any(is_fake(t) and self.session.from_before(t) is not None for t in self.session.witness.hashed)
         if told and not self.knowledge.hashed:
             raise Restart("hashed", None)
-        compares = self.session.compared or any(map(compares_objects, self._codes()))
-        if self.knowledge.aliases_matter or not (told or compares or writes_in_place(graph)):
+        if self.knowledge.aliases_matter or not (told or self._compares() or writes_in_place(graph)):
             return
         if not self.inputs.tell_aliases_apart():
             raise Restart("aliases", None)
@@ -135,6 +134,10 @@ class Assumptions:
         storages = {each.untyped_storage()._cdata for each in written if each.layout is torch.strided}
         pairs = [(r, f) for r, f in self.session.fakes.values() if not is_traceable_wrapper_subclass(r)]
         return [real for real, fake in pairs if is_written(fake, storages)]
+
+    def _compares(self) -> bool:
+        """Whether the code that ran asks whether two objects are one; what goes on in its midst was not rewritten."""
+        return self.session.compared or any(map(compares_objects, self._codes()))
 
     def _codes(self) -> Iterator[CodeType]:
         """The user's and libraries' code that ran."""
@@ -151,7 +154,7 @@ class Assumptions:
         return replace(modes, switches_matter=turned or self.session.asked_for_switches)
 
     def _told(self, kept: list[Any]) -> Told:
-        compared = self.session.compared or any(map(compares_objects, self._codes()))
+        compared = self._compares()
         reads, hashed = self.session.reads, bool(self.session.witness.hashed)
         codes = [code for code in self._codes() if code not in reads.followed]
         return Told(self.finder, codes, compared or hashed, hashed, reads.shown, kept)
@@ -170,8 +173,8 @@ class Assumptions:
         promoted = frozenset(self.promotion.sources | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
-        compares = self.session.compared or any(compares_objects(f.__code__) for f in self.functions)
-        return WorldGuards(self.finder, reads, self.promotion.places, relied, promoted, written, tensors, compares)
+        places, compares = self.promotion.places, self._compares()
+        return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares)
 
 
 # what shows how far a scheduler is; a program that steps it would show the state before the call

@@ -90,7 +90,7 @@ class Collector(abc.ABC):
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
-    _compared: dict[int, Source] = field(default_factory=dict)  # tensors that the code may ask to be one, by their ids
+    _compared: dict[int, Source] = field(default_factory=dict)  # tensors and tuples that may be asked to be one, by id
 
     def _add(self, guard: Any) -> None:
         self.guards.setdefault((type(guard), guard.source), guard)
@@ -124,7 +124,8 @@ class Collector(abc.ABC):
         """An object that the code comes to; where it comes by several ways, they have to lead to one object."""
         if type(value) in _OPAQUE or isinstance(value, _WITHOUT_PARTS) or is_value(value):
             return
-        if isinstance(value, _IMMUTABLE):  # Python shares constant ones as it likes
+        if isinstance(value, _IMMUTABLE):  # each path is gone through: two may lead to one tuple, or to like ones
+            self._told_apart(value, source)
             self._go_through(value, source)
             return
         known = self._reached.get(id(value))
@@ -141,8 +142,16 @@ class Collector(abc.ABC):
     def _tensor(self, tensor: torch.Tensor, source: Source, key: Any) -> None:
         if id(tensor) not in self.tensors or self.finder.find(tensor) != source:
             self._add(TypeGuard(source, type(tensor)))
-        if self.compares and key not in self.written:
-            first = self._compared.setdefault(id(tensor), source)
+        if key in self.written:
+            return
+        if self.finder.find(tensor) not in (None, source):  # the program has it from there, and the code from here
+            self.finder.again.append((tensor, source))
+        self._told_apart(tensor, source)
+
+    def _told_apart(self, value: Any, source: Source) -> None:
+        """What the code may ask to be one object with another."""
+        if self.compares and not (type(value) is tuple and not value):
+            first = self._compared.setdefault(id(value), source)
             if first != source:
                 self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)
 

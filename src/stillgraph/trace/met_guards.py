@@ -116,7 +116,8 @@ class MetGuards:
         given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
         met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
         pairs = ((self.finder.find(value), source) for value, source in met if source not in given)
-        return [AliasGuard(first, source, same=True) for first, source in pairs if first not in (None, source)]
+        apart = dict.fromkeys((first, source) for first, source in pairs if first is not None and first != source)
+        return [AliasGuard(first, source, same=True) for first, source in apart]
 
     def is_relied_on(self, guard: Guard) -> bool:
         """Whether a guard is about anything but numbers and lists that are inputs of the program."""

@@ -13,6 +13,7 @@ import torch
 
 from stillgraph.core.files import is_below_torch, is_users
 from stillgraph.core.lookup import class_member, exception_state, own_attributes, shown_attributes, slot_value
+from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Attribute,
     Cell,
@@ -169,8 +170,8 @@ class ObjectGuards(ContainerGuards):
         state = shown_attributes(value)
         if isinstance(state, dict) or slots(type(value)):
             self._add(TypeGuard(source, type(value)))
-        asked = id(value) in self.reads.whole or "__dict__" in self.names.attributes
-        whole = asked or not _looks_up_plainly(type(value))
+        named = "__dict__" in self.names.attributes and type(value) is not Parcel  # which no code has got hold of
+        whole = named or id(value) in self.reads.whole or not _looks_up_plainly(type(value))
         if isinstance(state, dict):
             if whole:
                 self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))

@@ -147,3 +147,12 @@ def test_raising() -> None:
     with pytest.raises(AssertionError, match="why"):
         assert_(torch.tensor(False), "why", True)
     assert_(torch.tensor(True), "why", True)
+
+
+def test_paths_by_tensors_as_keys_are_told_apart_by_the_key_itself() -> None:
+    first, second = torch.ones(2), torch.ones(2)
+    path = Item(Argument(0), first)
+    assert path == Item(Argument(0), first)
+    assert path != Item(Argument(0), second)
+    assert path != Item(Argument(0), "a")
+    assert path != Item(Argument(1), first)
