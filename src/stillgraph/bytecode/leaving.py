@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from types import (
@@ -101,7 +102,7 @@ def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, i
     queue: list[tuple[Any, int | None]] = [(value, None) for value in values]
     while queue:
         value, holder = queue.pop()
-        if id(value) in seen or isinstance(value, (torch.Tensor, ModuleType)) or capture.is_outer(value):
+        if id(value) in seen or isinstance(value, _NOT_SEARCHED) or capture.is_outer(value):
             continue
         seen.add(id(value))
         holder = id(value) if id(value) in made else holder
@@ -109,6 +110,7 @@ def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, i
         queue += ((each, holder) for each in _held(value))
 
 
+_NOT_SEARCHED = (torch.Tensor, ModuleType, logging.Logger)  # a logger is the process's, and what it has as well
 _CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque, dict)
 
 
