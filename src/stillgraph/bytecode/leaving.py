@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -118,6 +118,7 @@ def _held(value: Any) -> Iterator[Any]:
     kind = next((each for each in _CONTAINERS if isinstance(value, each)), None)
     if kind is dict:  # past what a class of the user's makes of these methods
         yield from dict.values(value)
+        yield from (value.default_factory,) if isinstance(value, defaultdict) else ()
     elif kind is not None:
         yield from kind.__iter__(value)
     elif is_bound(value):

@@ -12,8 +12,10 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import Called, Held, Source
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Restart
 from stillgraph.trace.symbolic import is_fake
 
 _CONSTANTS = (
@@ -57,10 +59,34 @@ def can_be_asked(function: Any, given: tuple[Any, ...]) -> bool:
         given: its arguments, those by keyword as well.
     """
     capture = session()
-    if capture is None or not _is_known(capture, function, given) or None in _found(capture, given)[1]:
+    if capture is None or function in capture.knowledge.cached:
+        return False
+    if not _is_known(capture, function, given) or None in _found(capture, given)[1]:
         return False
     most = function.cache_parameters()["maxsize"]  # what a full cache has dropped would be another object in each call
     return most is None or function.cache_info().currsize < most or function in capture.knowledge.quiet
+
+
+def require_no_writes(capture: Session, function: Any, mark: int) -> None:
+    """To be called behind the body of a function with a cache.
+
+    Args:
+        capture: the capture.
+        function: what has been called.
+        mark: the journal's, from before.
+
+    Raises:
+        Restart: it has written to what was there before the call, which each call of it does that misses the cache.
+    """
+    places = [write.place for write in capture.journal.written(mark).values()]
+    if any(_was_there(capture, each) for each in places):
+        raise Restart("cached", function)
+
+
+def _was_there(capture: Session, place: Any) -> bool:
+    if isinstance(place, CellPlace):
+        return capture.is_outer(place.cell)
+    return not hasattr(place, "target") or capture.is_outer(place.target)
 
 
 def _is_known(capture: Session, function: Any, given: tuple[Any, ...]) -> bool:

@@ -176,3 +176,26 @@ def test_a_log_that_somebody_reads_is_pythons_for_that_reason(caplog: pytest.Log
     static = static_of(logs)
     static(XS[0])
     assert [each.reason for each in static.explain().breaks] == ["info does something outside the program"]
+
+
+@pytest.mark.parametrize("full_graph", [False, True])
+def test_what_a_cached_function_writes_it_writes_when_it_is_asked_first(full_graph: bool) -> None:
+    def story(make_static: Callable[..., Any]) -> Any:
+        seen: list[int] = []
+        count = [0]
+
+        @functools.cache
+        def known(n: int) -> int:
+            seen.append(n)
+            count[0] += 1
+            return n * 2
+
+        def f(x: Tensor) -> Tensor:
+            known(2)
+            return x * 2
+
+        g = make_static(f)
+        return [(g(x).tolist(), list(seen), list(count)) for x in XS]
+
+    options: Any = {} if full_graph else {"strict": True}
+    assert story(lambda f: sg.to_static(f, full_graph=full_graph, backend="eager", **options)) == story(lambda f: f)
