@@ -80,7 +80,9 @@ _CONSTANTS = (
 _KINDS = {
     StagedText: "a text",
     str: "a text",
-    CellType: "a variable of inner functions",
+    CellType: "a variable shared by inner functions",
+    FunctionType: "a function",
+    io.TextIOWrapper: "an open file",
     Iteration: "an iterator",
     **dict.fromkeys((MethodType, BuiltinMethodType, MethodWrapperType), "a method"),
 }
@@ -130,6 +132,8 @@ def _held(value: Any) -> Iterator[Any]:
 def kind_of(value: Any) -> str:
     """What an object is called in a reason."""
     kind = type(value)
+    if isinstance(value, FunctionType) and value.__closure__:
+        return "an inner function with shared variables"
     if kind in _KINDS:
         return _KINDS[kind]
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):

@@ -375,3 +375,17 @@ def test_what_python_has_written_itself_is_captured(function: Callable[..., Any]
     assert observed(static) == observed(function)
     assert static.explain().breaks == ()
     assert len(static.explain().subgraphs) == len({len(each) for each in VALUES})
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: (x, re.sub("a", lambda m: "c", "bab")), "a lambda is called back by re.sub"),
+        (by_missing, "__missing__ is called back by a function of C's"),
+        (by_a_pattern, "it makes an inner function with shared variables that no program can hand on"),
+    ],
+)
+def test_a_reason_says_who_calls_back(function: Callable[..., Any], reason: str) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    static(torch.ones(3))
+    assert reason in {each.reason for each in static.explain().breaks}
