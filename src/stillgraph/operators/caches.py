@@ -12,7 +12,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.guards import Called, Held, Source
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -84,9 +84,9 @@ def require_no_writes(capture: Session, function: Any, mark: int) -> None:
 
 
 def _was_there(capture: Session, place: Any) -> bool:
-    if isinstance(place, CellPlace):
-        return capture.is_outer(place.cell)
-    return not hasattr(place, "target") or capture.is_outer(place.target)
+    if isinstance(place, (CellPlace, AttributePlace, ContentsPlace)):
+        return capture.is_outer(place.cell if isinstance(place, CellPlace) else place.target)
+    return isinstance(place, GlobalPlace)
 
 
 def _is_known(capture: Session, function: Any, given: tuple[Any, ...]) -> bool:
