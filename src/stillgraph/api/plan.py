@@ -8,7 +8,6 @@ can begin with.
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import threading
 import warnings
@@ -51,21 +50,17 @@ from stillgraph.trace.watch import Watch
 def _is_residual(function: Any) -> bool:
     if function is warnings.warn:
         return False  # a program knows which line it is about, whatever the ``stacklevel``
-    if function is print or isinstance(function, _CACHED) or _is_clock(function):
+    if function is print or _is_clock(function):
         return True
     if function is contextlib.ExitStack:
         return True  # what it calls in the end may do anything, and nobody looks on
     if isinstance(function, FunctionType) and function in OF_EXCEPTIONS:
         return True  # of one that Python has raised, they tell what they tell in eager
-    return acts.act_of(function) is not None
+    return acts.act_of(function) is not None and not acts.is_silent(function)
 
 
 def _is_clock(function: Any) -> bool:
     return isinstance(function, BuiltinFunctionType) and function in CLOCKS
-
-
-_CACHED = type(functools.lru_cache(lambda: None))
-"""What a cache keeps, Python has to put there: nothing of a capture."""
 
 
 class Failed(BaseException):

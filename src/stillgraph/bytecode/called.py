@@ -13,7 +13,8 @@ from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL, Frame, contents
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.core.lookup import class_member
-from stillgraph.core.parcel import Parcel
+from stillgraph.core.parcel import Parcel, opened
+from stillgraph.operators.caches import can_be_asked
 
 SHOWING_VARIABLES = (builtins.locals, builtins.vars, builtins.dir, builtins.eval, builtins.exec)
 """Functions that may look at the variables of the frame which calls them."""
@@ -32,6 +33,24 @@ def shows_parcels(frame: Frame, function: Any) -> bool:
         return False
     held = map(contents, frame.slots)
     return any(type(contents(each) if isinstance(each, CellType) else each) is Parcel for each in held)
+
+
+def arguments(frame: Frame, each: Instruction) -> tuple[Any, ...] | None:
+    """What an instruction hands to what it calls, by position and by keyword; None where that is not on the stack."""
+    if each.name == "CALL_FUNCTION_EX":
+        return None
+    above = 0 if each.name == "CALL" else 1  # the names of keywords
+    values = tuple(frame.peek(position + above) for position in range(each.argument, 0, -1))
+    first, second = frame.peek(each.argument + above + 2), frame.peek(each.argument + above + 1)
+    return values if first is NULL else (second, *values)
+
+
+def keeps_results(frame: Frame, each: Instruction, function: Any) -> bool:
+    """Whether a function with a cache is called that no program can ask, so that Python has to put into it."""
+    if not isinstance(function, functools._lru_cache_wrapper):
+        return False
+    given = arguments(frame, each)
+    return given is None or not can_be_asked(function, tuple(map(opened, given)))
 
 
 def keywords_at(code: CodeType, index: int) -> tuple[str, ...] | None:

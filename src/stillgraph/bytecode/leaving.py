@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections import deque
+import logging
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -79,7 +80,9 @@ _CONSTANTS = (
 _KINDS = {
     StagedText: "a text",
     str: "a text",
-    CellType: "a variable of inner functions",
+    CellType: "a variable shared by inner functions",
+    FunctionType: "a function",
+    io.TextIOWrapper: "an open file",
     Iteration: "an iterator",
     **dict.fromkeys((MethodType, BuiltinMethodType, MethodWrapperType), "a method"),
 }
@@ -101,7 +104,7 @@ def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, i
     queue: list[tuple[Any, int | None]] = [(value, None) for value in values]
     while queue:
         value, holder = queue.pop()
-        if id(value) in seen or isinstance(value, (torch.Tensor, ModuleType)) or capture.is_outer(value):
+        if id(value) in seen or isinstance(value, _NOT_SEARCHED) or capture.is_outer(value):
             continue
         seen.add(id(value))
         holder = id(value) if id(value) in made else holder
@@ -109,6 +112,7 @@ def inside(values: Iterable[Any], made: Container[int]) -> Iterator[tuple[Any, i
         queue += ((each, holder) for each in _held(value))
 
 
+_NOT_SEARCHED = (torch.Tensor, ModuleType, logging.Logger)  # a logger is the process's, and what it has as well
 _CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque, dict)
 
 
@@ -116,6 +120,7 @@ def _held(value: Any) -> Iterator[Any]:
     kind = next((each for each in _CONTAINERS if isinstance(value, each)), None)
     if kind is dict:  # past what a class of the user's makes of these methods
         yield from dict.values(value)
+        yield from (value.default_factory,) if isinstance(value, defaultdict) else ()
     elif kind is not None:
         yield from kind.__iter__(value)
     elif is_bound(value):
@@ -127,6 +132,8 @@ def _held(value: Any) -> Iterator[Any]:
 def kind_of(value: Any) -> str:
     """What an object is called in a reason."""
     kind = type(value)
+    if isinstance(value, FunctionType) and value.__closure__:
+        return "an inner function with shared variables"
     if kind in _KINDS:
         return _KINDS[kind]
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
-from stillgraph.bytecode.called import called, code_called, shows_parcels
+from stillgraph.bytecode.called import called, code_called, keeps_results, shows_parcels
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.dropping import dropped
 from stillgraph.bytecode.frame import Frame, contents
@@ -197,6 +197,8 @@ class Segment:
             if self.can_end and self.is_residual(function):
                 name = getattr(function, "__name__", type(function).__name__)
                 self.end(frame, index, Why(f"{name} does something outside the program"))
+            if self.can_end and keeps_results(frame, each, function):
+                self.end(frame, index, Why(f"{function.__name__} has a cache, which only Python may fill"))
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
         if each.name in _ADDING:
             del operands[1 : -_ADDING[each.name]]  # the iterator of the comprehension's loop, say

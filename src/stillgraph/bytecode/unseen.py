@@ -50,8 +50,18 @@ def refuse_users(capture: Session, frame: FrameType) -> None:
     is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
     if is_body or code.co_name == "__hash__" or _is_recorded(frame):
         return  # also what is asked for wherever containers go, and a function with a gradient of its own
-    what = f"{code.co_name} is called by code that is not rewritten"
+    name = "a lambda" if code.co_name == "<lambda>" else code.co_name
+    what = f"{name} is called back by {_caller(frame)}"
     raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+def _caller(frame: FrameType) -> str:
+    """What has called the user's code, in words."""
+    caller = frame.f_back
+    module = "" if caller is None else str(caller.f_globals.get("__name__"))
+    if caller is None or is_our_module(module):
+        return "a function of C's"
+    return f"{module}.{caller.f_code.co_qualname}"
 
 
 def _is_recorded(frame: FrameType | None) -> bool:

@@ -30,7 +30,7 @@ import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_library
+from stillgraph.core.files import is_library, is_standard_library
 from stillgraph.operators.handed_out import shown, stored
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.process_state import QUERIES_WITHOUT, SETTERS
@@ -285,6 +285,8 @@ def _all(act_: Act, functions: Iterable[Any]) -> dict[Any, Act]:
 
 
 _LEVELS = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log")
+_LEVEL_OF = {name: getattr(logging, name.upper()) for name in _LEVELS if name not in ("exception", "log")}
+_ASKING = ("isEnabledFor", "getEffectiveLevel", "hasHandlers")
 _PATH = pathlib.Path
 _FILES = (
     *("remove", "unlink", "rename", "renames", "replace", "mkdir", "makedirs", "rmdir", "removedirs"),
@@ -340,7 +342,7 @@ _LIBRARIES: dict[tuple[str, str], Act] = {
 _OF_LOGGERS: dict[str, Act] = {
     **_all(_logs, _LEVELS),
     **_all(_configures, ("setLevel", "addHandler", "removeHandler", "addFilter", "removeFilter")),
-    **_all(_asks, ("isEnabledFor", "getEffectiveLevel", "hasHandlers")),
+    **_all(_asks, _ASKING),
 }
 _SUMMARIES = ("torch.utils.tensorboard.writer", "SummaryWriter.")
 
@@ -354,6 +356,19 @@ def act_of(function: Any) -> Act | None:
     if found is not None or not isinstance(function, (FunctionType, MethodType, BuiltinMethodType)):
         return found
     return _of_receiver(function, function.__self__) if hasattr(function, "__self__") else _of_library(inner)
+
+
+def is_silent(function: Any) -> bool:
+    """Whether a method of a logger only asks, or logs what nobody listens to now: a program can have that as a step."""
+    logger, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    inner = logger.logger if isinstance(logger, logging.LoggerAdapter) else logger
+    code = getattr(_inner(function), "__code__", None)  # one with a cache has none
+    if not isinstance(inner, logging.Logger) or code is None or not is_standard_library(code.co_filename):
+        return False
+    asking: Any = type(inner).isEnabledFor
+    if name in _ASKING or asking is not logging.Logger.isEnabledFor:
+        return name in _ASKING
+    return name in _LEVEL_OF and not inner.isEnabledFor(_LEVEL_OF[name])
 
 
 def _inner(function: Any) -> Any:

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.guards import Called, Held
+from stillgraph.program.guards import Called, Held, Source
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace
 from stillgraph.trace.numbers import Staged
-from stillgraph.trace.session import Session
+from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Restart
 from stillgraph.trace.symbolic import is_fake
 
 _CONSTANTS = (
@@ -29,10 +31,9 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     what the next call gets. The program asks again, and gets the same for as long as the cache holds it.
     """
     given = (*args, *kwargs.values())
-    if capture.finder.find(function) is None or _has_staged(given) or not capture.can_step_out():
+    if not _is_known(capture, function, given) or not capture.can_step_out():
         return None
-    others = [value for value in given if not _is_constant(value)]
-    sources = [capture.finder.find_owner(value) for value in others]
+    others, sources = _found(capture, given)
     if None in sources:
         return None
     capture.reads.same.extend(zip(sources, others))
@@ -48,6 +49,54 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     capture.finder.add(value, source)
     capture.reads.same.append((source, value))
     return (value,)
+
+
+def can_be_asked(function: Any, given: tuple[Any, ...]) -> bool:
+    """Whether a program may ask a function with a cache, instead of ending at its call.
+
+    Args:
+        function: what is called.
+        given: its arguments, those by keyword as well.
+    """
+    capture = session()
+    if capture is None or function in capture.knowledge.cached:
+        return False
+    if not _is_known(capture, function, given) or None in _found(capture, given)[1]:
+        return False
+    most = function.cache_parameters()["maxsize"]  # what a full cache has dropped would be another object in each call
+    return most is None or function.cache_info().currsize < most or function in capture.knowledge.quiet
+
+
+def require_no_writes(capture: Session, function: Any, mark: int) -> None:
+    """To be called behind the body of a function with a cache.
+
+    Args:
+        capture: the capture.
+        function: what has been called.
+        mark: the journal's, from before.
+
+    Raises:
+        Restart: it has written to what was there before the call, which each call of it does that misses the cache.
+    """
+    places = [write.place for write in capture.journal.written(mark).values()]
+    if any(_was_there(capture, each) for each in places):
+        raise Restart("cached", function)
+
+
+def _was_there(capture: Session, place: Any) -> bool:
+    if isinstance(place, (CellPlace, AttributePlace, ContentsPlace)):
+        return capture.is_outer(place.cell if isinstance(place, CellPlace) else place.target)
+    return isinstance(place, GlobalPlace)
+
+
+def _is_known(capture: Session, function: Any, given: tuple[Any, ...]) -> bool:
+    return capture.finder.find(function) is not None and not _has_staged(given)
+
+
+def _found(capture: Session, given: tuple[Any, ...]) -> tuple[list[Any], list[Source | None]]:
+    """The arguments that are no constants, and where the next call finds them."""
+    others = [value for value in given if not _is_constant(value)]
+    return others, [capture.finder.find_owner(value) for value in others]
 
 
 def _key(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_standard_l
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
-from stillgraph.operators.caches import call_cached
+from stillgraph.operators.caches import call_cached, require_no_writes
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
 from stillgraph.operators.foreign import before_method
@@ -203,8 +203,10 @@ def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
             return cached[0]
         asked = False
     capture.cached_calls.append(function)
+    mark = capture.journal.mark
     try:
         value = call(function.__wrapped__, *args, **kwargs)
+        require_no_writes(capture, function, mark)
     except CaptureError:
         if not asked:
             raise

@@ -13,7 +13,7 @@ import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, mapped
@@ -265,6 +265,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     operator.is_not: _is_not,
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
+    **trees.MEANINGS,
     **checkpointing.MEANINGS,
     **torchscript.MEANINGS,
     torch.nn.Module.train: _train,

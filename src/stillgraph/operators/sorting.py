@@ -32,10 +32,24 @@ def sorted_(call: Call, iterable: Any, *, key: Any = None, reverse: bool = False
         keys = items if key is None else list_of(items, lambda item: call(key, item))
         return _spread_in_order(capture, items, keys, reverse)
     keys = items if key is None else [call(key, item) for item in items]
+    keys = _deciding(keys)
     leaves = torch.utils._pytree.tree_leaves(keys)
     if not any(isinstance(leaf, (torch.Tensor, StagedNumber)) for leaf in leaves):
         return [items[index] for index in sort_order(keys, reverse)]
     return [] if not items else _in_order(capture, items, keys, reverse)
+
+
+def _deciding(keys: list[Any]) -> list[Any]:
+    """What tells the keys apart: of tuples with other names or whole numbers in front, just these."""
+    if not keys or any(type(key) is not tuple for key in keys):
+        return keys
+    for length in range(1, min(map(len, keys)) + 1):
+        if any(type(key[length - 1]) not in (str, int) for key in keys):
+            return keys
+        front = {key[:length] for key in keys}
+        if len(front) == len(keys):
+            return [key[:length] for key in keys]
+    return keys
 
 
 def _spread_in_order(capture: Session, items: list[Any], keys: list[Any], reverse: Any) -> list[Any]:

@@ -405,7 +405,18 @@ def item(target: Any, key: Any) -> Any:
         if known is not None:
             return entries.at(capture, target, known)
         note_name(target, key)
+        if _is_made_by_factory(target, key):
+            from stillgraph.operators.calls import call
+
+            set_item(target, key, call(target.default_factory))  # type: ignore[attr-defined]  # of a defaultdict
     return target[key]
+
+
+def _is_made_by_factory(target: Any, key: Any) -> bool:
+    """Whether a ``defaultdict`` calls a function of Python's for what it has by a key."""
+    if not isinstance(target, collections.defaultdict) or not isinstance(target.default_factory, FunctionType):
+        return False
+    return type(target).__missing__ is collections.defaultdict.__missing__ and key not in target
 
 
 def _cut_by_staged(key: Any) -> bool:

@@ -18,7 +18,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_standard_library, is_torch
 from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder, current
-from stillgraph.trace.witness import IN_USERS_PLACE
+from stillgraph.trace.witness import IN_USERS_PLACE, is_of_named_tuple
 
 _CHANGES = frozenset(
     {
@@ -118,8 +118,10 @@ def is_called_back(frame: FrameType | None) -> bool:
 def _is_of_users_project(frame: FrameType) -> bool:
     """Whether a frame runs code of the user's own; what `dataclass` and the like have written is not."""
     code = frame.f_code
+    if is_dependency(code.co_filename) or is_of_named_tuple(frame):
+        return False
     if not code.co_filename.startswith("<"):
-        return not is_dependency(code.co_filename)
+        return True
     is_generated = code.co_name.startswith("__") and code.co_name.endswith("__")
     return not is_generated and not is_our_module(frame.f_globals.get("__name__", ""))
 

@@ -194,6 +194,7 @@ class Results:
         if parts is None or parts.attributes:
             return Instance(type(value), tuple((n, self.template(v)) for n, v in vars(value).items()))
         self._require_keys(parts)
+        self._require_factory(value)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
 
     def _require_keys(self, parts: Parts) -> None:
@@ -207,6 +208,19 @@ class Results:
                 what = f"a dict is {self._what} with a key that the function makes, {describe(each)}"
                 hint = "Make the key outside the static function, or return pairs: [(key, value), ...]."
                 raise refuse("SG306", what, hint=hint)
+
+    def _require_factory(self, value: Any) -> None:
+        """Refuse a ``defaultdict`` whose factory each call makes anew: a template holds the factory itself.
+
+        Raises:
+            CaptureError: it is one.
+        """
+        factory = value.default_factory if isinstance(value, collections.defaultdict) else None
+        if factory is None or self.finder.find(factory) is not None:
+            return
+        if holds_staged(factory) or self._holds_passed(factory) or not is_shared(factory, self.session.is_new):
+            what = f"a defaultdict is {self._what} with a factory that the function makes, {describe(factory)}"
+            raise refuse("SG306", what, hint="Make the factory outside the static function, or return a plain dict.")
 
     def _is_made(self, value: Any) -> bool:
         """Whether each call makes anew what nothing stands for in a template's place."""

@@ -363,6 +363,8 @@ class Finder:
             self._walk_members(value, source)
             for key, item in list(value.items()):
                 self._push(item, item_of(value, source, key))
+            if isinstance(value, collections.defaultdict):
+                self._push(value.default_factory, Attribute(source, "default_factory"))
         elif isinstance(value, (set, frozenset)):
             self._walk_members(value, source)
         elif isinstance(value, (list, tuple, collections.deque)):

@@ -196,9 +196,14 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
+def is_of_named_tuple(frame: FrameType) -> bool:
+    """Whether a frame runs the constructor of a named tuple, which the standard library has written."""
+    return frame.f_code.co_filename == "<string>" and _module(frame).startswith(_NAMED_TUPLE)
+
+
 def _is_standard(module: str) -> bool:
     """Whether a module is the standard library's; the constructors of named tuples have one each, which it makes."""
-    return _package(module) in _STANDARD_LIBRARY or module.startswith("namedtuple_")
+    return _package(module) in _STANDARD_LIBRARY or module.startswith(_NAMED_TUPLE)
 
 
 def _package(module: str) -> str:
@@ -213,6 +218,7 @@ IN_USERS_PLACE = (
     "stillgraph.operators.",  # of bytecode/, the rest prepares and stages: what it asks is its own affair
     *("stillgraph.bytecode.handlers.", "stillgraph.bytecode.interpreter", "stillgraph.bytecode.iteration"),
 )
+_NAMED_TUPLE = "namedtuple_"
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__
 _REACHING = frozenset(

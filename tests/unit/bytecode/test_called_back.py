@@ -12,10 +12,11 @@ import io
 import itertools
 import json
 import logging
+import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -350,3 +351,41 @@ def test_with_a_full_graph_it_is_refused_or_right(function: Callable[..., Any]) 
 @pytest.mark.parametrize("function", [a_dataclass, a_length, a_type])
 def test_what_a_dataclass_calls_is_captured(function: Callable[..., Any]) -> None:
     assert observed(sg.to_static(function, backend="eager")) == observed(function)
+
+
+# ---- what is not the user's, wherever its code has come from
+class Pair(NamedTuple):
+    left: Any
+    right: Any = None
+
+
+def by_the_environment(x: Tensor) -> Any:
+    return x * 3 if os.environ.get("STILLGRAPH_TESTS_FORCE", "0") == "1" else x + len(os.getenv("PATH", ""))
+
+
+def by_named_tuples(x: Tensor) -> Any:
+    pairs = list(itertools.starmap(Pair, [(x, 1), (x * 2, 2)]))
+    alone = list(map(Pair, [x, x + 1]))
+    return pairs[1].left + alone[1].left, pairs[0]._replace(right=x)
+
+
+@pytest.mark.parametrize("function", [by_the_environment, by_named_tuples])
+def test_what_python_has_written_itself_is_captured(function: Callable[..., Any]) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    assert observed(static) == observed(function)
+    assert static.explain().breaks == ()
+    assert len(static.explain().subgraphs) == len({len(each) for each in VALUES})
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: (x, re.sub("a", lambda m: "c", "bab")), "a lambda is called back by re.sub"),
+        (by_missing, "__missing__ is called back by a function of C's"),
+        (by_a_pattern, "it makes an inner function with shared variables that no program can hand on"),
+    ],
+)
+def test_a_reason_says_who_calls_back(function: Callable[..., Any], reason: str) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    static(torch.ones(3))
+    assert reason in {each.reason for each in static.explain().breaks}
