@@ -23,7 +23,7 @@ from tests.unit.gradients.derivatives import derivatives
 
 __all__ = ["convert", "folder"]  # the fixtures
 
-FEW, QUICK, BATCH, BATCHES = 3, 8, 40, 4
+FEW, QUICK, BATCH, BATCHES, OTHERS = 3, 6, 40, 4, 2
 WRITERS = {"plain": programs, "containers": container_programs}
 
 
@@ -105,7 +105,7 @@ def test_a_few_derivatives_are_eagers(folder: Path, writer: str, convert: Conver
 @pytest.mark.slow
 @ways(BYTECODE, SEGMENTS)
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", range(OTHERS))
 def test_many_derivatives_are_eagers_other_ways(folder: Path, writer: str, batch: int, convert: Convert) -> None:
     found = check(folder, writer, BATCH, SEED * 1000 + batch + 1, convert)
     assert found["refused"] <= BATCH / 3, found

@@ -19,7 +19,7 @@ from tests.property.ways import MANY, to_segments
 
 __all__ = ["folder"]  # the fixture
 
-QUICK, BATCH, BATCHES = 2, 25, 8
+QUICK, BATCH, BATCHES = 2, 12, 5
 STEPS = (
     'print("step", float(s))',
     "seen.append(v.sum().item())",
