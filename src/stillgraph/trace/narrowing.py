@@ -20,6 +20,7 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.versions import writes_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +35,7 @@ class _Follows:
     @property
     def holds(self) -> bool:
         """Whether the condition is still what it was."""
-        return self.version == _version(self.condition)
-
-
-def _version(condition: Any) -> int | None:
-    if not isinstance(condition, torch.Tensor):
-        return None
-    with torch._C.DisableTorchFunction():
-        return condition._version
+        return self.version == writes_to(self.condition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +139,7 @@ class Narrowing(Recorder):
 
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """As `Recorder.implies`."""
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, writes_to(result)))
 
     def opposite(self, flag: Any) -> Any:
         """As `Recorder.opposite`, and remember what it is the opposite of."""

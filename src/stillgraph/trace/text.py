@@ -11,6 +11,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import format_
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.versions import writes_to
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -26,7 +27,7 @@ class StagedText(Staged):
         names: values that the template calls by name.
     """
 
-    __slots__ = ("_fill", "_names", "_template", "_values")
+    __slots__ = ("_fill", "_names", "_template", "_values", "_written")
 
     def __init__(
         self,
@@ -36,12 +37,21 @@ class StagedText(Staged):
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self._template = template
-        self._values = values
         self._fill = fill
-        self._names = dict(names or {})
+        kept: dict[int, Any] = {}
+        self._values: tuple[Any, ...] = tuple(_as_now(value, kept) for value in values)
+        self._names = {name: _as_now(value, kept) for name, value in (names or {}).items()}
+        self._written = [(value, count) for value in kept.values() if (count := writes_to(value)) is not None]
 
     def materialise(self, recorder: Recorder) -> Any:
-        """The node that makes the text."""
+        """The node that makes the text.
+
+        Raises:
+            CaptureError: a tensor in it has been written since: the run would show what it holds then.
+        """
+        if any(writes_to(value) != count for value, count in self._written):
+            message = "a tensor is written between the making of its text and the use of that"
+            raise refuse("SG302", message, location=here(), hint="Make the text where it is used.")
         values = tuple(_filled(recorder, value) for value in self._values)
         names = {name: _filled(recorder, value) for name, value in self._names.items()}
         return recorder.emit("call_function", self._fill, (self._template, *values), names)
@@ -69,6 +79,34 @@ _HINT = (
     "Use the value in place of its text: compare the number, index a list with it, or look it up in a dict with "
     "numbers as keys. Such a text can only be printed, logged, written and raised."
 )
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+def _as_now(value: Any, kept: dict[int, Any]) -> Any:
+    """A value of which a text is made, of plain containers a copy: what is in them may be another later.
+
+    Args:
+        value: the value.
+        kept: by id, what has been gone through; of a container that is in itself, the copy.
+    """
+    if id(value) in kept:
+        return kept[id(value)]
+    if type(value) not in _CONTAINERS:
+        kept[id(value)] = value
+        return value
+    if isinstance(value, list):
+        items = kept[id(value)] = []
+        items += [_as_now(each, kept) for each in value]
+        return items
+    if isinstance(value, dict):
+        entries = kept[id(value)] = {}
+        entries.update({_as_now(key, kept): _as_now(each, kept) for key, each in value.items()})
+        return entries
+    made = type(value)(_as_now(each, kept) for each in value)
+    kept[id(value)] = made
+    return made
 
 
 def escaped(text: str) -> str:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import io
 from typing import Any
 
 import pytest
@@ -68,6 +70,47 @@ def prints_in_a_loop(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("function", [prints, prints_in_a_loop])
 def test_printing(function: Any) -> None:
     agree(function, *CALLS)
+
+
+def prints_what_was(x: Tensor) -> Tensor:
+    items = [x.sum().item()]
+    entries = {"items": items, 1: (items, {2})}
+    told = [f"{items}", str(entries), "%s" % items, f"{entries!r:>60}", "{} {a}".format(items, a=entries)]
+    items.append(2)
+    entries[1] = 3
+    print(*told, items, entries)
+    return x
+
+
+def test_a_text_is_of_what_was() -> None:
+    agree(prints_what_was, (P,), (-P,))
+
+
+def test_a_text_of_a_tensor_that_is_written() -> None:
+    def late(x: Tensor) -> Tensor:
+        y = x * 2
+        told = f"{[y]}"
+        y[:1].add_(1)
+        print(told)
+        return y
+
+    def in_time(x: Tensor) -> Tensor:
+        y = x * 2
+        print(f"{y}")
+        y[:1].add_(1)
+        told = f"{y}"
+        print(told, y)
+        return y
+
+    agree(in_time, (P,), (-P,))
+    error = refusal(late, P)
+    assert error.reason.code == "SG302"
+    assert "a tensor is written between the making of its text and the use of that" in str(error)
+    static = sg.to_static(late, full_graph=False, strict=True, backend="eager")
+    for x in (P, -P, P):
+        with contextlib.redirect_stdout(io.StringIO()) as told:
+            assert torch.equal(static(x), torch.cat([x[:1] * 2 + 1, x[1:] * 2]))
+        assert told.getvalue() == f"{[x * 2]}\n"
 
 
 def test_nothing_is_printed_during_capture(capsys: pytest.CaptureFixture[str]) -> None:
