@@ -75,7 +75,7 @@ def test_printing(function: Any) -> None:
 def prints_what_was(x: Tensor) -> Tensor:
     items = [x.sum().item()]
     entries = {"items": items, 1: (items, {2})}
-    told = [f"{items}", str(entries), "%s" % items, f"{entries!r:>60}", "{} {a}".format(items, a=entries)]
+    told = [f"{items}", str(entries), "%s" % items, f"{entries!r:>60}", f"{items} {entries}"]
     items.append(2)
     entries[1] = 3
     print(*told, items, entries)
