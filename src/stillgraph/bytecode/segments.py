@@ -16,13 +16,13 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
-from stillgraph.bytecode.called import called, code_called, keeps_results, shows_parcels
+from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.dropping import dropped
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
-from stillgraph.bytecode.lifetimes import Watching, cleans_up, ends_with_it, may_end_unseen, while_there_is
+from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
+from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
@@ -30,8 +30,7 @@ from stillgraph.bytecode.unseen import UNSEEN, refuse_users
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import is_fault
 from stillgraph.core.files import is_users
-from stillgraph.core.parcel import Parcel, opened
-from stillgraph.operators.foreign import may_change_what_was_there
+from stillgraph.core.parcel import Parcel
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
@@ -178,27 +177,17 @@ class Segment:
             note_name(frame.code, each.argument)
         if self.regions:
             self._open_moved(frame, index, each)
-        if each.name in _LETTING_GO:
-            self._let_go(frame, index, each)
+        gone = next(let_go(self, frame, each), None)
+        if gone is not None:
+            self.end(frame, index, Why(f"something may be done when {kind_of(gone)} is gone"))
         if each.name in MOVES:
             return
-        for value in dropped(frame, each):
-            if cleans_up(value):
-                self.end(frame, index, Why(f"something may be done when {kind_of(value)} is gone"))
         count = taken(each)
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
-        if each.name in _CALLS:
-            function = opened(called(frame, each))
-            if shows_parcels(frame, function):
-                self.end(frame, index, Why(f"{function.__name__} may show all variables"))
-            if may_change_what_was_there(function):
-                self.end(frame, index, Why(f"{_named(function)} that was there before the call"))
-            if self.can_end and self.is_residual(function):
-                name = getattr(function, "__name__", type(function).__name__)
-                self.end(frame, index, Why(f"{name} does something outside the program"))
-            if self.can_end and keeps_results(frame, each, function):
-                self.end(frame, index, Why(f"{function.__name__} has a cache, which only Python may fill"))
+        why = why_called(self, frame, each) if each.name in CALLS else None
+        if why is not None:
+            self.end(frame, index, why)
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
         if each.name in _ADDING:
             del operands[1 : -_ADDING[each.name]]  # the iterator of the comprehension's loop, say
@@ -210,13 +199,13 @@ class Segment:
             value = cell.cell_contents
             if type(value) is Parcel:
                 if is_opaque(value.value):
-                    self.end(frame, index, Why(_only_python(value.value)))
+                    self.end(frame, index, only_python(value.value))
                 self._open_parcel(frame, index, cell, value)
             if each.name in _LOOKING_UP and each.argument != "maxlen":
                 meet(cell.cell_contents)  # a method may only be handed on
             else:
                 look_into(cell.cell_contents)
-        if each.name in _CALLS:
+        if each.name in CALLS:
             code = code_called(called(frame, each))
             if code is not None:
                 self.calling = frame, code
@@ -228,18 +217,6 @@ class Segment:
                 self.end(frame, index, Why(f"'{frame.name(each.argument)}' is another variable in each call"))
             frame.slots[each.argument].cell_contents = read(cell)
 
-    def _let_go(self, frame: Frame, index: int, each: Instruction) -> None:
-        """To be called before variables lose what they hold: what is done when an object is gone is Python's."""
-        if each.name == "RETURN_VALUE" and not self.can_end:
-            return
-        if each.name == "POP_TOP":
-            cells = [frame.stack[frame.depth - 1]]
-        else:
-            cells = frame.slots if each.name == "RETURN_VALUE" else [frame.slots[each.argument]]
-        for value in map(contents, cells):
-            if self._is_let_go(value):
-                self.end(frame, index, Why(f"something may be done when {kind_of(value.value)} is gone"))
-
     def before_cut(self, frame: Frame, index: int, depth: int) -> None:
         """To be called before an instruction's exception goes to a handler, which drops what is above it on the stack.
 
@@ -247,18 +224,10 @@ class Segment:
             Learned: something is done when that is gone. In the next attempt, Python carries out the instruction.
         """
         for value in map(contents, frame.stack[depth : frame.depth]):
-            if self._is_let_go(value):
+            if is_let_go(self, value):
                 why = Why(f"something may be done when {kind_of(value.value)} is gone")
                 self.breaks.leave(frame.code, index, why)
                 raise Learned
-
-    def _is_let_go(self, value: Any) -> bool:
-        return type(value) is Parcel and ends_with_it(value.value) and not self._is_held_twice(value)
-
-    def _is_held_twice(self, value: Parcel) -> bool:
-        """Whether two variables hold what is in a parcel: one of them goes on to."""
-        held = [each for frame in self.frames for each in frame.values(range(len(frame.slots))) if each is value]
-        return len(held) > 1
 
     def _open_moved(self, frame: Frame, index: int, each: Instruction) -> None:
         """Open what an instruction moves in a branch or loop: its ways are joined by the values that they leave."""
@@ -308,7 +277,7 @@ class Segment:
         if known is None or (not is_users(known[1].code.co_filename) and is_users(frame.code.co_filename)):
             held = while_there_is(value, self.made)  # a library's function is better called by Python as a whole
             self.made[id(value)] = held, frame, index
-        if may_end_unseen(value) and (each.name in _CALLS or each.name == "GET_ITER"):
+        if may_end_unseen(value) and (each.name in CALLS or each.name == "GET_ITER"):
             self.breaks.leave(frame.code, index, Why(_CLOSING))
             raise Learned
         if each.name not in _MAKING and may_be_from_before(value):
@@ -481,26 +450,12 @@ class Segment:
 
 _CLOSING = "it makes a generator that has something to clean up, which Python closes"
 _ENDS_INSIDE = "a program ends inside of this block, so Python enters and leaves it"
-_LETTING_GO = frozenset({"POP_TOP", "STORE_FAST", "DELETE_FAST", "RETURN_VALUE"})
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})
 _OF_STACK = frozenset({"STORE_FAST", "SWAP", "RETURN_VALUE"})
 _WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
-_CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ADDING = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}  # how many values they take; the container is deeper down
 _MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LOAD_CONST", "LOAD_GLOBAL"})
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)
-
-
-def _only_python(value: Any) -> str:
-    if getattr(value, "__name__", None) == "__exit__":
-        return "Python leaves the block that it has entered"
-    return f"only Python can work with {kind_of(value)}"
-
-
-def _named(function: Any) -> str:
-    receiver = getattr(function, "__self__", None)
-    name = getattr(function, "__name__", "it")
-    return f"{name} may change " + ("anything" if receiver is None else kind_of(receiver))

@@ -1,0 +1,80 @@
+"""Why an instruction is Python's: for what it calls, what it works on, or what is gone behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from stillgraph.bytecode.breaks import Why
+from stillgraph.bytecode.called import called, keeps_results, shows_parcels
+from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.dropping import dropped
+from stillgraph.bytecode.frame import Frame, contents
+from stillgraph.bytecode.leaving import kind_of
+from stillgraph.bytecode.lifetimes import cleans_up, ends_with_it
+from stillgraph.bytecode.table import MOVES
+from stillgraph.core.parcel import Parcel, opened
+from stillgraph.operators.foreign import may_change_what_was_there
+
+if TYPE_CHECKING:
+    from stillgraph.bytecode.segments import Segment
+
+CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
+
+
+def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
+    """Why Python makes a call; None where the segment does."""
+    function = opened(called(frame, each))
+    if shows_parcels(frame, function):
+        return Why(f"{function.__name__} may show all variables")
+    if may_change_what_was_there(function):
+        return Why(f"{_named(function)} that was there before the call")
+    if not segment.can_end:
+        return None
+    if segment.is_residual(function):
+        return Why(f"{getattr(function, '__name__', type(function).__name__)} does something outside the program")
+    if keeps_results(frame, each, function):
+        return Why(f"{function.__name__} has a cache, which only Python may fill")
+    return None
+
+
+def _named(function: Any) -> str:
+    receiver = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "it")
+    return f"{name} may change " + ("anything" if receiver is None else kind_of(receiver))
+
+
+def only_python(value: Any) -> Why:
+    """Why Python works with a value that is opaque."""
+    if getattr(value, "__name__", None) == "__exit__":
+        return Why("Python leaves the block that it has entered")
+    return Why(f"only Python can work with {kind_of(value)}")
+
+
+# ---- what is gone behind it
+def let_go(segment: Segment, frame: Frame, each: Instruction) -> Iterator[Any]:
+    """What an instruction may take the last reference to, where something is done when it is gone."""
+    for value in map(contents, _emptied(segment, frame, each)):
+        if is_let_go(segment, value):
+            yield value.value
+    if each.name not in MOVES:
+        yield from filter(cleans_up, dropped(frame, each))
+
+
+def _emptied(segment: Segment, frame: Frame, each: Instruction) -> list[Any]:
+    """The variables that lose what they hold."""
+    if each.name == "RETURN_VALUE":
+        return frame.slots if segment.can_end else []
+    if each.name == "POP_TOP":
+        return [frame.stack[frame.depth - 1]]
+    return [frame.slots[each.argument]] if each.name in ("STORE_FAST", "DELETE_FAST") else []
+
+
+def is_let_go(segment: Segment, value: Any) -> bool:
+    """Whether something is done when a variable's value is gone, and no other variable goes on to hold it."""
+    return type(value) is Parcel and ends_with_it(value.value) and not _is_held_twice(segment, value)
+
+
+def _is_held_twice(segment: Segment, value: Parcel) -> bool:
+    held = [each for frame in segment.frames for each in frame.values(range(len(frame.slots))) if each is value]
+    return len(held) > 1
