@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_
 
 from tests.unit.gradients.scenarios import N, P, V, Wrap, as_in_eager, refused
 
@@ -292,8 +292,20 @@ def test_a_forward_that_looks_at_values_is_refused() -> None:
     assert "the forward of Branchy, a torch.autograd.Function, needs a value that only the run knows" in text
 
 
+@as_in_eager
+def test_one_applied_to_all_in_a_tree(wrap: Wrap) -> Any:
+    f = wrap(lambda given: tree_map(Square.apply, given))
+    out = []
+    for values in (P, N, P):
+        x, y = V(*values), V(*values[::-1])
+        made = f({"x": x, "rest": [y]})
+        (made["x"] * made["rest"][0]).sum().backward()
+        out.append((made, x.grad, y.grad))
+    return out
+
+
 def test_one_applied_by_torch_itself_is_refused() -> None:
-    text = refused(lambda x: tree_map(Square.apply, x), V(*P))
+    text = refused(lambda x: tree_map_(Square.apply, x), V(*P))
     assert "a torch.autograd.Function is applied by code that is not rewritten" in text
 
 
