@@ -20,7 +20,7 @@ from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, to_segments, 
 
 __all__ = ["convert", "folder"]  # the fixtures
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 4, 12, 30, 8, 3
+FEW, QUICK, BATCH, BATCHES, OTHERS = 3, 6, 30, 8, 3
 REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
 
 

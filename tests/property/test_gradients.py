@@ -23,7 +23,7 @@ from tests.unit.gradients.derivatives import derivatives
 
 __all__ = ["convert", "folder"]  # the fixtures
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 3, 6, 40, 4, 2
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 40, 4, 2
 WRITERS = {"plain": programs, "containers": container_programs}
 
 

@@ -25,7 +25,7 @@ from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, ways
 
 __all__ = ["convert"]  # the fixture
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 12, 125, 16, 3  # programs; all together no fewer than 2,000
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 8, 125, 16, 3  # programs; all together no fewer than 2,000
 
 Inputs = list[tuple[Any, ...]]
 

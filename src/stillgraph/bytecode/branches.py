@@ -142,8 +142,9 @@ def branch_between(
     nodes = frozenset().union(*(flow.reach(index, ends) for side in starts for index in side))
     leaving = _LEAVES if frame.emit is None else _LEAVES_INSIDE_OUT
     may_leave = flow.leaves([index for side in starts for index in side], set(meetings), stops.keys(), leaving)
+    beyond = frozenset().union(*(flow.reach(index, stops.keys()) for index in meetings))
     if may_leave:  # then what comes behind the meetings is run in one of the arms
-        nodes = nodes.union(*(flow.reach(index, stops.keys()) for index in meetings))
+        nodes |= beyond
     keeps, drops = places(frame, nodes, ends, meetings, stops)
     keeps += [flag for _, flag in flags if flag is not None]
     here, before, states = frame.next, frame.state, frame.states
@@ -171,7 +172,7 @@ def branch_between(
     if may_leave or not meetings:
         return (exit,)
     if exit is not None:  # the handler of what a call has raised has left it
-        exit = continue_(capture, exit, rest, keeps, drops)
+        exit = continue_(capture, exit, rest, *places(frame, beyond, frozenset(stops), (), stops))
         frame.states = states
         return (exit,)
     return arrive(frame, flags, stops)
