@@ -242,19 +242,29 @@ class Flow(Holder):
         """Where ways from some instructions first come together with ways from others, in the order of control.
 
         ``a and b`` in a condition has two: the other block, to which both operands lead, and what stands behind both.
-        What can only raise meets the others where these begin.
+        What can only raise, past no handler but those of ``with`` blocks, meets the others where these begin.
         """
         starts = [*left], [*right]
         one, other = (frozenset().union(*(self.reach(each, stops) for each in side)) for side in starts)
         common = self._ending & one & other
         for side, behind in ((one, other), (other, one)):
-            if side and side.isdisjoint(self._ending):
+            if side and side.isdisjoint(self._ending) and all(map(self._is_unhandled, side)):
                 common = self._ending & behind
         if not common:
             return ()
         entered = {after for each in (one | other) - common for after in self.next[each] if after in common}
         entered |= {each for side in starts for each in side if each in common}
         return tuple(sorted(entered, key=lambda each: -len(self.reach(each, stops))))
+
+    def _is_unhandled(self, index: int) -> bool:
+        """Whether an exception of an instruction comes to no handler but those of ``with`` blocks."""
+        handler = self._decoded.handler(index)
+        while handler is not None:
+            if self._instructions[handler.target + 1].name != "WITH_EXCEPT_START":
+                return False
+            behind = self._decoded.handler(handler.target)  # which ends the handling, and raises again
+            handler = None if behind is None else self._decoded.handler(behind.target)
+        return True
 
     def loop_around(self, starts: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
         """The header of the innermost loop that some instructions are in, if it is run by its jumps: ways meet there.

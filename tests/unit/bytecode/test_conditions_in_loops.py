@@ -83,7 +83,37 @@ def raises(s: Tensor, n: int) -> tuple[Tensor, int]:
     return s, n
 
 
-LOOPS = (both_at_the_end, prints, then_breaks, goes_on_and_breaks, returns, raises)
+def handles(s: Tensor, n: int) -> tuple[Tensor, int]:
+    for k in range(3):
+        try:
+            n = n + 1
+            if s > k:
+                raise KeyError(k)
+            n = n + 10
+        except KeyError:
+            continue
+    return s, n
+
+
+def calls_what_raises(s: Tensor, n: int) -> tuple[Tensor, int]:
+    def check(k: int) -> None:
+        if s > k:
+            raise KeyError(k)
+
+    for k in range(3):
+        try:
+            n = n + 1
+            if s < 3:
+                check(k)
+            n = n + 10
+        except KeyError:
+            n = n + 100
+            continue
+        n = n * 2
+    return s, n
+
+
+LOOPS = (both_at_the_end, prints, then_breaks, goes_on_and_breaks, returns, raises, handles, calls_what_raises)
 
 
 @pytest.mark.parametrize("function", LOOPS, ids=lambda function: function.__name__)

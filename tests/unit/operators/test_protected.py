@@ -365,7 +365,9 @@ def test_an_exception_from_outside_is_raised_itself() -> None:
         journal.n += 1
         return x
 
-    static, cause = sg.to_static(function, backend="eager"), SENTINEL.__cause__
+    SENTINEL.__cause__ = cause = None
+    SENTINEL.__suppress_context__ = False
+    static = sg.to_static(function, backend="eager")
     assert static(-P, Journal()) is not None
     assert SENTINEL.__cause__ is cause
     for value, caused in ((P, False), (P, False), (P / 10, True)):
