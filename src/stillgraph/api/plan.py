@@ -263,7 +263,7 @@ class Plan:
         def inside_out(function: FunctionType, watched: frozenset[str], tries: bool) -> Any:
             return turn_inside_out_in(segment, function)
 
-        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, interprets_modes=True)
+        return FrontEnd(convert, inside_out, is_converted, SETTINGS.skips, for_segments=True)
 
     def part(self, layout: Layout) -> Part:
         """The segment that begins with a layout."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import torch
@@ -60,8 +60,15 @@ class Item:
     kind: Any = None
 
     def of(self, container: Any) -> Any:
-        """The element of a container; a ``__missing__`` is not asked for one."""
-        if self.kind is dict and not dict.__contains__(container, self.key):
+        """The element of a container. No code of the user's is run for it, be it a ``__missing__``.
+
+        Raises:
+            LookupError: there is none, or what is there now is no built-in container.
+        """
+        if self.kind is None and (isinstance(container, torch.Tensor) or not _is_built_in(container, "__getitem__")):
+            raise LookupError(f"a {type(container).__qualname__} is no such container")
+        mapping = next((kind for kind in _MAPPINGS if isinstance(container, kind)), None)
+        if mapping is not None and not mapping.__contains__(container, self.key):
             raise KeyError(self.key)
         return container[self.key] if self.kind is None else self.kind.__getitem__(container, self.key)
 
@@ -77,6 +84,11 @@ class Item:
 
     def __str__(self) -> str:
         return f"{self.base}[{self.key!r}]"
+
+
+def _is_built_in(value: Any, name: str) -> bool:
+    """Whether a special method of a value's is none that is written in Python."""
+    return not isinstance(getattr(type(value), name, None), FunctionType)
 
 
 @dataclass(frozen=True)
@@ -170,12 +182,13 @@ def item_of(container: Any, base: Source, key: Any) -> Item:
     """Where a container keeps an element, itself being at ``base``."""
     kind = next((kind for kind in _CONTAINERS if isinstance(container, kind)), None)
     plain = kind is None or type(container).__getitem__ is kind.__getitem__
-    if kind is dict and hasattr(type(container), "__missing__"):
+    if kind is MappingProxyType or (kind is dict and hasattr(type(container), "__missing__")):
         plain = False  # a guard that looks for what is not there is not to make it
     return Item(base, key) if plain else Item(base, key, kind)
 
 
-_CONTAINERS: tuple[Any, ...] = (dict, list, tuple, collections.deque)
+_MAPPINGS: tuple[Any, ...] = (dict, MappingProxyType)  # the latter, a view's, may be of a `defaultdict`
+_CONTAINERS: tuple[Any, ...] = (*_MAPPINGS, list, tuple, collections.deque)
 
 
 # ---- what must hold of it

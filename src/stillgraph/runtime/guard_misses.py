@@ -6,7 +6,7 @@ import math
 import os
 import reprlib
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -155,6 +155,8 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return None if other is None else f"{wanted}, but holds a {other.__qualname__}"
         case KeysGuard(source=source, keys=keys):
             container = read(source)
+            if not isinstance(container, (Collection, types.MappingProxyType)) or isinstance(container, torch.Tensor):
+                return f"{source} should have keys, but is {_shown(container)}"
             found_keys = (*container,)
             if are_keys(found_keys, keys):
                 return None

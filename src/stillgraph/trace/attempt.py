@@ -91,7 +91,7 @@ class CaptureAttempt:
         journal, changing, grown = session.journal, session.changing, session.grown
         self.promotion = Promotion(self.finder, self.inputs, journal, knowledge, changing, grown)
         session.can_follow_methods = front_end.following is not None
-        session.interprets_modes = self.front_end.interprets_modes
+        session.for_segments = self.front_end.for_segments
         audits.before_capture()
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code

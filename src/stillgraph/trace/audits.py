@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -104,7 +105,7 @@ def is_users(frame: FrameType) -> bool:
 def is_called_back(frame: FrameType | None) -> bool:
     """Whether a frame is of the user's project, and torch or a library has called it in its work for rewritten code."""
     recorder = current()
-    if recorder is None or frame is None or not _is_of_users_project(frame):
+    if recorder is None or frame is None or not is_of_users_project(frame.f_code, frame.f_globals):
         return False
     while frame is not None and not recorder.is_rewritten(frame.f_code):
         module = str(frame.f_globals.get("__name__"))
@@ -115,15 +116,14 @@ def is_called_back(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def _is_of_users_project(frame: FrameType) -> bool:
-    """Whether a frame runs code of the user's own; what `dataclass` and the like have written is not."""
-    code = frame.f_code
-    if is_dependency(code.co_filename) or is_of_named_tuple(frame):
+def is_of_users_project(code: CodeType, globals: Mapping[str, Any]) -> bool:
+    """Whether code with these globals is the user's own; what `dataclass`, torch and the like have written is not."""
+    if is_dependency(code.co_filename) or is_of_named_tuple(code, globals):
         return False
     if not code.co_filename.startswith("<"):
         return True
     is_generated = code.co_name.startswith("__") and code.co_name.endswith("__")
-    return not is_generated and not is_our_module(frame.f_globals.get("__name__", ""))
+    return not is_generated and not is_our_module(globals.get("__name__", ""))
 
 
 def is_machinery(code: CodeType) -> bool:

@@ -20,8 +20,9 @@ class FrontEnd:
         is_converted: whether a code object is rewritten code.
         skipped: whether the user wants a function left as it is.
         following: one that follows also the methods that Python calls for operators, if this one does not.
-        interprets_modes: whether it converts what surrounds a function that a mode of torch's decorates (see
-            `frames.surrounds_with_mode`): a program may end inside of that function.
+        for_segments: whether a program may end inside of what is called. Then it converts also what surrounds a
+            function that a mode of torch's decorates (see `frames.surrounds_with_mode`), and the user's code that was
+            not read from a file.
     """
 
     convert: Callable[[FunctionType, frozenset[str], bool], tuple[FunctionType, tuple[str, ...]]]
@@ -29,4 +30,4 @@ class FrontEnd:
     is_converted: Callable[[CodeType], bool]
     skipped: Callable[[Any], bool]
     following: FrontEnd | None = None
-    interprets_modes: bool = False
+    for_segments: bool = False

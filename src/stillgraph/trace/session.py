@@ -127,7 +127,7 @@ class Session(BothSides):
         self.told_of_package: Callable[[CodeType, dict[str, Any]], None] | None = None  # of a package's code, the same
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
-        self.interprets_modes = False  # as `FrontEnd.interprets_modes`
+        self.for_segments = False  # as `FrontEnd.for_segments`
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -532,12 +532,14 @@ class Session(BothSides):
             return True
         if is_distributions(file):
             return self.knowledge.distributions
-        if self.interprets_modes and surrounds_with_mode(code):
+        if self.for_segments and surrounds_with_mode(code):
             inner = unwrapped(function)
             return inner is function or not is_library(inner.__code__.co_filename)  # `generate` is one call
         if is_torch(file) or (is_standard_library(file) and not is_container_class(file)):
             return False
-        return self.in_arm or self.knowledge.convert_libraries or not is_library(file)
+        if self.in_arm or self.knowledge.convert_libraries or not is_library(file):
+            return True
+        return self.for_segments and audits.is_of_users_project(code, function.__globals__)  # from a prompt, say
 
     def before_distribution(self) -> None:
         """To be called before code of `torch.distributions` runs: begin anew with that converted."""

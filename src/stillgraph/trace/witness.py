@@ -7,7 +7,7 @@ import gc
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -196,9 +196,9 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
-def is_of_named_tuple(frame: FrameType) -> bool:
-    """Whether a frame runs the constructor of a named tuple, which the standard library has written."""
-    return frame.f_code.co_filename == "<string>" and _module(frame).startswith(_NAMED_TUPLE)
+def is_of_named_tuple(code: CodeType, globals: Mapping[str, Any]) -> bool:
+    """Whether code is the constructor of a named tuple, which the standard library has written."""
+    return code.co_filename == "<string>" and str(globals.get("__name__")).startswith(_NAMED_TUPLE)
 
 
 def _is_standard(module: str) -> bool:

@@ -243,3 +243,27 @@ def test_state_is_written() -> None:
 def test_the_rewritten_source_cannot_be_shown() -> None:
     with pytest.raises(sg.CaptureError, match="SG101"):
         _ = sg.to_static(made(PROGRAMS["branch"]), backend="eager").code
+
+
+@pytest.mark.parametrize("file", ["<string>", "<stdin>", "<ipython-input-3-0123>"])
+def test_functions_that_call_each_other_are_one_program(file: str) -> None:
+    space: dict[str, Any] = {"torch": torch, "__name__": "__main__"}
+    lines = """
+        class Scale(torch.nn.Module):
+            def forward(self, x):
+                return g(x) if x.sum() > 0 else (lambda y: y - 1)(x)
+
+        def g(x):
+            return x * 2
+
+        def f(x, scale=Scale()):
+            def inner(y):
+                return y + 1
+            return inner(scale(x)), sorted([g(x), x], key=lambda each: -len(each))[0]
+        """
+    exec(compile(textwrap.dedent(lines), file, "exec"), space)
+    static = sg.to_static(space["f"], full_graph=False, strict=True, backend="eager")
+    for x in (torch.ones(2), -torch.ones(2), torch.ones(2)):
+        assert_same(space["f"](x), static(x))
+    assert len(static.plan.segments) == 1, static.plan.breaks.residual
+    assert static.cache_info().programs == 1
