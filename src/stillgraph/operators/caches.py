@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.passes.purity import is_pure
 from stillgraph.program.guards import Called, Held, Source
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace
+from stillgraph.trace.journal import AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Write
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -36,6 +38,9 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     others, sources = _found(capture, given)
     if None in sources:
         return None
+    if any(_has_staged(write.place.get()) for write in _outer_writes(capture)):
+        message = "a function with a cache is called behind a write of what only the run knows"
+        raise refuse("SG305", message, location=here(), hint="Call it before, or keep what it gives.")
     capture.reads.same.extend(zip(sources, others))
     key = _key(function, args, kwargs)
     asking = capture.knowledge.asking.setdefault(key, functools.partial(function, *args, **kwargs))
@@ -59,12 +64,23 @@ def can_be_asked(function: Any, given: tuple[Any, ...]) -> bool:
         given: its arguments, those by keyword as well.
     """
     capture = session()
-    if capture is None or function in capture.knowledge.cached:
+    if capture is None or function in capture.knowledge.cached or _has_done(capture):
         return False
     if not _is_known(capture, function, given) or None in _found(capture, given)[1]:
         return False
     most = function.cache_parameters()["maxsize"]  # what a full cache has dropped would be another object in each call
     return most is None or function.cache_info().currsize < most or function in capture.knowledge.quiet
+
+
+def _has_done(capture: Session) -> bool:
+    """Whether the program does anything before the call: the guard would ask before that, and be told otherwise."""
+    nodes = (node for node in capture.region.graph.nodes if node.op.startswith("call_"))
+    return any(True for _ in _outer_writes(capture)) or not all(map(is_pure, nodes))
+
+
+def _outer_writes(capture: Session) -> Iterator[Write]:
+    """What the capture has written to what was there before the call."""
+    return (write for write in capture.journal.written(0).values() if _was_there(capture, write.place))
 
 
 def require_no_writes(capture: Session, function: Any, mark: int) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.unit.bytecode.segmented import CALLS, Record, agrees
 
 XS = [torch.arange(4.0) - 1, torch.arange(4.0), torch.arange(6.0) - 3, torch.arange(4.0) * 2]
 
@@ -199,3 +200,31 @@ def test_what_a_cached_function_writes_it_writes_when_it_is_asked_first(full_gra
 
     options: Any = {} if full_graph else {"strict": True}
     assert story(lambda f: sg.to_static(f, full_graph=full_graph, backend="eager", **options)) == story(lambda f: f)
+
+
+def test_a_cache_behind_what_the_program_does() -> None:
+    """It is Python's: the guard would ask before the writes and draws that stand in front of the call."""
+
+    def make(record: Record) -> Any:
+        settings = {"n": 1}
+
+        @functools.lru_cache
+        def mask(n: int) -> Any:
+            return torch.ones(n) * settings["n"]
+
+        @functools.lru_cache
+        def drawn(n: int) -> Any:
+            return torch.rand(n)
+
+        def f(x: Any) -> Any:
+            settings["n"] += 1
+            if settings["n"] == 4:
+                mask.cache_clear()
+                drawn.cache_clear()
+            settings["m"] = x.sum().item()
+            y = torch.rand(2)
+            return x[:2] * mask(2) + drawn(2) + y
+
+        return f
+
+    agrees(make, *CALLS, settled=99)
