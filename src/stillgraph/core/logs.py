@@ -22,6 +22,8 @@ TOPICS: dict[str, str] = {
     "deploy": "what a saved file does otherwise",
 }
 _ROOT = logging.getLogger("stillgraph")
+if _ROOT.level == logging.NOTSET:  # a program that sets up logging for itself has not asked for ours
+    _ROOT.setLevel(logging.WARNING)
 
 
 def log(topic: str, event: str, text: str, level: int = logging.INFO, **data: Any) -> None:

@@ -347,7 +347,7 @@ def isinstance_(value: Any, kinds: Any) -> Any:
     if _is_uncertain(value):
         return capture.fresh_result(bool, capture.emit("call_function", isinstance, (value, kinds), {}))
     if isinstance(value, StagedArray):
-        return _is_array(value, kinds)
+        return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
         return issubclass_(kind_of(value), kinds) or _symbolic_kind(value, kinds)
     answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
@@ -364,10 +364,10 @@ def issubclass_(kind: Any, kinds: Any) -> Any:
     return answer
 
 
-def _is_array(value: StagedArray, kinds: Any) -> bool:
+def _class_of_array(value: StagedArray) -> Any:
     if value.tensor.dim() == 0:
         raise refuse("SG301", "whether this is an array or a scalar of numpy's is asked", location=here())
-    return issubclass(sys.modules["numpy"].ndarray, kinds)
+    return sys.modules["numpy"].ndarray
 
 
 def _is_uncertain(value: Any) -> bool:
@@ -404,6 +404,8 @@ def type_(*args: Any) -> Any:
         return kind_of(args[0])
     if len(args) == 1 and is_fake(args[0]):
         return class_of_tensor(_capture(), args[0])
+    if len(args) == 1 and isinstance(args[0], StagedArray):
+        return _class_of_array(args[0])
     return type(*args)
 
 

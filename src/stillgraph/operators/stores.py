@@ -202,7 +202,7 @@ def attr(target: Any, name: str) -> Any:
     target = behind_proxy(target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
-    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, Caught)):
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor, receiver = class_member(type(target), name), target

@@ -122,7 +122,7 @@ class Entry:
     subgraphs: tuple[Subgraph, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanExplanation:
     """What became of the calls so far of a function that is static without a full graph.
 
@@ -176,6 +176,11 @@ class PlanExplanation:
         """
         return as_json(self.to_dict(), path)
 
+    def __repr__(self) -> str:
+        """In one line, for a prompt."""
+        counts = f"{len(self.subgraphs)} subgraphs, {len(self.breaks)} breaks"
+        return f"<plan of {self.name}: {counts}; print() shows it, and .code the function>"
+
     def __str__(self) -> str:
         return "\n".join(_told(self))
 
@@ -216,7 +221,8 @@ def _body(plan: PlanExplanation, entry: Entry, inline: set[int], inside: frozens
         yield _with_comment(f"return {plan.whole.text}", f"by Python: {plan.whole.why}")
         return
     if not entry.subgraphs:
-        yield "...  # no call has come here yet"
+        told = "no call has come here yet" if plan.gave_up is None else f"by plain PyTorch: {plan.gave_up}"
+        yield f"...  # {told}"
     several = len(entry.subgraphs) > 1
     for position, each in enumerate(entry.subgraphs):
         if several:

@@ -56,3 +56,18 @@ def test_that_a_function_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     (record,) = [each for each in caplog.records if each.event == "fallback"]
     assert record.data["function"].endswith("f")
     assert "should be Tensor float32" in record.data["why"]
+
+
+def test_a_program_that_sets_up_logging_for_itself_hears_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)  # of the root logger, as `logging.basicConfig(level=logging.INFO)` does
+    static = sg.to_static(lambda x: x * 2, full_graph=False, strict=True, backend="eager")
+    static(torch.ones(2))
+    assert not caplog.records
+
+
+def test_an_explanation_at_a_prompt_is_one_line() -> None:
+    static = sg.to_static(lambda x: (print(end=""), x * 2)[1], full_graph=False, strict=True, backend="eager")
+    static(torch.ones(2))
+    told = repr(static.explain())
+    assert "2 subgraphs, 1 breaks" in told
+    assert "\n" not in told

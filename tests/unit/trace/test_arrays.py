@@ -199,3 +199,18 @@ def test_a_number_that_has_outlived_its_capture_says_so() -> None:
     for use in (str, float, hash, lambda n: n + 1, lambda n: n == 1, lambda n: W * n):
         with pytest.raises(InternalError, match="is used after it"):
             use(kept[0])
+
+
+def classes(x: Tensor) -> Any:
+    array = x.numpy()
+    chosen = {np.ndarray: "an array"}.get(type(array))
+    same = type(array) == np.ndarray, type(array) in (np.ndarray,), issubclass(type(array), np.ndarray)
+    return chosen, same, type(array).__name__, array.__class__ is np.ndarray, type(array) is type(np.ones(1))
+
+
+def test_the_class_of_an_array() -> None:
+    agree(classes, (P,), (N,))
+    static = sg.to_static(classes, full_graph=False, strict=True, backend="eager")
+    assert static(P) == classes(P)
+    text = str(refusal(lambda x: type(x.numpy()[0]), P))
+    assert "whether this is an array or a scalar of numpy's is asked" in text
