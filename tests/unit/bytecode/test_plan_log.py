@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import stillgraph as sg
 from tests.unit.bytecode.segmented import X, to_partial
 
 
