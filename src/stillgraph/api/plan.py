@@ -43,6 +43,7 @@ from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.settings import SETTINGS
 from stillgraph.source.convert import is_converted
+from stillgraph.trace import torch_modes
 from stillgraph.trace.front_end import FrontEnd
 from stillgraph.trace.watch import Watch
 
@@ -61,6 +62,20 @@ def _is_residual(function: Any) -> bool:
 
 def _is_clock(function: Any) -> bool:
     return isinstance(function, BuiltinFunctionType) and function in CLOCKS
+
+
+def _beside() -> tuple[int, int]:
+    """What a call shares its effects with when it begins: threads, and dispatch modes around it."""
+    return threading.active_count(), torch_modes.dispatch_depth()
+
+
+def _is_joined(beside: tuple[int, int]) -> bool:
+    """Whether a step has begun what no capture may go on beside.
+
+    What a thread of the call's writes cannot be undone, and modes see what a capture does, too.
+    """
+    threads, modes = beside
+    return threading.active_count() > threads or torch_modes.dispatch_depth() > modes or torch_modes.in_function_mode()
 
 
 class Failed(BaseException):
@@ -293,8 +308,10 @@ class Plan:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call."""
-        part, beside = self.entry, threading.active_count()
+        part, beside = self.entry, _beside()
         values: Sequence[Any] = args
+        if torch_modes.in_function_mode():
+            return part.plainly(args, kwargs)  # it would see what we ask of tensors, too
         if part.passing.packs:
             values, kwargs = part.passing.packed(args, kwargs)
         while True:
@@ -315,8 +332,8 @@ class Plan:
             del following
             if layout not in self.parts and len(self.parts) >= MOST_PARTS:
                 self.give_up(f"programs would begin at more than {MOST_PARTS} places. Call it for parts of the work")
-            if self.gave_up is not None or threading.active_count() > beside:
-                return run_on(restored(layout, list(given)))  # what a thread of the call's writes, no capture may undo
+            if self.gave_up is not None or _is_joined(beside):
+                return run_on(restored(layout, list(given)))
             try:
                 part = self.part(layout)
                 values = packed(given, part.unread)

@@ -15,6 +15,7 @@ from stillgraph.bytecode.lifetimes import cleans_up, ends_with_it
 from stillgraph.bytecode.table import MOVES
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.foreign import may_change_what_was_there
+from stillgraph.trace.torch_modes import enters_or_leaves
 
 if TYPE_CHECKING:
     from stillgraph.bytecode.segments import Segment
@@ -33,6 +34,8 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
         return None
     if segment.is_residual(function):
         return Why(f"{getattr(function, '__name__', type(function).__name__)} does something outside the program")
+    if enters_or_leaves(function):
+        return Why(f"{function.__name__} begins or ends a mode of torch's by hand")
     if keeps_results(frame, each, function):
         return Why(f"{function.__name__} has a cache, which only Python may fill")
     return None

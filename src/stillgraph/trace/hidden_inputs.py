@@ -25,6 +25,10 @@ class HiddenInputs(TorchDispatchMode):
         self._recorder = recorder
         self.found: dict[int, torch.Tensor] = {}
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        return True
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, self._faked, (args, kwargs or {}))
         return func(*args, **kwargs)

@@ -26,7 +26,7 @@ from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import broadcasting, layouts, special, spelling
+from stillgraph.trace import broadcasting, layouts, special, spelling, torch_modes
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
@@ -109,6 +109,7 @@ class Recorder(PlainAnswers):
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process
         self.device: torch.device | None = None  # the default device of the call, if one is set
+        self.dispatch_modes = 0  # how many of the user's this thread was in when the call began
         self.watched = False  # whether any of these two has been entered
         self.watching: list[int] = []  # ... by manager that the user has written, and that sees an exception go by
         self.for_calls = True  # whether the program is to be called, not to become a file
@@ -139,9 +140,10 @@ class Recorder(PlainAnswers):
         token = _CURRENT.set(self)
         try:
             self.device = default_device()
+            self.dispatch_modes = len(torch_modes.dispatch_modes())
             hooks = IdleHooks(None) if are_hooks_on() else contextlib.nullcontext()
             quiet = without_traces_of_failing_kernels()
-            with refusing_past_user_code(), hooks, self, quiet, self._watching_optimizers():
+            with refusing_past_user_code(), hooks, self, torch_modes.all_left(), quiet, self._watching_optimizers():
                 yield
         finally:
             self.ended = True
@@ -196,6 +198,7 @@ class Recorder(PlainAnswers):
     # ---- torch calls
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        torch_modes.require_no_more(self.dispatch_modes)
         decides = next((kind for kind in types if spelling.decides_itself(kind)), None)
         if decides is not None:
             with self:  # what it calls of torch is recorded

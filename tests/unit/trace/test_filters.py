@@ -42,7 +42,7 @@ def test_logs_that_tell_everything(tmp_path: Path) -> None:
         found = [words.get(each, 0) for each in given]
         return x * sum(each for each in found if isinstance(each, int)), sorted(names), words
 
-    handler, root = logging.FileHandler(tmp_path / "log"), logging.getLogger()
+    handler, root = logging.FileHandler(tmp_path / "log"), logging.getLogger("stillgraph")
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
