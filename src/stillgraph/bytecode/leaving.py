@@ -42,6 +42,8 @@ def stays(value: Any) -> bool:
         return True  # others may write to its variables
     if isinstance(value, Iteration):
         return not value.can_wait
+    if isinstance(value, StagedText):
+        return not value.is_current()
     if isinstance(value, CellType) or is_opaque(value):
         return True
     if is_bound(value):
@@ -60,7 +62,7 @@ def _is_rebuilt(value: Any) -> bool:
     return isinstance(value, (list, tuple, dict, set, frozenset, deque)) or is_plain_object(value)
 
 
-_LEAVING = (StagedNumber, StagedArray, Unjoined, Parcel, Iteration)
+_LEAVING = (StagedNumber, StagedArray, StagedText, Unjoined, Parcel, Iteration)
 
 
 def may_be_from_before(value: Any) -> bool:

@@ -138,7 +138,7 @@ _ALL = (
         "SG302",
         "text of a staged value",
         "A string was built from a value that only the run knows.",
-        "Print it, or use it in an assertion message; strings cannot be computed with.",
+        "Print it, return it, or use it in an assertion message; strings cannot be computed with.",
     ),
     Reason(
         "SG303",

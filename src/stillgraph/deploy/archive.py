@@ -22,6 +22,7 @@ from stillgraph.deploy.inductor import check_compiler
 from stillgraph.deploy.loaded import LoadedProgram, LoadedPrograms
 from stillgraph.deploy.locating import located
 from stillgraph.deploy.shared_state import check_state
+from stillgraph.deploy.structure import check_texts
 from stillgraph.deploy.wishes import DEFAULT, Wishes
 from stillgraph.program.program import Program
 
@@ -97,6 +98,7 @@ def entry_of(
 def _settled(entry: Entry, wishes: Wishes) -> Entry:
     """An entry with the program that is to be saved, and what to say of it."""
     with located(entry.program):
+        check_texts(entry.program)
         program, notes = wishes.settle(entry.program)
     return replace(entry, program=program, notes=notes, returns_checks=wishes.assertions == "return")
 

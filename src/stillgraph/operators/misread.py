@@ -24,8 +24,8 @@ from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
 _NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool)\b")
 _TEXT = re.compile(r"\bStagedText\b")
 _TEXT_HINT = (
-    "Such a text can only be printed, logged, written and raised: do that with it as it is, or return its value and "
-    "make the text outside the static function."
+    "Such a text can only be printed, logged, written, raised, returned and stored: do that with it as it is, or "
+    "return its value and make the text outside the static function."
 )
 _NUMBER_HINT = (
     "Print, log or return the number itself, and make this call outside the static function, with what that returns. "

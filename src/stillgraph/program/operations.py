@@ -101,7 +101,7 @@ def print_(template: str | None, values: list[Any], options: dict[str, Any]) -> 
         print(template.format(*values), **options)
 
 
-def format_(template: str, *values: Any, **names: Any) -> str:
+def text(template: str, *values: Any, **names: Any) -> str:
     """An f-string whose values only the run knows."""
     return template.format(*values, **names)
 

@@ -23,7 +23,7 @@ from stillgraph.program.outputs import (
     Repeated,
     Template,
 )
-from stillgraph.program.types import ListType, NumberType, TensorType
+from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -127,7 +127,7 @@ def type_text(value: Any) -> str:
     """The type of a value: ``f32[3, 4]``, ``int``."""
     if isinstance(value, ListType):
         return f"list[{type_text(value.element)}]"
-    if isinstance(value, NumberType):
+    if isinstance(value, (NumberType, ObjectType)):
         return value.kind.__name__
     if isinstance(value, (torch.Tensor, TensorType)):
         short = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"}

@@ -74,7 +74,7 @@ class ListType:
 
 @dataclass(frozen=True)
 class ObjectType:
-    """An object of Python's that only the run has, such as the handle of a hook: it is never joined."""
+    """An object of Python's that only the run has, such as a text or the handle of a hook: it is never joined."""
 
     kind: type
 

@@ -81,7 +81,7 @@ class Results:
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
-        if isinstance(value, (torch.Tensor, StagedNumber, StagedArray)):
+        if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)):
             return self._output(value)
         if is_lost(value):
             value.refuse()
@@ -95,9 +95,6 @@ class Results:
             raise refuse("SG204", f"a variable that some path does not assign is {self._what}")
         if isinstance(value, Spread):
             raise refuse("SG210", f"the elements of a list are {self._what} as one value")
-        if isinstance(value, StagedText):
-            hint = "Return or store the value, and make the text of it outside the static function."
-            raise refuse("SG302", f"a text with a value in it that only the run knows is {self._what}", hint=hint)
         if isinstance(value, torch.Generator) and self.session.root.holds(value):
             return self._output(value)
         source = self.finder.find(value)
@@ -287,7 +284,7 @@ class Results:
 
     def node(self, value: Any) -> Any:
         """What stands among the outputs for a staged value: its node in the open region."""
-        return as_argument(self.session, value)
+        return value.materialise(self.session) if isinstance(value, StagedText) else as_argument(self.session, value)
 
     def effects(self, written: list[Write], outer_cells: dict[int, str]) -> list[Effect]:
         """The writes that outlive the call."""

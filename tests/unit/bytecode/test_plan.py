@@ -149,8 +149,8 @@ def test_breaks_have_their_place_and_reason() -> None:
     line = helper.__code__.co_firstlineno + 2
     assert (step.place.line, step.place.function) == (line, "helper")
     assert [caller.line for caller in step.callers] == [inside.__code__.co_firstlineno + 1]
-    assert (step.text, step.result) == ("format(item, '.1f')", "result")
-    assert step.reason == "it makes a text that no program can hand on"
+    assert (step.text, step.result) == ("print(text_1)", None)
+    assert step.reason == "print does something outside the program"
     assert len(explanation.subgraphs) == len(static.programs)
     assert f"break at {step.place}" in str(explanation)
 

@@ -247,7 +247,7 @@ ENDS = frozenset({operations.raise_, operations.raise_made, operations.reraise})
 """What follows them in a region is never reached."""
 
 WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
-    operations.format_: _format,
+    operations.text: _format,
     operations.percent: lambda w, node: " % ".join(w.value(each) for each in arguments(node)),
     operations.as_tensor: lambda w, node: w.value(arguments(node)[0]),
     operations.unbound: _unbound,

@@ -1,0 +1,187 @@
+"""Texts with values of the run in them are made by the program, and returned or stored like any value."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+
+P, N = torch.tensor([0.5, 0.25]), torch.tensor([-0.5, -2.25])
+
+
+def beside_a_tensor(x: Tensor) -> Any:
+    return x + 1, f"{x.sum().item():.2f}"
+
+
+def in_a_loop(x: Tensor) -> Any:
+    found = []
+    for k in range(3):
+        x = torch.tanh(x) * 2
+        found.append(f"step {k}: {x.sum().item():.2f}")
+    return x, found
+
+
+def in_a_dict(x: Tensor) -> Any:
+    d: dict[str, Any] = {"padded": f"{x.mean().item()!r:>25}"}
+    d["added"] = str(x.sum().item()) + "!"
+    d["percent"] = "%.3f of %s" % (x.sum().item(), x)  # noqa: UP031 - it is what is tried
+    d["named"] = "{:>10} {name}".format(x[0].item(), name=x[1].item())  # noqa: UP032 - as above
+    d["joined"] = ", ".join(f"{v:.1f}" for v in x.tolist())
+    return d
+
+
+def twice(x: Tensor) -> Any:
+    t = f"{x.sum().item():.1f}"
+    return t, [t], {"t": t}
+
+
+def of_sizes(x: Tensor) -> Any:
+    kept = x[x > 0]
+    return f"{kept.shape} {len(kept)} {kept.shape[0]:03d}", f"{kept.dtype}", f"{kept}"
+
+
+def of_an_array(x: Tensor) -> Any:
+    a = x.numpy()
+    return f"{a}", str(a.sum())
+
+
+def by_a_function(x: Tensor) -> Any:
+    def show(value: Tensor) -> str:
+        return f"<{value.item():.1f}>"
+
+    return [show(v) for v in x], "".join(show(v) for v in x)
+
+
+def beside_a_loop_of_the_runs(x: Tensor) -> Any:
+    before = f"{x.sum().item():.1f}"
+    while x.sum() < 5:
+        x = x + 1
+    return before, f"{x.sum().item():.3f}"
+
+
+def does_not_fit(x: Tensor) -> Any:
+    texts = []
+    try:
+        texts.append(f"{x.sum().item():d}")
+    except ValueError as error:
+        texts.append(str(error))
+    try:
+        texts.append(f"{x:.2f}")
+    except TypeError as error:
+        texts.append(str(error))
+    try:
+        texts.append("%d %d" % (x[0].item(),))  # type: ignore[str-format]  # noqa: F507, UP031 - it is to fail
+    except TypeError as error:
+        texts.append(str(error))
+    return texts
+
+
+def one_or_another(x: Tensor) -> Any:
+    if x.sum() > 0:
+        text = f"up {x.sum().item():.2f}"
+    else:
+        text = f"down {x.sum().item():.2f}"
+    return text
+
+
+def written_since(x: Tensor) -> Any:
+    y = x * 1
+    text = f"{y}"
+    y.add_(1)
+    return text, y
+
+
+def computed_with(x: Tensor) -> Any:
+    text = f"{x.sum().item():.1f}"
+    return text.upper() if len(text) > 3 else text, text == "0.8", {text: 1}
+
+
+WHOLE = [
+    *(beside_a_tensor, in_a_loop, in_a_dict, twice, of_sizes, of_an_array, by_a_function, beside_a_loop_of_the_runs),
+    does_not_fit,
+]
+REFUSED = {one_or_another: "SG203", written_since: "SG302", computed_with: "SG302"}
+
+
+def told(result: Any) -> str:
+    return repr(result)
+
+
+@pytest.mark.parametrize(
+    ("function", "backend"), [*((each, "eager") for each in WHOLE), (in_a_loop, "inductor"), (in_a_dict, "inductor")]
+)
+def test_a_program_makes_texts(function: Any, backend: str) -> None:
+    static = sg.to_static(function, backend=backend)
+    for x in (P, N, P):
+        assert told(static(x.clone())) == told(function(x.clone()))
+    assert len(static.programs) == 1
+
+
+@pytest.mark.parametrize("function", [*WHOLE, *REFUSED])
+def test_without_a_full_graph(function: Any) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for x in (P, N, P):
+        assert told(static(x.clone())) == told(function(x.clone()))
+    assert (static.explain().breaks == ()) == (function in WHOLE)
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_what_a_full_graph_refuses(function: Any) -> None:
+    with pytest.raises(sg.CaptureError) as caught:
+        sg.to_static(function, backend="eager")(P)
+    assert caught.value.reason.code == REFUSED[function]
+
+
+class Keeping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last, self.history = "", ["begun"]
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = f"{x.sum().item():.1f}"
+        self.history.append(self.last)
+        if x.sum() < -1:
+            raise ValueError(f"too low: {self.last}")
+        self.history.append("went well")
+        return x * 2
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_texts_that_are_stored(full_graph: bool) -> None:
+    eager, original = Keeping(), Keeping()
+    options: dict[str, Any] = {} if full_graph else {"full_graph": False, "strict": True}
+    static = sg.to_static(original, backend="eager", **options)
+    for x in (P, P * 2, N, P):
+        outcomes = []
+        for module in (eager, static):
+            try:
+                outcomes.append(repr(module(x)))
+            except ValueError as error:
+                outcomes.append(repr(error))
+        assert outcomes[0] == outcomes[1]
+        assert (original.last, original.history) == (eager.last, eager.history)
+    assert original.history[1] is not original.last
+
+
+def test_the_type_of_a_text() -> None:
+    assert "-> (f32[2], str)" in str(sg.to_static(beside_a_tensor).get_program(P))
+
+
+def test_texts_in_files(tmp_path: Path) -> None:
+    sg.save(in_a_loop, tmp_path / "texts.py", args=(P,))
+    spec = importlib.util.spec_from_file_location("texts", tmp_path / "texts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert told(module.in_a_loop(N)) == told(in_a_loop(N))
+    for name in ("texts.pt2", "texts.onnx"):
+        for target in (in_a_loop, Keeping()):
+            with pytest.raises(sg.ExportError, match=r"a text with a value in it .* is returned or stored") as caught:
+                sg.save(target, tmp_path / name, args=(P,))
+            assert caught.value.reason.code == "SG402"
+            assert not (tmp_path / name).exists()
