@@ -77,9 +77,10 @@ def _before(event: str, args: tuple[Any, ...]) -> None:
             caller = caller.f_back
         if caller is not None and recorder.is_rewritten(caller.f_code):
             message = f"{what} changes what is outside the program"
-            raise refuse("SG305", message, location=here(), hint="Make the call outside of the static function.")
+            hint = "Make the call outside of the static function."
+            raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=hint))
         message = f"{what}, which changes what is outside the program, is called by code that is not rewritten"
-        raise refuse("SG305", message, location=here(), hint=_HINT)
+        raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=_HINT))
 
 
 def _is_for_writing(args: tuple[Any, ...]) -> bool:

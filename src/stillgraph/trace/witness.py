@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.faults import ends_capture
 from stillgraph.core.files import is_our_module, is_torch
 
 
@@ -42,6 +43,8 @@ class Witness:
         waiting: told of code each time before it runs, by its frame, for as long as it says that it has to be.
         calling: which calls somebody wants to know of; None for none.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
+        refused: the first error by which somebody who was told ended the capture, or had it begin anew. It is raised in
+            code that may have handlers of its own, for whatever it likes.
     """
 
     reaching: Callable[[FrameType], None] | None = None
@@ -56,6 +59,7 @@ class Witness:
         self._receivers: dict[int, tuple[type, bool]] = {}  # classes, and whether their methods are in `calling`
         self._at_service: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}  # called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
+        self.refused: BaseException | None = None
         self._watching = False
 
     def ran(self, code: CodeType) -> bool:
@@ -103,20 +107,43 @@ class Witness:
         finally:
             self.resume(watching)
 
+    def noted(self, error: BaseException) -> BaseException:
+        """An error that is about to be raised in code which is not rewritten: `require_none_refused` remembers it."""
+        if self.refused is None and ends_capture(error):
+            self.refused = error
+        return error
+
+    def require_none_refused(self) -> None:
+        """To be called where code that is not rewritten has ended, by whatever it gives or raises.
+
+        Raises:
+            BaseException: what was refused there, whose handlers have kept it: they are for errors of their own.
+        """
+        held = self.refused
+        if held is not None:
+            try:
+                raise held.with_traceback(None)
+            finally:
+                del held  # whose traceback leads here
+
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            code = frame.f_code
-            if id(code) not in self._known:
-                self._note_call(code, frame)
-        elif event == "c_call":
-            kind = type(argument.__self__)
-            if kind is ModuleType:
-                if argument in _REACHING and self.reaching is not None:
-                    self.reaching(frame)
-                if self.calling is not None and argument in self.calling.functions:
+        try:
+            if event == "call":
+                code = frame.f_code
+                if id(code) not in self._known:
+                    self._note_call(code, frame)
+            elif event == "c_call":
+                kind = type(argument.__self__)
+                if kind is ModuleType:
+                    if argument in _REACHING and self.reaching is not None:
+                        self.reaching(frame)
+                    if self.calling is not None and argument in self.calling.functions:
+                        self._note_c_call(frame, argument)
+                elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
                     self._note_c_call(frame, argument)
-            elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
-                self._note_c_call(frame, argument)
+        except BaseException as error:
+            self.noted(error)
+            raise
 
     def _note_receiver(self, kind: type) -> tuple[type, bool]:
         """Whether the methods of a class are among the calls that somebody wants to know of."""
