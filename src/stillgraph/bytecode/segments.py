@@ -22,7 +22,7 @@ from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
-from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called
+from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
@@ -186,6 +186,8 @@ class Segment:
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
         why = why_called(self, frame, each) if each.name in CALLS else None
+        if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
+            why = why_entered(contents(frame.stack[frame.depth - 1]))
         if why is not None:
             self.end(frame, index, why)
         operands = frame.stack[frame.depth - count : frame.depth] if count else []

@@ -135,7 +135,7 @@ class Session(BothSides):
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
-        self.locks = Locks(self.elsewhere)
+        self.locks = Locks(self.elsewhere, self.journal)
         self.tokens = context_variables.Tokens()
         self.finalised = Finalised()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
