@@ -158,6 +158,7 @@ class CaptureAttempt:
                     self.session.close_generators()
                     self._note_functions()
                 self.session.finalised.require_none()
+                self.session.witness.require_none_refused()
                 self.session.hooked.require_unchanged()
                 self.session.elsewhere.settle(is_over=False)
                 self.session.elsewhere.require_unchanged()

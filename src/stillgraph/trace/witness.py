@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
@@ -31,6 +33,14 @@ class Calls:
     functions: frozenset[Any]
     kinds: tuple[type, ...]
     tell: Callable[[FrameType, Any], None]
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """What a trace function stands in the place of: of the thread, and of frames."""
+
+    before: Any
+    frames: list[tuple[FrameType, Any]]
 
 
 class Witness:
@@ -60,6 +70,8 @@ class Witness:
         self._at_service: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}  # called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
         self.refused: BaseException | None = None
+        self._raised = 0  # how often in such code
+        self._looking: _Looking | None = None
         self._watching = False
 
     def ran(self, code: CodeType) -> bool:
@@ -81,6 +93,7 @@ class Witness:
             yield
         finally:
             self._watching = False
+            self._look_no_more()
             resume = getattr(before, "enable", None)  # cProfile's profiler is no function before Python 3.12
             resume() if resume is not None else sys.setprofile(before)
 
@@ -126,8 +139,47 @@ class Witness:
             finally:
                 del held  # whose traceback leads here
 
+    def _go_on_behind(self, frame: FrameType) -> None:
+        """Watch the handlers of what is about to be raised in a frame: Python drops a profile function that raises.
+
+        A trace function stays. The frame that the exception comes to tells it, and it puts back the other.
+        """
+        self._raised += 1
+        if self._watching and self._looking is None and self._raised < _MOST:
+            frames = [each for each in (frame, frame.f_back) if each is not None]
+            self._looking = _Looking(sys.gettrace(), [(each, each.f_trace) for each in frames])
+            for each in frames:
+                each.f_trace = self._look
+            sys.settrace(self._look)
+
+    def _look(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event != "call":
+            self._look_no_more()
+            if self._watching:
+                sys.setprofile(self._note)
+
+    def _look_no_more(self) -> None:
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            sys.settrace(looking.before)
+            for frame, trace in looking.frames:
+                frame.f_trace = trace
+
+    def _require_silent(self, frame: FrameType) -> None:
+        """To be called before something is logged or warned of.
+
+        Raises:
+            BaseException: what was refused before, which a handler of code that is not rewritten is about to tell of:
+                Python will carry out all of it once more.
+        """
+        name = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
+        if not is_our_module(name) and _package(name) != "torch":
+            self.require_none_refused()
+
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         try:
+            if self.refused is not None and (argument is warnings.warn or frame.f_code is _LOGGING):
+                self._require_silent(frame)
             if event == "call":
                 code = frame.f_code
                 if id(code) not in self._known:
@@ -143,6 +195,7 @@ class Witness:
                     self._note_c_call(frame, argument)
         except BaseException as error:
             self.noted(error)
+            self._go_on_behind(frame)
             raise
 
     def _note_receiver(self, kind: type) -> tuple[type, bool]:
@@ -245,6 +298,8 @@ IN_USERS_PLACE = (
     "stillgraph.operators.",  # of bytecode/, the rest prepares and stages: what it asks is its own affair
     *("stillgraph.bytecode.handlers.", "stillgraph.bytecode.interpreter", "stillgraph.bytecode.iteration"),
 )
+_MOST = 100  # a handler may try again for ever
+_LOGGING = logging.Logger.handle.__code__
 _NAMED_TUPLE = "namedtuple_"
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__
