@@ -110,6 +110,8 @@ def _steps(frame: Frame, stops: Stops, level: int, started: bool = False) -> Any
                 frame.next = index + 1
                 continue
             left = _WAYS[each.name](frame, each.argument, stops)
+            if frame.segment is not None:
+                frame.segment.require_none_refused()
         except BaseException as error:
             if not is_handled(frame, place, error):
                 if frame.segment is not None:
@@ -172,7 +174,8 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
     """Go to the handler of an exception, if there is one and the exception is one of the user's."""
     decoded = frame.prepared.decoded
     handler = None if error is frame.passing else decoded.handler(index)
-    if is_signal(error) or (session() is not None and ends_capture(error)):
+    capture = session()
+    if is_signal(error) or (capture is not None and (ends_capture(error) or capture.witness.refused is not None)):
         while handler is not None and handler.target not in frame.outside:
             if frame.prepared.is_with(handler.target):
                 method = frame.stack[handler.depth - 1].cell_contents
@@ -180,13 +183,13 @@ def is_handled(frame: Frame, index: int, error: BaseException) -> bool:
                     leave(frame, method, error)
             handler = decoded.handler(handler.target)
         return False
-    if session() is None:
+    if capture is None:
         clean(error)
     else:
         in_eagers_words(error)
     if handler is None or handler.target in frame.outside or _goes_past(frame, handler.target):
         return False
-    if session() is not None and frame.segment is not None:
+    if capture is not None and frame.segment is not None:
         frame.segment.before_cut(frame, index, handler.depth)
     frame.cut(handler.depth)
     if handler.pushes_place:

@@ -15,6 +15,8 @@ from stillgraph.bytecode.lifetimes import cleans_up, ends_with_it
 from stillgraph.bytecode.table import MOVES
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.foreign import may_change_what_was_there
+from stillgraph.trace.locks import is_lock, pairs
+from stillgraph.trace.session import session
 from stillgraph.trace.torch_modes import enters_or_leaves
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
     function = opened(called(frame, each))
     if shows_parcels(frame, function):
         return Why(f"{function.__name__} may show all variables")
+    if pairs(function) and _was_there(function.__self__):
+        return Why(f"{_named(function)} that was there before the call")
     if may_change_what_was_there(function):
         return Why(f"{_named(function)} that was there before the call")
     if not segment.can_end:
@@ -39,6 +43,22 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
     if keeps_results(frame, each, function):
         return Why(f"{function.__name__} has a cache, which only Python may fill")
     return None
+
+
+def why_entered(manager: Any) -> Why | None:
+    """Why Python enters a block: a lock keeps other threads out of what is read and written inside.
+
+    A program that takes it would read all that it needs before, and write behind.
+    """
+    manager = opened(manager)
+    if is_lock(manager) and _was_there(manager):
+        return Why(f"it takes {kind_of(manager)} that was there before the call")
+    return None
+
+
+def _was_there(value: Any) -> bool:
+    capture = session()
+    return capture is not None and capture.elsewhere.was_there(value)
 
 
 def _named(function: Any) -> str:

@@ -22,7 +22,7 @@ from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
-from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called
+from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
@@ -186,6 +186,8 @@ class Segment:
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
         why = why_called(self, frame, each) if each.name in CALLS else None
+        if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
+            why = why_entered(contents(frame.stack[frame.depth - 1]))
         if why is not None:
             self.end(frame, index, why)
         operands = frame.stack[frame.depth - count : frame.depth] if count else []
@@ -260,7 +262,13 @@ class Segment:
             raise Learned
 
     def after(self, frame: Frame, index: int) -> None:
-        """To be called behind an instruction that went well, which may have made what cannot leave the segment."""
+        """To be called behind an instruction that went well, which may have made what cannot leave the segment.
+
+        Raises:
+            BaseException: what was refused in code that it has called, which has handled that.
+            Learned: in the next attempt, Python carries out the instruction.
+        """
+        self.require_none_refused()
         each = frame.prepared.decoded.instructions[index]
         if each.name in _MEETING:
             self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
@@ -282,6 +290,12 @@ class Segment:
             raise Learned
         if each.name not in _MAKING and may_be_from_before(value):
             self.foreign.add(id(value))
+
+    def require_none_refused(self) -> None:
+        """To be called behind an instruction that may have called anything: as `Witness.require_none_refused`."""
+        capture = session()
+        if capture is not None:
+            capture.witness.require_none_refused()
 
     def has_made(self, value: Any) -> bool:
         """Whether an instruction of the segment has given an object."""
@@ -357,7 +371,10 @@ class Segment:
         Raises:
             Learned: Python carries out the instruction in the next attempt.
         """
+        capture = session()
         failure = told(error)
+        if failure is not None and capture is not None and capture.witness.refused is not None:
+            failure = told(capture.witness.refused)  # of which the code that was refused may have made the other
         if failure is None or is_fault(failure) or sees_frames(failure):
             return
         innermost = self.culprits.setdefault(id(failure), (failure, frame, index))[1:]

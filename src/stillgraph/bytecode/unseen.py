@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import random
 from types import FrameType
 from typing import Any
@@ -27,13 +28,22 @@ def refuse_unseen(frame: FrameType, function: Any) -> None:
     if isinstance(receiver, PAIRED):
         _refuse_unseen_paired(frame, function)
         return
-    if function in (print, input) or (isinstance(receiver, io.IOBase) and not isinstance(receiver, io.StringIO)):
+    if function in _SPEAKING or (isinstance(receiver, io.IOBase) and _may_matter(receiver, function.__name__)):
         pass
     elif not isinstance(receiver, random.Random) and function not in CLOCKS:
         return
     if not is_our_module(_asking(frame).f_globals.get("__name__", "")) and is_users(frame):
         what = f"{function.__name__} is called by code that is not rewritten"
         raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+
+
+def _may_matter(stream: io.IOBase, method: str) -> bool:
+    """Whether it may matter outside of the program what a method does to a stream."""
+    capture = session()
+    if capture is None or capture.elsewhere.was_there(stream):
+        return True
+    is_cleaned_up = method == "close" and capture.witness.refused is not None
+    return not (isinstance(stream, io.StringIO) or is_cleaned_up)
 
 
 def refuse_users(capture: Session, frame: FrameType) -> None:
@@ -83,5 +93,6 @@ def _asking(frame: FrameType) -> FrameType:
     return frame
 
 
-UNSEEN = Calls(frozenset({*CLOCKS, print, input}), (io.IOBase, random.Random, *PAIRED), refuse_unseen)
+_SPEAKING = frozenset({print, input, os.write})
+UNSEEN = Calls(frozenset({*CLOCKS, *_SPEAKING}), (io.IOBase, random.Random, *PAIRED), refuse_unseen)
 """What a capture is told of."""

@@ -12,6 +12,7 @@ from torch import fx
 
 from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
+from stillgraph.core.faults import is_own
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import stated
 from stillgraph.core.rewritten import resumes
@@ -146,14 +147,18 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
+                    self.session.witness.require_none_refused()
                     self.session.require_pairs()
-                except BaseException:
+                except BaseException as error:
                     self.session.locks.give_back()
+                    if is_own(error):
+                        self.session.witness.require_none_refused()  # the code's handlers may have made this of that
                     raise
                 finally:
                     self.session.close_generators()
                     self._note_functions()
                 self.session.finalised.require_none()
+                self.session.witness.require_none_refused()
                 self.session.hooked.require_unchanged()
                 self.session.elsewhere.settle(is_over=False)
                 self.session.elsewhere.require_unchanged()

@@ -17,6 +17,7 @@ from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency, is_our_module, is_ours, is_standard_library, is_torch
+from stillgraph.trace.finalised import close
 from stillgraph.trace.frames import here
 from stillgraph.trace.recorder import Recorder, current
 from stillgraph.trace.witness import IN_USERS_PLACE, is_of_named_tuple
@@ -77,9 +78,10 @@ def _before(event: str, args: tuple[Any, ...]) -> None:
             caller = caller.f_back
         if caller is not None and recorder.is_rewritten(caller.f_code):
             message = f"{what} changes what is outside the program"
-            raise refuse("SG305", message, location=here(), hint="Make the call outside of the static function.")
+            hint = "Make the call outside of the static function."
+            raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=hint))
         message = f"{what}, which changes what is outside the program, is called by code that is not rewritten"
-        raise refuse("SG305", message, location=here(), hint=_HINT)
+        raise recorder.witness.noted(refuse("SG305", message, location=here(), hint=_HINT))
 
 
 def _is_for_writing(args: tuple[Any, ...]) -> bool:
@@ -89,7 +91,7 @@ def _is_for_writing(args: tuple[Any, ...]) -> bool:
 
 def _is_users(recorder: Recorder, frame: FrameType | None) -> bool:
     """Whether something is done on behalf of rewritten code, and not by Python, torch or us on our own account."""
-    while frame is not None and not recorder.is_rewritten(frame.f_code):
+    while frame is not None and not recorder.is_rewritten(frame.f_code) and frame.f_code is not close.__code__:
         if is_machinery(frame.f_code):
             return False
         frame = frame.f_back

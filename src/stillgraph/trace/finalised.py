@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
-from stillgraph.core.faults import ends_capture
+from stillgraph.core.faults import ends_capture, is_signal
+
+
+def close(generator: Generator[Any, Any, Any]) -> None:
+    """End a generator that a capture has begun. Nobody hears of what it raises; what it would do outside is refused."""
+    try:
+        generator.close()
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_signal(error):
+            raise
 
 
 class Finalised:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import io
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -41,7 +40,7 @@ from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.finalised import Finalised
+from stillgraph.trace.finalised import Finalised, close
 from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
 from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
@@ -135,7 +134,7 @@ class Session(BothSides):
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
         self.returns: dict[tuple[CodeType, int], None] = {}  # the user's ``return``s in blocks that have been run
         self.begun: list[Any] = []  # sequences of ours that were begun; those can
-        self.locks = Locks(self.elsewhere)
+        self.locks = Locks(self.elsewhere, self.journal)
         self.tokens = context_variables.Tokens()
         self.finalised = Finalised()
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
@@ -303,11 +302,11 @@ class Session(BothSides):
 
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
-        for held, *_ in reversed(list(self._made.values())):
-            iterator = held() if type(held) is weakref.ref else held
-            if isinstance(iterator, GeneratorType) and not self.is_outer(iterator):
-                with contextlib.suppress(Exception):
-                    iterator.close()
+        with self.witness.watching():
+            for held, *_ in reversed(list(self._made.values())):
+                iterator = held() if type(held) is weakref.ref else held
+                if isinstance(iterator, GeneratorType) and not self.is_outer(iterator):
+                    close(iterator)
 
     def before_advancing(self, iterator: Any) -> None:
         """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.

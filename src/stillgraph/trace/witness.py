@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
@@ -14,6 +16,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.faults import ends_capture
 from stillgraph.core.files import is_our_module, is_torch
 
 
@@ -32,6 +35,14 @@ class Calls:
     tell: Callable[[FrameType, Any], None]
 
 
+@dataclass(frozen=True)
+class _Looking:
+    """What a trace function stands in the place of: of the thread, and of frames."""
+
+    before: Any
+    frames: list[tuple[FrameType, Any]]
+
+
 class Witness:
     """Collects the code objects that run in this thread, with the namespaces they run in.
 
@@ -42,6 +53,8 @@ class Witness:
         waiting: told of code each time before it runs, by its frame, for as long as it says that it has to be.
         calling: which calls somebody wants to know of; None for none.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
+        refused: the first error by which somebody who was told ended the capture, or had it begin anew. It is raised in
+            code that may have handlers of its own, for whatever it likes.
     """
 
     reaching: Callable[[FrameType], None] | None = None
@@ -56,6 +69,9 @@ class Witness:
         self._receivers: dict[int, tuple[type, bool]] = {}  # classes, and whether their methods are in `calling`
         self._at_service: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}  # called for it or torch, and by what
         self.hashed: list[torch.Tensor] = []
+        self.refused: BaseException | None = None
+        self._raised = 0  # how often in such code
+        self._looking: _Looking | None = None
         self._watching = False
 
     def ran(self, code: CodeType) -> bool:
@@ -77,6 +93,7 @@ class Witness:
             yield
         finally:
             self._watching = False
+            self._look_no_more()
             resume = getattr(before, "enable", None)  # cProfile's profiler is no function before Python 3.12
             resume() if resume is not None else sys.setprofile(before)
 
@@ -103,20 +120,83 @@ class Witness:
         finally:
             self.resume(watching)
 
+    def noted(self, error: BaseException) -> BaseException:
+        """An error that is about to be raised in code which is not rewritten: `require_none_refused` remembers it."""
+        if self.refused is None and ends_capture(error):
+            self.refused = error
+        return error
+
+    def require_none_refused(self) -> None:
+        """To be called where code that is not rewritten has ended, by whatever it gives or raises.
+
+        Raises:
+            BaseException: what was refused there, whose handlers have kept it: they are for errors of their own.
+        """
+        held = self.refused
+        if held is not None:
+            try:
+                raise held.with_traceback(None)
+            finally:
+                del held  # whose traceback leads here
+
+    def _go_on_behind(self, frame: FrameType) -> None:
+        """Watch the handlers of what is about to be raised in a frame: Python drops a profile function that raises.
+
+        A trace function stays. The frame that the exception comes to tells it, and it puts back the other.
+        """
+        self._raised += 1
+        if self._watching and self._looking is None and self._raised < _MOST:
+            frames = [each for each in (frame, frame.f_back) if each is not None]
+            self._looking = _Looking(sys.gettrace(), [(each, each.f_trace) for each in frames])
+            for each in frames:
+                each.f_trace = self._look
+            sys.settrace(self._look)
+
+    def _look(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event != "call":
+            self._look_no_more()
+            if self._watching:
+                sys.setprofile(self._note)
+
+    def _look_no_more(self) -> None:
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            sys.settrace(looking.before)
+            for frame, trace in looking.frames:
+                frame.f_trace = trace
+
+    def _require_silent(self, frame: FrameType) -> None:
+        """To be called before something is logged or warned of.
+
+        Raises:
+            BaseException: what was refused before, which a handler of code that is not rewritten is about to tell of:
+                Python will carry out all of it once more.
+        """
+        name = next((name for each in _stack(frame) if not _is_standard(name := _module(each))), "")
+        if not is_our_module(name) and _package(name) != "torch":
+            self.require_none_refused()
+
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            code = frame.f_code
-            if id(code) not in self._known:
-                self._note_call(code, frame)
-        elif event == "c_call":
-            kind = type(argument.__self__)
-            if kind is ModuleType:
-                if argument in _REACHING and self.reaching is not None:
-                    self.reaching(frame)
-                if self.calling is not None and argument in self.calling.functions:
+        try:
+            if self.refused is not None and (argument is warnings.warn or frame.f_code is _LOGGING):
+                self._require_silent(frame)
+            if event == "call":
+                code = frame.f_code
+                if id(code) not in self._known:
+                    self._note_call(code, frame)
+            elif event == "c_call":
+                kind = type(argument.__self__)
+                if kind is ModuleType:
+                    if argument in _REACHING and self.reaching is not None:
+                        self.reaching(frame)
+                    if self.calling is not None and argument in self.calling.functions:
+                        self._note_c_call(frame, argument)
+                elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
                     self._note_c_call(frame, argument)
-            elif self.calling is not None and (self._receivers.get(id(kind)) or self._note_receiver(kind))[1]:
-                self._note_c_call(frame, argument)
+        except BaseException as error:
+            self.noted(error)
+            self._go_on_behind(frame)
+            raise
 
     def _note_receiver(self, kind: type) -> tuple[type, bool]:
         """Whether the methods of a class are among the calls that somebody wants to know of."""
@@ -218,6 +298,8 @@ IN_USERS_PLACE = (
     "stillgraph.operators.",  # of bytecode/, the rest prepares and stages: what it asks is its own affair
     *("stillgraph.bytecode.handlers.", "stillgraph.bytecode.interpreter", "stillgraph.bytecode.iteration"),
 )
+_MOST = 100  # a handler may try again for ever
+_LOGGING = logging.Logger.handle.__code__
 _NAMED_TUPLE = "namedtuple_"
 _ABSTRACT = frozenset({"abc", "_collections_abc", "collections.abc"})  # the second calls itself the third
 _HASH = torch.Tensor.__hash__.__code__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -72,6 +73,25 @@ def test_as_in_eager(function: Any) -> None:
     agrees(make, *CALLS, settled=3)  # the programs depend on how long steps take
     assert tqdm.get_lock().locks[-1].acquire(blocking=False), "a lock is still taken"
     tqdm.get_lock().locks[-1].release()
+
+
+@pytest.mark.parametrize("often", [OFTEN, {"mininterval": 1e9}])
+def test_a_bar_is_written_as_often_as_in_eager(often: dict[str, Any]) -> None:
+    """Also by the first call, in which it is refused that the bar asks what time it is."""
+
+    def make(record: Any) -> Any:
+        file = io.StringIO()
+
+        def f(x: Any) -> Any:
+            for i in tqdm(range(3), file=file, **often):
+                x = x + i
+                print(i, file=file)
+            record(re.sub(r"\[.*?\] *", "", file.getvalue()))
+            return x
+
+        return f
+
+    agrees(make, *CALLS, settled=3)
 
 
 def test_a_bar_of_the_callers_is_updated_by_one_step() -> None:
