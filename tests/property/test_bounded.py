@@ -24,9 +24,9 @@ from tests.cases.compare import assert_same
 from tests.cases.test_interpreter import as_tensor, outcome, raised
 from tests.property.programs import programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
-from tests.property.ways import BYTECODE, SOURCE, convert, ways
+from tests.property.ways import BYTECODE, SOURCE, way, ways
 
-__all__ = ["convert", "folder"]  # the fixtures
+__all__ = ["folder", "way"]  # the fixtures
 
 BATCH, BATCHES = 10, 2
 
@@ -44,7 +44,7 @@ def captured(function: Any, calls: Inputs) -> Program | None:
 @pytest.mark.slow
 @ways(SOURCE, BYTECODE)
 @pytest.mark.parametrize("batch", range(BATCHES))
-@pytest.mark.usefixtures("convert")
+@pytest.mark.usefixtures("way")
 def test_bounded_programs_agree_with_their_loops(folder: Path, batch: int) -> None:
     passed: set[str] = set()
 
