@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,9 +28,21 @@ def to_interpreted(target: Any, input_spec: list[sg.InputSpec] | None = None) ->
 
 
 @contextlib.contextmanager
-def interpreted_segments() -> Iterator[None]:
-    """Inside, the segments of static functions are not lowered but interpreted."""
+def interpreted_segments(tell: Callable[[Program, tuple[Any, ...]], None] | None = None) -> Iterator[None]:
+    """Inside, the segments of static functions are not lowered but interpreted.
+
+    Args:
+        tell: is told of each program that is called, and of its inputs.
+    """
+
+    def compiled(part: Part, program: Program) -> Any:
+        def run(*inputs: Any) -> Any:
+            if tell is not None:
+                tell(program, inputs)
+            return interpret(program, inputs)
+
+        return run
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Part, "_compiled", lambda part, program: _compile_program(program, None))
+        patch.setattr(Part, "_compiled", compiled)
         yield

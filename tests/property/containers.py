@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from tests.property import programs as plain
 from tests.property.programs import INT, SCALAR, VECTOR, Draw, Grammar
 
+
+class Box:
+    """The class of ``o``, which all programs share: what one gives is compared with what another gives."""
+
+
 HELPERS = '''\
 import torch
 
-
-class Box:
-    pass
+from tests.property.containers import Box
 
 
 def shrink(s, depth):

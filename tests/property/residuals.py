@@ -311,4 +311,4 @@ def residual_programs(draw: Draw) -> str:
         writer.statement(scope)
     head = [HELPERS, "def program(s, t, v, w, n, c, kept):", _START]
     end = "    return s, t, v, w, n, c, seen, cache, rounds, vars(state)"
-    return "\n".join([*head, *writer.lines, end, ""])
+    return "\n".join([*head, *writer.lines, end, "", "", "program.kept, program.cache = HISTORY, MEMO", ""])

@@ -1,4 +1,4 @@
-"""Every way in which generated programs fail: ``python -m tests.property.survey [COUNT] [--seed N]``.
+"""Every way in which generated programs fail: ``python -m tests.property.survey [COUNT] [--seed N] [--way WAY]``.
 
 The tests stop at one failure and shrink it; this goes on, and prints each kind of problem with how often it came and
 the shortest program that shows it.
@@ -11,15 +11,20 @@ import sys
 import tempfile
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import torch
 
-from tests.cases.case import Case
-from tests.cases.harness import check_static
+from tests.property.containers import container_programs
 from tests.property.programs import programs
 from tests.property.test_programs import Inputs, inputs, load
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, going
+
+WRITERS = {"plain": programs, "containers": container_programs}
+WAYS = {way.name: way for way in (SOURCE, BYTECODE, SEGMENTS, STEPS)}
 
 
 def main() -> int:
@@ -27,17 +32,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.property.survey", description="How generated programs fail.")
     parser.add_argument("count", nargs="?", type=int, default=200, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="which programs")
+    parser.add_argument("--writer", choices=WRITERS, default="plain", help="what programs are about")
+    parser.add_argument("--way", choices=WAYS, default="source", help="how they are captured")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    problems, tried = survey(options.count, options.seed)
+    with going(WAYS[options.way]) as way:
+        problems, tried = survey(options.count, options.seed, WRITERS[options.writer], way)
     for problem, sources in sorted(problems.items(), key=lambda item: -len(item[1])):
         print(f"{len(sources)} × {problem}\n\n{min(sources, key=len)}")
     print(f"{tried - sum(map(len, problems.values()))} of {tried} agree with eager")
     return 1 if problems else 0
 
 
-def survey(count: int, seed: int) -> tuple[dict[str, list[str]], int]:
+def survey(count: int, seed: int, writer: Callable[[], Any], way: Way) -> tuple[dict[str, list[str]], int]:
     """The sources of the programs that fail, by problem, and how many programs were tried."""
     problems: dict[str, list[str]] = defaultdict(list)
     tried: set[str] = set()
@@ -48,13 +56,12 @@ def survey(count: int, seed: int) -> tuple[dict[str, list[str]], int]:
         @hypothesis.settings(
             max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
         )
-        @hypothesis.given(programs(), inputs(), hypothesis.strategies.booleans())
+        @hypothesis.given(way.written(writer()), inputs(), hypothesis.strategies.booleans())
         def collect(source: str, calls: Inputs, grad: bool) -> None:
             hypothesis.assume(source not in tried)
             tried.add(source)
-            function = load(source, Path(folder))
             try:
-                check_static(Case("a generated program", lambda: function, calls, grad=grad))
+                way.check(lambda: load(source, Path(folder)), calls, grad)
             except Exception as error:  # each kind is counted
                 problems[_kind(error)].append(source)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +23,55 @@ from stillgraph.program.program import Program
 from stillgraph.program.verify import verify
 from stillgraph.runtime.function_writer import read_source
 from tests.cases.compare import assert_same
+from tests.cases.interpreted import interpreted_segments
 from tests.cases.test_interpreter import as_tensor, outcome, raised
 from tests.property.programs import programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
-from tests.property.ways import BYTECODE, SOURCE, convert, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, Way, way, ways
 
-__all__ = ["convert", "folder"]  # the fixtures
+__all__ = ["folder", "way"]  # the fixtures
 
-BATCH, BATCHES = 10, 2
+BATCH, SOME, BATCHES = 10, 4, 2
 
 
 def captured(function: Any, calls: Inputs) -> Program | None:
     """A program with loops that a file can have, or None."""
     try:
         program = sg.export(function, copy.deepcopy(calls[0]))
-        pipeline.run(program)
-    except Exception:  # what the function itself raises, and what no file can have
+    except Exception:  # what the function itself raises
         return None
-    return program if loop_lines(program) else None
+    return program if is_bounded(program) else None
+
+
+def is_bounded(program: Program) -> bool:
+    """Whether a program has loops, and a file can have it."""
+    try:
+        pipeline.run(program)
+    except sg.ExportError:
+        return False
+    return bool(loop_lines(program))
+
+
+def called(function: Any, calls: Inputs, way: Way) -> dict[int, tuple[Program, list[Any]]]:
+    """The programs with loops among the segments of calls, and what each is called with."""
+    found: dict[int, tuple[Program, list[Any]]] = {}
+
+    def note(program: Program, inputs: tuple[Any, ...]) -> None:
+        if id(program) in found or is_bounded(program):
+            found.setdefault(id(program), (program, []))[1].append(copy.deepcopy(inputs))
+
+    static = way.convert(function, None)
+    with interpreted_segments(note), contextlib.redirect_stdout(io.StringIO()):
+        for args in calls:
+            with contextlib.suppress(Exception):  # what the function itself raises; other tests compare that
+                static(*copy.deepcopy(args))
+    return found
 
 
 @pytest.mark.slow
 @ways(SOURCE, BYTECODE)
 @pytest.mark.parametrize("batch", range(BATCHES))
-@pytest.mark.usefixtures("convert")
+@pytest.mark.usefixtures("way")
 def test_bounded_programs_agree_with_their_loops(folder: Path, batch: int) -> None:
     passed: set[str] = set()
 
@@ -59,16 +86,40 @@ def test_bounded_programs_agree_with_their_loops(folder: Path, batch: int) -> No
             if program is None:
                 hypothesis.reject()
             hypothesis.note(source)
-            check(program, calls[:3])
+            check(program, [tuple(read_source(each.source, call, {}) for each in program.inputs) for call in calls[:3]])
         passed.add(source)
 
     agrees()
     assert len(passed) >= BATCH
 
 
-def check(program: Program, calls: Inputs) -> None:
-    """Compare a program with itself, its loops written out as often as the calls need."""
-    given = [tuple(read_source(each.source, call, {}) for each in program.inputs) for call in calls]
+@pytest.mark.slow
+@ways(SEGMENTS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_bounded_segments_agree_with_their_loops(folder: Path, batch: int, way: Way) -> None:
+    passed: set[str] = set()
+
+    @hypothesis.seed(SEED * 1000 + batch + 1)
+    @hypothesis.settings(
+        max_examples=SOME, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
+    )
+    @hypothesis.given(way.written(programs()), inputs())
+    def agrees(source: str, calls: Inputs) -> None:
+        with torch.no_grad():
+            found = called(load(source, folder), calls, way) if source not in passed else {}
+            if not found:
+                hypothesis.reject()
+            hypothesis.note(source)
+            for program, given in found.values():
+                check(program, given)
+        passed.add(source)
+
+    agrees()
+    assert len(passed) >= SOME
+
+
+def check(program: Program, given: list[tuple[Any, ...]]) -> None:
+    """Compare a program with itself, its loops written out as often as its inputs need."""
     bounds = dict.fromkeys(loop_lines(program), 1)
     for values in given:
         for node, count in most_iterations(program, copy.deepcopy(values)).items():

@@ -12,21 +12,19 @@ import pytest
 from hypothesis import strategies as st
 
 import stillgraph as sg
-from tests.cases.case import Case
-from tests.cases.harness import Convert, check_static, to_static
 from tests.property.containers import container_programs
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
-from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, to_segments, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
 
-__all__ = ["convert", "folder"]  # the fixtures
+__all__ = ["folder", "way"]  # the fixtures
 
 FEW, QUICK, BATCH, BATCHES, OTHERS = 3, 6, 30, 8, 3
 REFUSED = {"SG201", "SG203", "SG204", "SG205", "SG207", "SG210", "SG211", "SG301", "SG305"}
 
 
-def refusal(function: Any, calls: Inputs, convert: Convert = to_static) -> sg.CaptureError | None:
+def refusal(function: Any, calls: Inputs, way: Way = SOURCE) -> sg.CaptureError | None:
     """The first error with which the capture of a call is refused; in segments, none is."""
-    if convert is to_segments:
+    if not way.is_whole:
         return None
     static = sg.to_static(function, backend="eager")
     for args in calls:
@@ -39,7 +37,7 @@ def refusal(function: Any, calls: Inputs, convert: Convert = to_static) -> sg.Ca
     return None
 
 
-def check(folder: Path, count: int, seed: int, convert: Convert = to_static) -> Counter[str]:
+def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> Counter[str]:
     """Compare `count` different programs with eager; how many were refused, by the code of the reason."""
     passed: set[str] = set()
     refused: Counter[str] = Counter()
@@ -48,16 +46,14 @@ def check(folder: Path, count: int, seed: int, convert: Convert = to_static) -> 
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(container_programs(), inputs(), st.booleans())
+    @hypothesis.given(way.written(container_programs()), inputs(), st.booleans())
     def agrees(source: str, calls: Inputs, grad: bool) -> None:
         if source in passed:
             hypothesis.reject()
         hypothesis.note(source)
-        function = load(source, folder)
-        error = refusal(function, calls, convert)
+        error = refusal(load(source, folder), calls, way)
         if error is None:
-            enough = None if convert is to_static else MANY
-            check_static(Case("a generated program", lambda: function, calls, grad=grad, programs=enough), convert)
+            way.check(lambda: load(source, folder), calls, grad)
         else:
             assert error.reason.code in REFUSED, error
             refused[error.reason.code] += 1
@@ -81,15 +77,15 @@ def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     assert sum(refused.values()) <= BATCH / 3, refused
 
 
-@ways(BYTECODE, SEGMENTS)
-def test_a_few_programs_agree_with_eager(folder: Path, convert: Convert) -> None:
-    refused = check(folder, FEW, -1 - SEED * 1000, convert)
+@ways(BYTECODE, SEGMENTS, STEPS)
+def test_a_few_programs_agree_with_eager(folder: Path, way: Way) -> None:
+    refused = check(folder, 2 if way is STEPS else FEW, -1 - SEED * 1000, way)
     assert sum(refused.values()) <= FEW / 2, refused
 
 
 @pytest.mark.slow
-@ways(BYTECODE, SEGMENTS)
+@ways(BYTECODE, SEGMENTS, STEPS)
 @pytest.mark.parametrize("batch", range(OTHERS))
-def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, convert: Convert) -> None:
-    refused = check(folder, BATCH, SEED * 1000 + batch + 1, convert)
+def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, way: Way) -> None:
+    refused = check(folder, BATCH, SEED * 1000 + batch + 1, way)
     assert sum(refused.values()) <= BATCH / 3, refused

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,15 @@ import torch
 from hypothesis import strategies as st
 
 from tests.cases.compare import assert_same, tensors_in
-from tests.cases.harness import Convert, to_static
 from tests.property.containers import container_programs
 from tests.property.programs import programs
+from tests.property.steps import KEPT
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
-from tests.property.ways import BYTECODE, SEGMENTS, convert, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
 from tests.unit.gradients.derivatives import derivatives
 
-__all__ = ["convert", "folder"]  # the fixtures
+__all__ = ["folder", "way"]  # the fixtures
 
 FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 40, 4, 2
 WRITERS = {"plain": programs, "containers": container_programs}
@@ -36,18 +39,25 @@ def requiring(calls: Inputs, flags: list[bool]) -> Inputs:
     return calls
 
 
-def compare(function: Any, calls: Inputs, convert: Convert = to_static) -> None:
+def compare(make: Callable[[], Any], calls: Inputs, way: Way) -> None:
     """Assert that every call of a static function has eager's derivatives, by `torch.autograd.grad` and `backward`."""
-    static = convert(function, None)
+    eager, static = make(), way.convert(make(), None)
     for number, args in enumerate(calls):
         for accumulate, curved in ((False, False), (False, True), (True, False)):
-            expected = derivatives(function, function, args, 2, accumulate, curved)
-            actual = derivatives(static, function, args, 2, accumulate, curved)
+            expected, actual = (told(each, args, accumulate, curved) for each in (eager, static))
             for what, value in expected.items():
                 assert_same(value, actual[what], f"call {number}: {what}")
 
 
-def check(folder: Path, writer: str, count: int, seed: int, convert: Convert = to_static) -> Counter[str]:
+def told(function: Any, args: tuple[Any, ...], accumulate: bool, curved: bool) -> dict[str, Any]:
+    """What differentiating a call gives, what the call prints, and what it leaves to the next."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        found = derivatives(function, function, args, 2, accumulate, curved)
+    kept = copy.deepcopy([getattr(function, name, None) for name in KEPT])
+    return found | {"printed": printed.getvalue(), "kept": kept}
+
+
+def check(folder: Path, writer: str, count: int, seed: int, way: Way = SOURCE) -> Counter[str]:
     """Compare `count` different programs with eager; how many were refused, and how many had derivatives of order 2."""
     seen: set[str] = set()
     found: Counter[str] = Counter()
@@ -56,16 +66,16 @@ def check(folder: Path, writer: str, count: int, seed: int, convert: Convert = t
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(WRITERS[writer](), inputs(), st.lists(st.booleans(), min_size=4, max_size=4))
+    @hypothesis.given(way.written(WRITERS[writer]()), inputs(), st.lists(st.booleans(), min_size=4, max_size=4))
     def agrees(source: str, calls: Inputs, flags: list[bool]) -> None:
         if source in seen:
             hypothesis.reject()
         hypothesis.note(source)
         function = load(source, folder)
         given = requiring(calls, flags if any(flags) else [True] * 4)
-        error = refusal(function, given, convert) if writer == "containers" else None
+        error = refusal(function, given, way) if writer == "containers" else None
         if error is None:
-            compare(function, given, convert)
+            compare(lambda: load(source, folder), given, way)
             found["twice differentiable"] += any(
                 "derivatives of order 2" in derivatives(function, function, args, 2, False, True) for args in given
             )
@@ -95,17 +105,17 @@ def test_many_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> N
     assert found["twice differentiable"] >= 2, found
 
 
-@ways(BYTECODE, SEGMENTS)
+@ways(BYTECODE, SEGMENTS, STEPS)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_few_derivatives_are_eagers(folder: Path, writer: str, convert: Convert) -> None:
-    found = check(folder, writer, FEW, -1 - SEED * 1000, convert)
+def test_a_few_derivatives_are_eagers(folder: Path, writer: str, way: Way) -> None:
+    found = check(folder, writer, FEW, -1 - SEED * 1000, way)
     assert found["refused"] <= FEW / 2, found
 
 
 @pytest.mark.slow
-@ways(BYTECODE, SEGMENTS)
+@ways(BYTECODE, SEGMENTS, STEPS)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("batch", range(OTHERS))
-def test_many_derivatives_are_eagers_other_ways(folder: Path, writer: str, batch: int, convert: Convert) -> None:
-    found = check(folder, writer, BATCH, SEED * 1000 + batch + 1, convert)
+def test_many_derivatives_are_eagers_other_ways(folder: Path, writer: str, batch: int, way: Way) -> None:
+    found = check(folder, writer, BATCH, SEED * 1000 + batch + 1, way)
     assert found["refused"] <= BATCH / 3, found

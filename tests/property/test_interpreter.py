@@ -16,9 +16,9 @@ from tests.property.programs import programs
 from tests.property.residuals import residual_programs
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
-from tests.property.ways import BYTECODE, MANY, SOURCE, convert, to_segments, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
 
-__all__ = ["convert", "folder"]  # the fixtures
+__all__ = ["folder", "way"]  # the fixtures
 
 FEW, SOME, BATCH, BATCHES = 1, 20, 40, 2
 WRITERS = {"plain": programs, "containers": container_programs}
@@ -27,7 +27,7 @@ WRITERS = {"plain": programs, "containers": container_programs}
 @pytest.mark.slow
 @ways(SOURCE, BYTECODE)
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.usefixtures("convert")
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_interpreted_programs_agree_with_eager(folder: Path, writer: str, batch: int) -> None:
     passed: set[str] = set()
@@ -53,7 +53,7 @@ def test_interpreted_programs_agree_with_eager(folder: Path, writer: str, batch:
     assert len(passed) >= BATCH
 
 
-def check_in_segments(folder: Path, writer: str, count: int, seed: int) -> None:
+def check_in_segments(folder: Path, writer: str, count: int, seed: int, way: Way) -> None:
     """Compare so many programs with eager PyTorch, their segments interpreted; the seed says which."""
     passed: set[str] = set()
 
@@ -61,30 +61,36 @@ def check_in_segments(folder: Path, writer: str, count: int, seed: int) -> None:
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given((WRITERS | {"residuals": residual_programs})[writer](), inputs(), st.booleans())
+    @hypothesis.given(way.written((WRITERS | {"residuals": residual_programs})[writer]()), inputs(), st.booleans())
     def agrees(source: str, calls: Inputs, grad: bool) -> None:
         if source in passed:
             hypothesis.reject()
         hypothesis.note(source)
-        is_changing = writer == "residuals"
-        given = [(*args, [0.5]) for args in calls] if is_changing else calls
-        make = lambda: load(source, folder)  # noqa: E731  -- each has globals of its own
-        case = Case("a generated program", make, given, grad=grad, programs=MANY, may_give_up=is_changing)
+        given = [(*args, [0.5]) for args in calls] if writer == "residuals" else calls
         with interpreted_segments():
-            check_static(case, to_segments)
+            way.check(lambda: load(source, folder), given, grad)
         passed.add(source)
 
     agrees()
     assert len(passed) >= count
 
 
+@ways(SEGMENTS)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_few_interpreted_segments_agree_with_eager(folder: Path, writer: str) -> None:
-    check_in_segments(folder, writer, FEW, -1 - SEED * 1000)
+def test_a_few_interpreted_segments_agree_with_eager(folder: Path, writer: str, way: Way) -> None:
+    check_in_segments(folder, writer, FEW, -1 - SEED * 1000, way)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", [*WRITERS, "residuals"])
+@ways(SEGMENTS, STEPS)
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_interpreted_segments_agree_with_eager(folder: Path, writer: str, batch: int) -> None:
-    check_in_segments(folder, writer, SOME, SEED * 1000 + batch + 1)
+def test_interpreted_segments_agree_with_eager(folder: Path, writer: str, batch: int, way: Way) -> None:
+    check_in_segments(folder, writer, SOME, SEED * 1000 + batch + 1, way)
+
+
+@pytest.mark.slow
+@ways(STEPS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_interpreted_residuals_agree_with_eager(folder: Path, batch: int, way: Way) -> None:
+    check_in_segments(folder, "residuals", SOME, SEED * 1000 + batch + 1, way)

@@ -18,12 +18,10 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.cases.case import Case
-from tests.cases.harness import Convert, check_static, to_static
 from tests.property.programs import programs
-from tests.property.ways import BYTECODE, MANY, SEGMENTS, convert, ways
+from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
 
-__all__ = ["convert"]  # the fixture
+__all__ = ["way"]  # the fixture
 
 FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 8, 125, 16, 3  # programs; all together no fewer than 2,000
 
@@ -68,23 +66,20 @@ def load(source: str, folder: Path) -> Any:
     return module.program
 
 
-def check(folder: Path, count: int, seed: int, convert: Convert = to_static) -> None:
+def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> None:
     """Compare `count` different programs with eager, results and gradients; the seed says which."""
-    programs_enough = None if convert is to_static else MANY
     passed: set[str] = set()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(programs(), inputs(), st.booleans())
+    @hypothesis.given(way.written(programs()), inputs(), st.booleans())
     def agrees(source: str, calls: Inputs, grad: bool) -> None:
         if source in passed:
             hypothesis.reject()
         hypothesis.note(source)
-        function = load(source, folder)
-        case = Case("a generated program", lambda: function, calls, grad=grad, programs=programs_enough)
-        check_static(case, convert)
+        way.check(lambda: load(source, folder), calls, grad)
         passed.add(source)
 
     agrees()
@@ -105,16 +100,16 @@ def test_many_programs_agree_with_eager(folder: Path, batch: int) -> None:
     check(folder, BATCH, seed=SEED * 1000 + batch + 1)
 
 
-@ways(BYTECODE, SEGMENTS)
-def test_a_few_programs_agree_with_eager(folder: Path, convert: Convert) -> None:
-    check(folder, FEW, seed=-1 - SEED * 1000, convert=convert)
+@ways(BYTECODE, SEGMENTS, STEPS)
+def test_a_few_programs_agree_with_eager(folder: Path, way: Way) -> None:
+    check(folder, FEW, seed=-1 - SEED * 1000, way=way)
 
 
 @pytest.mark.slow
-@ways(BYTECODE, SEGMENTS)
+@ways(BYTECODE, SEGMENTS, STEPS)
 @pytest.mark.parametrize("batch", range(OTHERS))
-def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, convert: Convert) -> None:
-    check(folder, BATCH, seed=SEED * 1000 + batch + 1, convert=convert)
+def test_many_programs_agree_with_eager_other_ways(folder: Path, batch: int, way: Way) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1, way=way)
 
 
 @hypothesis.settings(max_examples=100, database=None, suppress_health_check=list(hypothesis.HealthCheck))

@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
 import stillgraph as sg
-from tests.cases.harness import Convert, to_static
+from tests.cases.case import Case
+from tests.cases.harness import Convert, check_static, to_static
 from tests.front_ends import through_bytecode
+from tests.property.steps import KEPT, with_steps
 
-SOURCE, BYTECODE, SEGMENTS = "source", "bytecode", "segments"
 MANY = 10_000
 """How many programs are enough in segments: each has its own, and a number that was read is a Python argument."""
 
@@ -21,20 +24,50 @@ def to_segments(target: Any, input_spec: list[sg.InputSpec] | None = None) -> An
     return sg.to_static(target, input_spec=input_spec, backend="eager", full_graph=False, strict=True)
 
 
+@dataclass(frozen=True)
+class Way:
+    """How generated programs are made static functions, and what is asked of these."""
+
+    name: str
+    convert: Convert
+    through_bytecode: bool = False
+    is_whole: bool = True
+    """Whether a call is one program, and what cannot be in one is refused."""
+    has_steps: bool = False
+
+    def written(self, programs: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        """The programs, with steps for Python in them where the way has some."""
+        return with_steps(programs) if self.has_steps else programs
+
+    def check(self, make: Callable[[], Any], calls: list[tuple[Any, ...]], grad: bool) -> None:
+        """Assert that every call gives what eager gives; with steps, also when all are made once more."""
+        options: dict[str, Any] = {} if self.is_whole else {"programs": MANY}
+        if self.has_steps:  # what outlives a call may be other in each
+            options |= {"may_give_up": True, "attrs": KEPT}
+        calls = calls * 2 if self.has_steps else calls
+        check_static(Case("a generated program", make, calls, grad=grad, **options), self.convert)
+
+
+SOURCE = Way("source", to_static)
+BYTECODE = Way("bytecode", to_static, through_bytecode=True)
+SEGMENTS = Way("segments", to_segments, is_whole=False)
+STEPS = Way("steps", to_segments, is_whole=False, has_steps=True)
+
+
 @contextlib.contextmanager
-def going(way: str) -> Iterator[Convert]:
-    """The conversion of a way, to be used inside."""
-    with through_bytecode() if way == BYTECODE else contextlib.nullcontext():
-        yield to_segments if way == SEGMENTS else to_static
+def going(way: Way) -> Iterator[Way]:
+    """Inside, captures go that way."""
+    with through_bytecode() if way.through_bytecode else contextlib.nullcontext():
+        yield way
 
 
 @pytest.fixture
-def convert(request: pytest.FixtureRequest) -> Iterator[Convert]:
-    """The conversion of the way that is the test's parameter."""
-    with going(request.param) as made:
-        yield made
+def way(request: pytest.FixtureRequest) -> Iterator[Way]:
+    """The way that is the test's parameter."""
+    with going(request.param) as chosen:
+        yield chosen
 
 
-def ways(*which: str) -> pytest.MarkDecorator:
-    """Runs a test, which takes the fixture `convert`, each of these ways."""
-    return pytest.mark.parametrize("convert", which, indirect=True)
+def ways(*which: Way) -> pytest.MarkDecorator:
+    """Runs a test, which takes the fixture `way`, each of these ways."""
+    return pytest.mark.parametrize("way", which, indirect=True, ids=lambda way: way.name)

@@ -69,6 +69,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         capture.resumes(frame.code, frame.globals)
         capture.reads.followed.setdefault(frame.code, set())
     segment.frames[:] = frames
+    capture.resumed = segment.frames
     with unchanged([error for frame in frames for error in frame.handled]):
         try:
             value = _returned(frames, 0, lambda: go_on(frames[-1]))

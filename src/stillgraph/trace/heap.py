@@ -114,6 +114,8 @@ def locals_of_users(recorder: Recorder) -> collections.deque[Any]:
         if of_users and not _only_hands_on(frame):
             values.extend(values_in(frame))
         frame = frame.f_back
+    for held in recorder.resumed:
+        values.extend(held.held())
     return values
 
 

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode_temporar
 
 from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_user_code
 from stillgraph.core.location import Location
+from stillgraph.core.rewritten import Holder
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
 from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
@@ -105,6 +106,7 @@ class Recorder(PlainAnswers):
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
         self.memory = Memory()
         self.shelf: list[Any] = []  # what operators hold for the user, out of sight of the user's frames
+        self.resumed: Sequence[Holder] = ()  # frames that are gone on with: none of Python's holds what is in them
         self.swallowing: list[int] = []  # by manager entered that may end an exception: how many attempts lie around
         self.hidden_inputs: set[fx.Node] = set()  # placeholders of what only a call that runs as a whole reads
         self.asked_for_switches = False  # whether the code depends on torch's settings for the whole process

@@ -496,22 +496,28 @@ class Session(BothSides):
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
         if function not in self.made_functions and not resumes(function.__code__):
-            self.finder.add_function(function)
+            self._find_from(function)
         return self._convert(function)
+
+    def _find_from(self, function: FunctionType) -> None:
+        """Walk from a function that is about to run; the walk is not watched: it may be a long one."""
+        with self.witness.paused():
+            self.finder.add_function(function)
 
     def resumes(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """To be called before a function is gone on with in its midst: what its code mentions it may read.
 
         Its own variables, and those of functions around it, are among the arguments.
         """
-        self.finder.add_code(code, namespace)
-        self.finder.complete()
+        with self.witness.paused():
+            self.finder.add_code(code, namespace)
+            self.finder.complete()
         self.witness.codes[code] = namespace
 
     def turn_inside_out(self, generator: FunctionType) -> tuple[FunctionType, str] | None:
         """A generator as a function that hands out what it yields, and its parameter for that; None if it has none."""
         if generator not in self.made_functions:
-            self.finder.add_function(generator)
+            self._find_from(generator)
         return self._turn_inside_out(generator)
 
     def is_wanted(self, method: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which calls of functions written in C the witness tells of."""
+"""Which calls of functions written in C the witness tells of, and what it does not look at."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import io
 import os
 import random
 import time
+from collections import Counter
 from types import FrameType
 from typing import Any
 
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
 from stillgraph.trace.witness import Calls, Witness
 
 
@@ -45,3 +51,35 @@ def test_functions_and_kinds_that_are_meant_are_told_of_each_time() -> None:
 def test_what_changes_the_outside_is_told_of_by_itself() -> None:
     assert witnessed(calling=False, reaching=True) == ["called reaches out"] * 2
     assert witnessed(calling=False) == []
+
+
+# ---- what is not watched
+class Entry:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+TABLE = {number: [Entry(number)] for number in range(10_000)}
+
+
+def looked_up(x: Tensor) -> Tensor:
+    return x * TABLE[3][0].number
+
+
+def calls_what_reaches_much(x: Tensor) -> Tensor:
+    return (looked_up(x) if x.sum() > 0 else x) + 1
+
+
+def test_the_walk_through_what_a_function_reaches_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: Counter[str] = Counter()
+    note = Witness._note
+
+    def count(witness: Witness, frame: FrameType, event: str, argument: Any) -> None:
+        noted[event] += 1
+        note(witness, frame, event, argument)
+
+    monkeypatch.setattr(Witness, "_note", count)
+    for given in (torch.ones(2), -torch.ones(2)):
+        static = sg.to_static(calls_what_reaches_much, backend="eager")
+        assert static(given).tolist() == calls_what_reaches_much(given).tolist()
+    assert noted["call"] < len(TABLE), noted
