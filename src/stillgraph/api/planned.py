@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from torch import fx
@@ -116,7 +117,8 @@ def explained(
     whole = None
     if left is not None:
         why, place = left
-        whole = Break(_call(entries[0].name, original), "result", why.text, place, code=why.code, advice=why.advice)
+        told = why.text, place, (), why.code, why.advice, why.cause
+        whole = Break(_call(entries[0].name, original), "result", *told)
     return PlanExplanation(name, tuple(entries), gave_up, whole)
 
 
@@ -194,7 +196,8 @@ def _step(
     shown = [None if name is None else _shown(name, known[name]) for name in operands]
     place, *callers = reversed([_place(frame) for frame in layout])
     why, around = reasons(innermost), tuple(reversed(callers))
-    step = Break(_text(layout, each, shown), _result_of(innermost), why.text, place, around, why.code, why.advice)
+    told = why.text, place, around, why.code, why.advice, why.cause
+    step = Break(_text(layout, each, shown), _result_of(innermost), *told)
     seen = operands[:-1] if each.name == "CALL_KW" else operands  # the names of keywords are written out
     used = {text for text, name in zip(shown, seen) if text == name}
     outputs = tuple(name for name, template in known.items() if name in used or _is_made(name, template))
@@ -225,6 +228,8 @@ def _result_of(frame: FrameLayout) -> str | None:
 
 def _is_made(name: str, template: Template) -> bool:
     """Whether a value comes from the program, rather than being there anyway."""
+    if isinstance(template, Container) and template.type is MethodType and _method(template) is not None:
+        return False
     if isinstance(template, Container) and template.type is tuple:
         return not all(isinstance(each, Constant) for each in template.children)
     return not isinstance(template, (Constant, Same)) and not name.endswith("function")
@@ -263,6 +268,8 @@ def _shown(name: str, template: Template) -> str:
         return template.source.name
     if isinstance(template, Container) and _is_method(template) and "value_" not in name:
         return f"{name}.{template.context}"
+    if isinstance(template, Container) and template.type is MethodType:
+        return _method(template) or name
     if not isinstance(template, Constant):
         return name
     value = template.value
@@ -276,6 +283,20 @@ def _is_method(template: Template) -> bool:
     """Whether a value is a method of C's that belongs to what a program computes."""
     is_bound = isinstance(template, Container) and template.type in BOUND and isinstance(template.context, str)
     return is_bound and len(template.children) == 1 and isinstance(template.children[0], Output)  # type: ignore[union-attr]
+
+
+def _method(template: Container) -> str | None:
+    """A method of an object that is there anyway, as the user writes it; None for any other."""
+    function, owner = template.children
+    if not isinstance(owner, Same) or not isinstance(function, (Same, Constant)):
+        return None
+    source = owner.source
+    shown = source.name if isinstance(source, Global) else str(source)
+    found = function.value.__name__ if isinstance(function, Constant) else getattr(function.source, "key", None)
+    return f"{shown}.{found}" if isinstance(found, str) and not _INSIDE.search(shown) else None
+
+
+_INSIDE = re.compile(r"args\[|cell_contents")
 
 
 def _place(frame: FrameLayout) -> Location:

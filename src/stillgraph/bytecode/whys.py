@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stillgraph.core.diagnostics import CaptureError
+from stillgraph.core.location import Location
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,13 @@ class Why:
         text: in words.
         code: of the refusal that a program with it would be; None where it is none.
         advice: what to do for a program to go on there; None where there is nothing to be done.
+        cause: the line that a program is refused for, be it in what is called here; None where it is none.
     """
 
     text: str
     code: str | None = None
     advice: str | None = None
+    cause: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,9 @@ def why_of(kind: str, *about: str) -> Why:
 
 def because(kind: str, inner: Why) -> Why:
     """A reason of a kind that is about another reason."""
-    return Why(KINDS[kind].text.format(inner.text), inner.code, inner.advice)
+    return replace(inner, text=KINDS[kind].text.format(inner.text))
 
 
 def refused(error: CaptureError) -> Why:
     """The reason of a refusal."""
-    return Why(error.message, error.reason.code, error.hint)
+    return Why(error.message, error.reason.code, error.hint, error.location)

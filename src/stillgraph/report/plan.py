@@ -37,6 +37,7 @@ class Break:
         callers: the lines that called the function which it stands in, the outermost first.
         code: of the refusal that a program with it would be, as in ``stillgraph errors``; None where it is none.
         advice: what to do for a program to go on there; None where there is nothing to be done.
+        cause: the line that a program would be refused for, inside of what the step calls; None where it is none.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Break:
     callers: tuple[Location, ...] = ()
     code: str | None = None
     advice: str | None = None
+    cause: Location | None = None
 
     @property
     def why(self) -> str:
@@ -219,7 +221,8 @@ def _plain_break(step: Break | None) -> dict[str, Any] | None:
         return None
     place, callers = step.place, [_plain_place(each) for each in step.callers]
     why = {"reason": step.reason, "code": step.code, "advice": step.advice}
-    return {"text": step.text, "result": step.result, **why, "place": place and _plain_place(place), "callers": callers}
+    places = {"place": place and _plain_place(place), "cause": step.cause and _plain_place(step.cause)}
+    return {"text": step.text, "result": step.result, **why, **places, "callers": callers}
 
 
 def _plain_place(place: Location) -> dict[str, Any]:
@@ -313,6 +316,8 @@ def _told(plan: PlanExplanation) -> Iterator[str]:
         yield ""
         yield f"break at {step.place or 'an unknown line'}: {step.text}"
         yield f"  {step.why}"
+        if step.cause is not None and str(step.cause) != str(step.place):
+            yield f"  at {step.cause}"
         text = None if step.place is None else step.place.source_line()
         if text is not None:
             yield f"    {text.strip()}"

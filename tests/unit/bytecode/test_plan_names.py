@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from stillgraph.bytecode.decode import OPERATIONS
 from stillgraph.bytecode.table import MOVES, REFUSED
 from stillgraph.bytecode.texts import _TEXTS
 from stillgraph.bytecode.whys import KINDS
+from stillgraph.core.location import Location
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "partial.md"
 
@@ -120,3 +122,44 @@ def test_the_guide_has_all_kinds_of_reasons_and_what_to_do() -> None:
     guide = " ".join(GUIDE.read_text().split())
     missing = [each.advice for each in KINDS.values() if each.advice is not None and each.advice not in guide]
     assert not missing
+
+
+class Texts:
+    def replaced(self, found: re.Match[str]) -> str:
+        print("found")
+        return found[0].upper()
+
+
+TEXTS = Texts()
+
+
+def replaces(x: Tensor, text: str) -> Tensor:
+    y = x + 1
+    return y * len(re.sub("a", TEXTS.replaced, text))
+
+
+def test_a_method_that_is_handed_on_is_named() -> None:
+    static = _static(replaces, (torch.ones(3), "banana"))
+    assert "TEXTS.replaced, " in static.code
+
+
+class Sometimes:
+    def take(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 0):
+            self.found = x.sum()
+        return x * 2
+
+
+def takes(x: Tensor, owner: Sometimes) -> Tensor:
+    return owner.take(x + 1)
+
+
+def test_a_refusal_tells_its_line() -> None:
+    explanation = _static(takes, (torch.ones(2), Sometimes()), (-torch.ones(2) * 3, Sometimes())).explain()
+    causes = [step.cause for step in explanation.breaks if step.code == "SG204"]
+    first = Sometimes.take.__code__.co_firstlineno
+    assert [each.line - first for each in causes if each is not None] == [1]
+    (step,) = [step for step in explanation.breaks if step.code == "SG204"]
+    elsewhere = replace(step, place=Location(__file__, 3, 0, None, "takes"))
+    assert f"  at {step.cause}\n" in str(replace(explanation, entries=(), whole=elsewhere))
+    assert [each["cause"]["line"] for each in explanation.to_dict()["breaks"] if each["cause"]] == [first + 1]
