@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import Why, reason_of
+from stillgraph.bytecode.breaks import reason_of
 from stillgraph.bytecode.called import code_called
+from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core.location import Location, start_of
 from stillgraph.core.lookup import class_member, stated
+from stillgraph.core.reasons import REASONS
 from stillgraph.operators.torchscript import refuse_module
 
 _KINDS = (
@@ -30,13 +32,13 @@ def why_left(original: Any) -> tuple[Why, Location | None] | None:
     if isinstance(found, functools._lru_cache_wrapper):
         kept = code_called(found.__wrapped__)
         name = stated(found, "__name__", "it")
-        return Why(f"'{name}' has a cache: what it has given, it gives again"), None if kept is None else start_of(kept)
+        return why_of("kept", name), None if kept is None else start_of(kept)
     code = code_called(found)
     if code is None:
         return None
     for flags, reason, text in _KINDS:
         if code.co_flags & flags:
-            return Why(f"'{code.co_name}' {text}", reason), start_of(code)
+            return Why(f"'{code.co_name}' {text}", reason, REASONS[reason].hint), start_of(code)
     return None
 
 

@@ -26,11 +26,12 @@ from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, Why, place_of, reason_of, sees_frames
+from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
 from stillgraph.bytecode.called import code_called
 from stillgraph.bytecode.layouts import FrameLayout, Layout, left_by_raising, packed, restored, unread
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import Segment
+from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core import faults
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
 from stillgraph.core.logs import log
@@ -372,7 +373,7 @@ class Plan:
         return explained(name, self.entry.original, parts, self.ends, self._why, SUSPENDED, self.gave_up, self.left)
 
     def _why(self, frame: FrameLayout) -> Why:
-        return self.breaks.residual.get(frame.code, {}).get(frame.index, Why("only Python can do it"))
+        return self.breaks.residual.get(frame.code, {}).get(frame.index, why_of("other"))
 
     # ---- what goes wrong
     def give_up(self, why: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from torch import fx
 
 from stillgraph.api.endings import ending_text, written_at
 from stillgraph.bytecode.between import Between
-from stillgraph.bytecode.breaks import Why, place_of
+from stillgraph.bytecode.breaks import place_of
 from stillgraph.bytecode.called import keywords_at
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.layouts import COUNTS, FrameLayout, Layout
@@ -19,10 +20,11 @@ from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.table import taken
 from stillgraph.bytecode.texts import gives_result, text_of
 from stillgraph.bytecode.way import Done
+from stillgraph.bytecode.whys import Why
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
 from stillgraph.program.guards import Argument, Global
-from stillgraph.program.outputs import Constant, Container, Output, Same, Template
+from stillgraph.program.outputs import BOUND, Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
 from stillgraph.report.plan import Break, Entry, PlanExplanation, Subgraph, names_in_turn
 
@@ -115,7 +117,8 @@ def explained(
     whole = None
     if left is not None:
         why, place = left
-        whole = Break(_call(entries[0].name, original), "result", why.text, place, code=why.code)
+        told = why.text, place, (), why.code, why.advice, why.cause
+        whole = Break(_call(entries[0].name, original), "result", *told)
     return PlanExplanation(name, tuple(entries), gave_up, whole)
 
 
@@ -193,7 +196,8 @@ def _step(
     shown = [None if name is None else _shown(name, known[name]) for name in operands]
     place, *callers = reversed([_place(frame) for frame in layout])
     why, around = reasons(innermost), tuple(reversed(callers))
-    step = Break(_text(layout, each, shown), _result_of(innermost), why.text, place, around, why.code)
+    told = why.text, place, around, why.code, why.advice, why.cause
+    step = Break(_text(layout, each, shown), _result_of(innermost), *told)
     seen = operands[:-1] if each.name == "CALL_KW" else operands  # the names of keywords are written out
     used = {text for text, name in zip(shown, seen) if text == name}
     outputs = tuple(name for name, template in known.items() if name in used or _is_made(name, template))
@@ -203,7 +207,7 @@ def _step(
 def _text(layout: Layout, each: Instruction, names: Sequence[str | None]) -> str:
     """What Python does where a layout is, given the names of what that takes from the stack."""
     frame = layout[-1]
-    if each.name in ("STORE_FAST", "DELETE_FAST"):
+    if each.name in ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF"):
         variable = prepared(frame.code).decoded.slots[each.argument]
         return f"{variable} = {names[0]}" if names else f"del {variable}"
     if each.name == "RETURN_VALUE" and len(layout) > 1:
@@ -224,13 +228,17 @@ def _result_of(frame: FrameLayout) -> str | None:
 
 def _is_made(name: str, template: Template) -> bool:
     """Whether a value comes from the program, rather than being there anyway."""
+    if isinstance(template, Container) and template.type is MethodType and _method(template) is not None:
+        return False
     if isinstance(template, Container) and template.type is tuple:
         return not all(isinstance(each, Constant) for each in template.children)
     return not isinstance(template, (Constant, Same)) and not name.endswith("function")
 
 
 def _computed_as(program: Program, name: str, template: Template) -> str:
-    """The name of a value: of one on the stack that of the operation which computes it."""
+    """The name of a value: of one on the stack that of the operation which computes it, or whose method it is."""
+    if _is_method(template):
+        (template,) = template.children  # type: ignore[union-attr]  # of a container
     if "value_" not in name or not isinstance(template, Output):
         return name
     (made,) = next(node for node in program.graph.graph.nodes if node.op == "output").args
@@ -258,6 +266,10 @@ def _shown(name: str, template: Template) -> str:
     """A value as it is written in a step: by name, or where it is the same in all calls, as it is."""
     if isinstance(template, Same) and isinstance(template.source, Global):
         return template.source.name
+    if isinstance(template, Container) and _is_method(template) and "value_" not in name:
+        return f"{name}.{template.context}"
+    if isinstance(template, Container) and template.type is MethodType:
+        return _method(template) or name
     if not isinstance(template, Constant):
         return name
     value = template.value
@@ -265,6 +277,26 @@ def _shown(name: str, template: Template) -> str:
         return str(value.__name__)
     shown = repr(value)
     return shown if isinstance(value, (str, int, float, type(None), tuple)) and len(shown) < 40 else name
+
+
+def _is_method(template: Template) -> bool:
+    """Whether a value is a method of C's that belongs to what a program computes."""
+    is_bound = isinstance(template, Container) and template.type in BOUND and isinstance(template.context, str)
+    return is_bound and len(template.children) == 1 and isinstance(template.children[0], Output)  # type: ignore[union-attr]
+
+
+def _method(template: Container) -> str | None:
+    """A method of an object that is there anyway, as the user writes it; None for any other."""
+    function, owner = template.children
+    if not isinstance(owner, Same) or not isinstance(function, (Same, Constant)):
+        return None
+    source = owner.source
+    shown = source.name if isinstance(source, Global) else str(source)
+    found = function.value.__name__ if isinstance(function, Constant) else getattr(function.source, "key", None)
+    return f"{shown}.{found}" if isinstance(found, str) and not _INSIDE.search(shown) else None
+
+
+_INSIDE = re.compile(r"args\[|cell_contents")
 
 
 def _place(frame: FrameLayout) -> Location:
@@ -276,8 +308,17 @@ def _outermost(done: Sequence[Done], raised: Done | None = None) -> Iterator[Bre
     places = [place_of(*each) for each in (*done, raised) if each is not None]
     for number, (code, index) in enumerate(done):
         if not any(_is_inside(places[number], later) for later in places[number + 1 :]):
-            text = written_at(code, index) or prepared(code).decoded.instructions[index].name.lower()
+            text = written_at(code, index) or _without_names(code, index)
             yield Break(text, None, "", places[number])
+
+
+def _without_names(code: CodeType, index: int) -> str:
+    """What is done at an instruction, where neither the source nor the values are known."""
+    each = prepared(code).decoded.instructions[index]
+    names: list[str | None] = ["value"] * taken(each)
+    if each.name.startswith("CALL"):
+        names[0] = None
+    return text_of(each, names, keywords_at(code, index) or ())
 
 
 def _is_inside(place: Location, other: Location) -> bool:

@@ -67,6 +67,10 @@ class Static(StaticFunction[Any, Any]):
         """What a capture that meets this function follows into."""
         return self.original
 
+    def __prepare_scriptable__(self) -> Any:
+        """What `torch.jit.script` compiles in the place of this function."""
+        return self.original
+
     def __reduce__(self) -> Any:
         """By name where the name leads here, as functions are; otherwise made anew, without its programs."""
         if _found_by_name(self.original) is self:

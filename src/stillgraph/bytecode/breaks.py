@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from stillgraph.bytecode.prepared import prepared
+from stillgraph.bytecode.whys import Why, refused, why_of
 from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.core.faults import unwinds
 from stillgraph.core.location import Location, start_of
@@ -32,19 +33,6 @@ class Unreachable(BaseException):
     def __init__(self, why: Why, place: Location) -> None:
         super().__init__(why.text)
         self.place = place
-
-
-@dataclass(frozen=True)
-class Why:
-    """Why Python carries out an instruction.
-
-    Attributes:
-        text: in words.
-        code: of the refusal that a program with it would be; None where it is none.
-    """
-
-    text: str
-    code: str | None = None
 
 
 @dataclass
@@ -119,8 +107,8 @@ def sees_frames(error: BaseException) -> bool:
 def reason_of(error: BaseException) -> Why:
     """Why a segment ends, in a line."""
     if isinstance(error, CaptureError):
-        return Why(error.message, error.reason.code)
-    return Why(f"it raises {with_article(type(error).__name__)}")
+        return refused(error)
+    return why_of("raises", with_article(type(error).__name__))
 
 
 def with_article(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from stillgraph.bytecode.breaks import Why
 from stillgraph.bytecode.called import called, keeps_results, shows_parcels
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.dropping import dropped
@@ -13,6 +12,7 @@ from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.leaving import kind_of
 from stillgraph.bytecode.lifetimes import cleans_up, ends_with_it
 from stillgraph.bytecode.table import MOVES
+from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.operators.foreign import may_change_what_was_there
 from stillgraph.trace.locks import is_lock, pairs
@@ -29,19 +29,19 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
     """Why Python makes a call; None where the segment does."""
     function = opened(called(frame, each))
     if shows_parcels(frame, function):
-        return Why(f"{function.__name__} may show all variables")
+        return why_of("variables", function.__name__)
     if pairs(function) and _was_there(function.__self__):
-        return Why(f"{_named(function)} that was there before the call")
+        return why_of("changes", *_named(function))
     if may_change_what_was_there(function):
-        return Why(f"{_named(function)} that was there before the call")
+        return why_of("changes", *_named(function))
     if not segment.can_end:
         return None
     if segment.is_residual(function):
-        return Why(f"{getattr(function, '__name__', type(function).__name__)} does something outside the program")
+        return why_of("outside", getattr(function, "__name__", type(function).__name__))
     if enters_or_leaves(function):
-        return Why(f"{function.__name__} begins or ends a mode of torch's by hand")
+        return why_of("mode", function.__name__)
     if keeps_results(frame, each, function):
-        return Why(f"{function.__name__} has a cache, which only Python may fill")
+        return why_of("cache", function.__name__)
     return None
 
 
@@ -52,7 +52,7 @@ def why_entered(manager: Any) -> Why | None:
     """
     manager = opened(manager)
     if is_lock(manager) and _was_there(manager):
-        return Why(f"it takes {kind_of(manager)} that was there before the call")
+        return why_of("lock", kind_of(manager))
     return None
 
 
@@ -61,17 +61,16 @@ def _was_there(value: Any) -> bool:
     return capture is not None and capture.elsewhere.was_there(value)
 
 
-def _named(function: Any) -> str:
+def _named(function: Any) -> tuple[str, str]:
     receiver = getattr(function, "__self__", None)
-    name = getattr(function, "__name__", "it")
-    return f"{name} may change " + ("anything" if receiver is None else kind_of(receiver))
+    return getattr(function, "__name__", "it"), "anything" if receiver is None else kind_of(receiver)
 
 
 def only_python(value: Any) -> Why:
     """Why Python works with a value that is opaque."""
     if getattr(value, "__name__", None) == "__exit__":
-        return Why("Python leaves the block that it has entered")
-    return Why(f"only Python can work with {kind_of(value)}")
+        return why_of("leaves")
+    return why_of("opaque", kind_of(value))
 
 
 # ---- what is gone behind it

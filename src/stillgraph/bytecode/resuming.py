@@ -72,7 +72,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
     capture.resumed = segment.frames
     with unchanged([error for frame in frames for error in frame.handled]):
         try:
-            value = _returned(frames, 0, lambda: go_on(frames[-1]))
+            value = _run_through(frames, 0, lambda: go_on(frames[-1]))
             segment.require_closed()
             return value
         except Ended:
@@ -89,7 +89,7 @@ def _handed_out(segment: Segment) -> tuple[Any, ...]:
     return (SUSPENDED, segment.number(layout), *values)
 
 
-def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) -> Any:
+def _run_through(frames: list[Frame], position: int, innermost: Callable[[], Any]) -> Any:
     """What a frame returns that waits for the ones above it; ``innermost`` goes on in the last."""
     frame = frames[position]
     if position == len(frames) - 1:
@@ -98,7 +98,7 @@ def _returned(frames: list[Frame], position: int, innermost: Callable[[], Any]) 
     def go_on_behind_call() -> Any:
         at = frame.next
         try:
-            value = frame.act(_returned, frames, position + 1, innermost)
+            value = frame.act(_run_through, frames, position + 1, innermost)
         except Ended:
             raise  # the frames above are handed out too
         except BaseException as error:
@@ -129,7 +129,7 @@ def _ended(frame: Frame, outcome: Any) -> Any:
 
 def run_on(frames: list[Frame]) -> Any:
     """Run frames to the end of the call, in Python."""
-    return _returned(frames, 0, lambda: go_on(frames[-1]))
+    return _run_through(frames, 0, lambda: go_on(frames[-1]))
 
 
 # ---- by Python's own hand

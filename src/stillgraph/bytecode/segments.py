@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, Why, place_of, reason_of, sees_frames, told
+from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, place_of, reason_of, sees_frames, told
 from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
@@ -27,6 +27,7 @@ from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.unseen import UNSEEN, refuse_users
+from stillgraph.bytecode.whys import Why, because, refused, why_of
 from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import is_fault
 from stillgraph.core.files import is_users
@@ -138,7 +139,7 @@ class Segment:
             frame.maker = None  # what it cleans up now is undone with all the rest
             if index in self.breaks.residual.get(code, ()):
                 raise Unreachable(Why("a generator is closed that Python cannot make"), place_of(code, index))
-            self.breaks.leave(code, index, Why(_CLOSING))
+            self.breaks.leave(code, index, why_of("closing"))
             raise Learned
 
     def require_closed(self) -> None:
@@ -173,13 +174,13 @@ class Segment:
             self.end(frame, index, reasons[index])
         if each.name in NAMING:
             if each.argument in self.unread:
-                self.end(frame, index, Why(f"'{each.argument}' is another value in each call"))
+                self.end(frame, index, why_of("value", each.argument))
             note_name(frame.code, each.argument)
         if self.regions:
             self._open_moved(frame, index, each)
         gone = next(let_go(self, frame, each), None)
         if gone is not None:
-            self.end(frame, index, Why(f"something may be done when {kind_of(gone)} is gone"))
+            self.end(frame, index, why_of("gone", kind_of(gone)))
         if each.name in MOVES:
             return
         count = taken(each)
@@ -196,7 +197,7 @@ class Segment:
         if each.name in SHOWING:
             look(each, [cell.cell_contents for cell in operands])
         if each.name == "SET_FUNCTION_ATTRIBUTE" and type(frame.peek()) is Parcel:
-            self.end(frame, index, Why("it completes a function that Python has made"))
+            self.end(frame, index, why_of("completes"))
         for cell in operands:
             value = cell.cell_contents
             if type(value) is Parcel:
@@ -212,11 +213,11 @@ class Segment:
             if code is not None:
                 self.calling = frame, code
         if each.name == "DELETE_DEREF":
-            self.end(frame, index, Why("it deletes a variable that functions share"))
+            self.end(frame, index, why_of("deletes"))
         if each.name in _OF_CELLS:
             cell = frame.slots[each.argument].cell_contents
             if type(cell) is Parcel and cell.name in self.closed:
-                self.end(frame, index, Why(f"'{frame.name(each.argument)}' is another variable in each call"))
+                self.end(frame, index, why_of("variable", frame.name(each.argument)))
             frame.slots[each.argument].cell_contents = read(cell)
 
     def before_cut(self, frame: Frame, index: int, depth: int) -> None:
@@ -227,7 +228,7 @@ class Segment:
         """
         for value in map(contents, frame.stack[depth : frame.depth]):
             if is_let_go(self, value):
-                why = Why(f"something may be done when {kind_of(value.value)} is gone")
+                why = why_of("gone", kind_of(value.value))
                 self.breaks.leave(frame.code, index, why)
                 raise Learned
 
@@ -246,7 +247,7 @@ class Segment:
 
     def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
         if parcel.name in self.closed:
-            self.end(frame, index, Why(f"{kind_of(parcel.value)} that it needs differs from call to call"))
+            self.end(frame, index, why_of("differs", kind_of(parcel.value)))
         cell.cell_contents = read(parcel)
 
     def before_joining(self, parcel: Parcel) -> None:
@@ -256,7 +257,7 @@ class Segment:
             Learned: what is in it is another in each call. The next attempt runs what writes it by its jumps.
         """
         if parcel.name in self.closed and self.regions:
-            why = Why(f"{kind_of(parcel.value)} that it joins differs from call to call")
+            why = why_of("joined", kind_of(parcel.value))
             for region in self.regions:
                 self._open(region, why)
             raise Learned
@@ -286,7 +287,7 @@ class Segment:
             held = while_there_is(value, self.made)  # a library's function is better called by Python as a whole
             self.made[id(value)] = held, frame, index
         if may_end_unseen(value) and (each.name in CALLS or each.name == "GET_ITER"):
-            self.breaks.leave(frame.code, index, Why(_CLOSING))
+            self.breaks.leave(frame.code, index, why_of("closing"))
             raise Learned
         if each.name not in _MAKING and may_be_from_before(value):
             self.foreign.add(id(value))
@@ -341,7 +342,7 @@ class Segment:
         elif region.is_try:
             self.breaks.unstage(region.frame.code, region.index)
         else:
-            within = Why(f"one of the ways on from here cannot be in a program: {why.text}", why.code)
+            within = because("way", why)
             self.breaks.leave(region.frame.code, region.index, within)
 
     def _seen_by_python(self, frame: Frame, index: int, why: Why) -> tuple[Frame, int]:
@@ -416,7 +417,7 @@ class Segment:
         for header in self.breaks.plain[frame.code]:
             nodes = frame.prepared.flow.loop(header).nodes
             if frame.next in nodes and not nodes.issuperset(ways):
-                why = Why("it leaves a loop in which Python does something")
+                why = why_of("loop")
                 self.breaks.leave(frame.code, frame.next, why)
                 for region in self.regions:
                     self._open(region, why)
@@ -433,7 +434,7 @@ class Segment:
         if not places:
             return False
         code, index = places[len(places) // 2]
-        why = Why(f"a program that goes on from here is refused: {error.message}", error.reason.code)
+        why = because("cut", refused(error))
         self.breaks.leave(code, index, why)
         return True
 
@@ -458,15 +459,13 @@ class Segment:
             if holder is not None and (stays(value) or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
                 each = frame.prepared.decoded.instructions[index]
-                makes = f"it makes {kind_of(value)} that no program can hand on"
-                self.breaks.leave(frame.code, index, Why(_ENDS_INSIDE if each.name == "BEFORE_WITH" else makes))
+                makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of("makes", kind_of(value))
+                self.breaks.leave(frame.code, index, makes)
                 raise Learned
         self.require_closed()
         return layout, values
 
 
-_CLOSING = "it makes a generator that has something to clean up, which Python closes"
-_ENDS_INSIDE = "a program ends inside of this block, so Python enters and leaves it"
 _OF_CELLS = frozenset({"LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})

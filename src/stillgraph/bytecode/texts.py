@@ -34,6 +34,28 @@ def _between(each: Instruction, names: Names) -> str:
     return f"{names[0]} {each.argument} {names[1]}"
 
 
+def _update(each: Instruction, names: Names) -> str:
+    return f"{names[0]}.update({names[-1]})"
+
+
+def _variable(each: Instruction, names: Names) -> str:
+    return "a variable that functions share"
+
+
+def _match(each: Instruction, names: Names) -> str:
+    return "match a pattern"
+
+
+def _generator(each: Instruction, names: Names) -> str:
+    return "a generator"
+
+
+def _handler(each: Instruction, names: Names) -> str:
+    return "handle an exception"
+
+
+_CONVERSIONS = {1: "str", 2: "repr", 3: "ascii"}
+
 _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
     "CALL": _call,
     "CALL_FUNCTION_EX": _call_ex,
@@ -75,6 +97,43 @@ _TEXTS: dict[str, Callable[[Instruction, Names], str]] = {
     "POP_JUMP_IF_NONE": lambda each, names: f"{names[0]} is None",
     "POP_JUMP_IF_NOT_NONE": lambda each, names: f"{names[0]} is None",
     "UNPACK_SEQUENCE": lambda each, names: f"tuple({names[0]})",
+    "UNPACK_EX": lambda each, names: f"list({names[0]})",
+    "BINARY_SLICE": lambda each, names: f"{names[0]}[{names[1]}:{names[2]}]",
+    "STORE_SLICE": lambda each, names: f"{names[1]}[{names[2]}:{names[3]}] = {names[0]}",
+    "BUILD_SLICE": lambda each, names: f"slice({', '.join(map(str, names))})",
+    "BUILD_SET": lambda each, names: f"{{{', '.join(map(str, names))}}}",
+    "BUILD_MAP": lambda each, names: f"{{{', '.join(f'{k}: {v}' for k, v in zip(names[::2], names[1::2]))}}}",
+    "BUILD_CONST_KEY_MAP": lambda each, names: f"dict(zip({names[-1]}, ({', '.join(map(str, names[:-1]))},)))",
+    "LIST_EXTEND": lambda each, names: f"{names[0]}.extend({names[-1]})",
+    "SET_UPDATE": _update,
+    "DICT_UPDATE": _update,
+    "DICT_MERGE": _update,
+    "LIST_TO_TUPLE": lambda each, names: f"tuple({names[0]})",
+    "CONVERT_VALUE": lambda each, names: f"{_CONVERSIONS[each.argument]}({names[0]})",
+    "LOAD_SUPER_ATTR": lambda each, names: f"super().{each.argument}",
+    "LOAD_SUPER_METHOD": lambda each, names: f"super().{each.argument}",
+    "LOAD_BUILD_CLASS": lambda each, names: "define a class",
+    "LOAD_DEREF": _variable,
+    "LOAD_FROM_DICT_OR_DEREF": _variable,
+    "STORE_DEREF": _variable,
+    "DELETE_DEREF": _variable,
+    "DELETE_GLOBAL": lambda each, names: f"del {each.argument}",
+    "IMPORT_FROM": lambda each, names: f"{names[0]}.{each.argument}",
+    "GET_LEN": lambda each, names: "the length of what is matched",
+    "MATCH_CLASS": _match,
+    "MATCH_KEYS": _match,
+    "MATCH_MAPPING": _match,
+    "MATCH_SEQUENCE": _match,
+    "GET_YIELD_FROM_ITER": lambda each, names: f"iter({names[0]})",
+    "SEND": lambda each, names: f"{names[0]}.send({names[-1]})",
+    "YIELD_VALUE": lambda each, names: f"yield {names[0]}",
+    "END_SEND": _generator,
+    "CLEANUP_THROW": _generator,
+    "RETURN_GENERATOR": _generator,
+    "STOPITERATION_ERROR": _generator,
+    "CHECK_EG_MATCH": _handler,
+    "PREP_RERAISE_STAR": _handler,
+    "PUSH_EXC_INFO": _handler,
 }
 
 
@@ -96,6 +155,8 @@ _WITHOUT_RESULT = frozenset(
     {
         *("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "RAISE_VARARGS", "RERAISE"),
         *("STORE_FAST", "DELETE_FAST", "RETURN_VALUE", "LIST_APPEND", "SET_ADD", "MAP_ADD"),
+        *("STORE_SLICE", "STORE_DEREF", "DELETE_DEREF", "DELETE_GLOBAL", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"),
+        *("DICT_MERGE", "PUSH_EXC_INFO", "STOPITERATION_ERROR"),
         *("MAKE_CELL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
     }
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, NoReturn
 
-from stillgraph.core.rewritten import HELD, is_block, is_rewritten
+from stillgraph.core.rewritten import HELD, is_block, is_rewritten, resumes
 from stillgraph.core.tracebacks import entries_of
 
 _PACKAGE = Path(__file__).parent.parent
@@ -81,7 +81,7 @@ def _in_front_of(error: BaseException) -> BaseException | None:
 
 
 def _interprets(code: CodeType, called: CodeType | None) -> bool:
-    if code.co_filename.startswith(_OURS):
+    if code.co_filename.startswith(_OURS) or resumes(code):
         return True
     is_entry = is_rewritten(code) and not is_block(code) and HELD in code.co_varnames
     return is_entry and called is not None and called.co_filename.startswith(_OURS)

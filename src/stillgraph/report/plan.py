@@ -11,9 +11,15 @@ from typing import Any
 
 from stillgraph.core.location import Location
 from stillgraph.core.reasons import REASONS
+from stillgraph.program.guards import FunctionGuard
 from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
 from stillgraph.report.explain import as_json
+
+_ARGUMENT = re.compile(r"args\[(\d+)\](?:\.held_\d+)?")
+_OF_CLOSURE = re.compile(r"([\w.\[\]]+?)\.__closure__\[(\d+)\](?:\.cell_contents)?")
+_OURS = re.compile(r"\bParcel\b|is a cell$")
+_FEW = 3
 
 SCHEMA = 1
 """The version of `PlanExplanation.to_dict`."""
@@ -30,6 +36,8 @@ class Break:
         place: the user's line.
         callers: the lines that called the function which it stands in, the outermost first.
         code: of the refusal that a program with it would be, as in ``stillgraph errors``; None where it is none.
+        advice: what to do for a program to go on there; None where there is nothing to be done.
+        cause: the line that a program would be refused for, inside of what the step calls; None where it is none.
     """
 
     text: str
@@ -38,6 +46,8 @@ class Break:
     place: Location | None
     callers: tuple[Location, ...] = ()
     code: str | None = None
+    advice: str | None = None
+    cause: Location | None = None
 
     @property
     def why(self) -> str:
@@ -90,11 +100,31 @@ class Subgraph:
     @property
     def guards(self) -> tuple[str, ...]:
         """What has to hold for it to be used."""
-        return tuple(self._named(text) for text in guard_texts(self.program))
+        return tuple(self.named(text) for text in guard_texts(self.program))
 
-    def _named(self, text: str) -> str:
-        """A guard with the names of the values in the place of where they are."""
-        return re.sub(r"args\[(\d+)\](?:\.held_\d+)?", lambda found: self.takes[int(found[1])], text)
+    def apart_from(self, others: Sequence[Subgraph]) -> tuple[str, ...]:
+        """Some of the guards, of whatever kind, that others, of which the same guards are shown, do not have."""
+        twins = [each for each in others if each is not self and each.guards == self.guards]
+        texts = [self.named(str(guard)) for guard in self.program.guards if twins]
+        known = [{each.named(str(guard)) for guard in each.program.guards} for each in twins]
+        new = dict.fromkeys(text for text in texts if any(text not in each for each in known))
+        told = [text for text in new if len(text) < _WIDTH and not _OURS.search(text)]
+        return tuple(told[:_FEW])
+
+    def named(self, text: str) -> str:
+        """A line of the program, or a guard, with the names of the values in the place of where they are."""
+        text = self._with_arguments(text)
+        text = _OF_CLOSURE.sub(lambda found: self._free_variable(found[1], int(found[2])) or found[0], text)
+        return text.replace(".cell_contents", "")
+
+    def _with_arguments(self, text: str) -> str:
+        return _ARGUMENT.sub(lambda found: self.takes[int(found[1])], text)
+
+    def _free_variable(self, function: str, number: int) -> str | None:
+        """The name of a variable that a function has from around it; None where its code is not known."""
+        codes = [each for each in self.program.guards if isinstance(each, FunctionGuard)]
+        found = next((each.code for each in codes if self._with_arguments(str(each.source)) == function), None)
+        return None if found is None else found.co_freevars[number]
 
     @property
     def lines(self) -> str:
@@ -190,8 +220,9 @@ def _plain_break(step: Break | None) -> dict[str, Any] | None:
     if step is None:
         return None
     place, callers = step.place, [_plain_place(each) for each in step.callers]
-    why = {"reason": step.reason, "code": step.code}
-    return {"text": step.text, "result": step.result, **why, "place": place and _plain_place(place), "callers": callers}
+    why = {"reason": step.reason, "code": step.code, "advice": step.advice}
+    places = {"place": place and _plain_place(place), "cause": step.cause and _plain_place(step.cause)}
+    return {"text": step.text, "result": step.result, **why, **places, "callers": callers}
 
 
 def _plain_place(place: Location) -> dict[str, Any]:
@@ -227,12 +258,14 @@ def _body(plan: PlanExplanation, entry: Entry, inline: set[int], inside: frozens
     for position, each in enumerate(entry.subgraphs):
         if several:
             yield f"{'elif' if position else 'if'} guards_{each.number}({', '.join(each.inputs)}):"
-        for line in _segment(plan, each, inline, inside):
+        for line in _segment(plan, each, inline, inside, each.apart_from(entry.subgraphs)):
             yield f"    {line}" if several else line
 
 
-def _segment(plan: PlanExplanation, each: Subgraph, inline: set[int], inside: frozenset[int]) -> Iterator[str]:
-    for guard in textwrap.wrap("; ".join(each.guards[:_SHOWN]), _WIDTH):
+def _segment(
+    plan: PlanExplanation, each: Subgraph, inline: set[int], inside: frozenset[int], also: tuple[str, ...]
+) -> Iterator[str]:
+    for guard in textwrap.wrap("; ".join([*each.guards[:_SHOWN], *also]), _WIDTH):
         yield f"# {guard}"
     if len(each.guards) > _SHOWN:
         yield f"# and {len(each.guards) - _SHOWN} more guards"
@@ -283,14 +316,18 @@ def _told(plan: PlanExplanation) -> Iterator[str]:
         yield ""
         yield f"break at {step.place or 'an unknown line'}: {step.text}"
         yield f"  {step.why}"
+        if step.cause is not None and str(step.cause) != str(step.place):
+            yield f"  at {step.cause}"
         text = None if step.place is None else step.place.source_line()
         if text is not None:
             yield f"    {text.strip()}"
+        if step.advice is not None:
+            yield f"  hint: {step.advice}"
     for each in plan.subgraphs:
         yield ""
         gives = "the result" if each.step is None else ", ".join(each.outputs) or "nothing"
         yield f"{each.name} ({each.lines}): {', '.join(each.inputs) or 'nothing'} -> {gives}"
-        yield from (f"  {line}" for line in str(each.program).splitlines())
+        yield from (f"  {each.named(line)}" for line in str(each.program).splitlines())
 
 
 def _counted(count: int, what: str) -> str:

@@ -18,6 +18,12 @@ R = TypeVar("R")
 _SHARED_NAMES = frozenset({"__name__", "__qualname__", "__wrapped__"})
 
 
+_NOT_SCRIPTED = (
+    "a static method has no __globals__. torch.jit.script asks for them, and takes the original: script the module "
+    "before it is made static, or behind `del module.forward`, which makes it plain again"
+)
+
+
 # A static function as a method of one object; its other attributes are the static function's. (No docstring: an
 # instance's is the user's.)
 class BoundStaticFunction(Generic[P, R]):
@@ -48,7 +54,7 @@ class BoundStaticFunction(Generic[P, R]):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _SHARED_NAMES:  # what copying and pickling ask for is our own affair
-            raise AttributeError(name)
+            raise AttributeError(_NOT_SCRIPTED if name == "__globals__" else name)
         taking = self.__func__.takes_call.get(name)
         return getattr(self.__func__, name) if taking is None else self._given_receiver(taking)
 

@@ -210,6 +210,9 @@ def _keys_miss(value: str, guard: KeysGuard, writer: FunctionWriter) -> str:
     if all(type(key) in _TOLD_BY_EQUALITY for key in keys):
         kinds = writer.constant([*map(type, keys)])
         return f"[*{value}] != {writer.constant(list(keys))} or [*map(type, {value})] != {kinds}"
+    if keys and all(isinstance(key, BY_IDENTITY) for key in keys):  # a registry of many classes, say
+        writer.constant(keys)  # for as long as they are there, nothing else has their ids
+        return f"[*map(id, {value})] != {writer.constant([*map(id, keys)])}"
     if any(isinstance(key, WeakObject) for key in keys):
         return f"not {writer.constant(are_keys)}({value}, {writer.constant(keys)})"
     return f"{writer.constant(strict_key)}((*{value},)) != {writer.constant(strict_key(keys))}"

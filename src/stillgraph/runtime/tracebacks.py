@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 from stillgraph.core.diagnostics import InternalError, StillgraphError, shown_lines
 from stillgraph.core.files import is_ours, is_torch, is_written_by_torch
 from stillgraph.core.location import Location
+from stillgraph.core.rewritten import resumes
 from stillgraph.core.tracebacks import chain_of, chained, entries_of, full_traceback
 from stillgraph.program.operations import reraise
 
@@ -132,7 +133,7 @@ def _shown(trace: TracebackType | None, calling: Set[CodeType]) -> list[Tracebac
     for index in reversed(drivers[:-1]):
         if _names_what_it_raises(entries[index + 1]):
             lines = _raised_again(_lines(entries[index]), lines)
-    below = [each for each in entries[drivers[-1] + 1 :] if _is_the_users(_file(each))]
+    below = [each for each in entries[drivers[-1] + 1 :] if _is_the_users(_file(each)) and not _goes_on(each)]
     known = {(place.file, place.line) for place in lines}
     while below and (_file(below[0]), below[0].tb_lineno) in known:  # made for the same line, see `program.acts`
         del below[0]
@@ -158,7 +159,12 @@ def _raised_again(again: tuple[Location, ...], before: tuple[Location, ...]) -> 
 
 
 def _without_ours(entries: list[TracebackType]) -> list[TracebackType | Location]:
-    return [each for each in entries if not is_ours(_file(each))]
+    return [each for each in entries if not (is_ours(_file(each)) or _goes_on(each))]
+
+
+def _goes_on(entry: TracebackType) -> bool:
+    """Whether an entry is of what goes on in the user's functions: those have entries of their own."""
+    return resumes(entry.tb_frame.f_code)
 
 
 def _is_the_users(file: str) -> bool:

@@ -59,6 +59,8 @@ def calls(steps: Iterable[Step], counts: Callable[[str], bool], twice: Set[int] 
             suspended += 1
         elif suspended and name == _GENERATING:
             suspended -= 1
+        elif name == _RESUMING:
+            calls.resume(step[0])
         elif not suspended:
             calls.reach(step[0])
             if name in _BEGINNINGS:
@@ -130,6 +132,13 @@ class _Calls:
         self.found.append(Call(self._inside, self._outside, name))
         self._inside, self._raised_again, self._comprehensions, self._is_inner = None, [], [], False
 
+    def resume(self, frame: FrameType) -> None:
+        """The frame goes on in a function that another one has called, whose own frame is gone."""
+        if frame.f_locals["position"]:
+            self._outside = self._frame
+            self.end()
+        self._outside = None
+
     def comprehend(self, frame: FrameType) -> None:
         """The frame may be what makes a comprehension, of which Python makes a function: one for all its ``for``s."""
         name = _comprehension(frame)
@@ -159,6 +168,8 @@ _YIELDING = "Produced.run.<locals>.watched"  # what a generator calls that is tu
 _GENERATING = "Produced.run"
 
 
+_RESUMING = "_run_through"  # what goes on in a function in the midst of it
+
 _GENERATORS = ("generator_of.<locals>.run", "generator_of.<locals>.draw.<locals>.<genexpr>")
 _COMPREHENDED = "_comprehended"
 
@@ -182,7 +193,7 @@ _CONTAINERS = ((list, "<listcomp>"), (set, "<setcomp>"), (dict, "<dictcomp>"))
 
 
 _BEGINNINGS = ("CaptureAttempt.run", "_call_traced")  # of a capture, of a trace
-_TELLING = frozenset({_CATCHING, _YIELDING, _GENERATING, _COMPREHENDED, *_GENERATORS, *_BEGINNINGS})
+_TELLING = frozenset({_CATCHING, _RESUMING, _YIELDING, _GENERATING, _COMPREHENDED, *_GENERATORS, *_BEGINNINGS})
 """The names of functions of ours that stand for something in the stack, besides those that call the user's."""
 
 _CALLING = ("_call_traced", "call_function", "_call_in_arm", "_call", "call", "_call_other", "call_module")

@@ -87,6 +87,7 @@ class Collector(abc.ABC):
     own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
     left: frozenset[int] = frozenset()  # ids of the cells that only hooks read
     not_followed: frozenset[str] = frozenset()  # the names that code mentions whose steps were not looked at
+    taken: frozenset[str] = frozenset()  # the globals of which code does more than to ask what is in them
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)

@@ -6,6 +6,7 @@ import array
 import collections
 import copy
 import io
+import sys
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from stillgraph.program.guards import (
     Attribute,
     ContentsGuard,
     Element,
+    Global,
     Item,
     KeysGuard,
     LengthGuard,
@@ -44,7 +46,8 @@ class ContainerGuards(Collector):
         elif isinstance(value, (set, frozenset)):
             self._add(TypeGuard(source, type(value)))
             self._add(KeysGuard(source, tuple(value)))
-            self._members(value, source)
+            if not self._is_only_asked(value):
+                self._members(value, source)
         elif isinstance(value, BUFFERS) and not (isinstance(value, io.IOBase) and self.own.isdisjoint(READING)):
             raise buffer_refused(value, source)
         elif isinstance(value, (bytearray, array.array)):
@@ -64,6 +67,23 @@ class ContainerGuards(Collector):
         if id(value) not in self.reads.met or id(value) in self.reads.looked_into or id(value) in self.reads.whole:
             return False
         return ("contents", id(value)) not in self.written and getattr(source, "name", None) not in self.not_followed
+
+    def _is_only_asked(self, value: Any) -> bool:
+        """Whether a set is a global that all code which mentions it only asks what is in it: it comes to no member."""
+        source = self.finder.find(value)
+        if not isinstance(source, Global) or id(value) in self.finder.twice or id(value) in self.reads.whole:
+            return False
+        namespace, name = getattr(sys.modules.get(source.module), "__dict__", {}), source.name
+        by_name = any(asked == name for _, asked in (*self.reads.attributes, *self.reads.variables))
+        listed = id(namespace) in self.reads.spaces or any(
+            isinstance(each, types.ModuleType) and vars(each) is namespace for each in self.reads.whole.values()
+        )
+        return not (by_name or listed or name in self.names.attributes or name in self.taken)
+
+    def _is_passed_over(self, value: Any) -> bool:
+        """Whether the code does not come to an object: it is found by members of sets that are only asked."""
+        among = self.finder.found_among(value)
+        return bool(among) and all(map(self._is_only_asked, among))
 
     def _mapping(self, value: Any, source: Source, place: Source) -> None:
         if self._is_compared(value, source, place) and is_plain((*value, *value.values())):

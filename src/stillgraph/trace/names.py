@@ -80,6 +80,27 @@ def names_of(code: CodeType) -> Names:
     return names
 
 
+@weakly_cached
+def taken_otherwise(code: CodeType) -> frozenset[str]:
+    """The globals that a code object does more with than to ask what is in them (``x in SEEN``) and to add to them."""
+    instructions = [each for each in dis.get_instructions(code) if each.opname not in _NOTHING_DONE]
+    found: set[str] = set()
+    for each, after in zip(instructions, [*instructions[1:], None]):
+        if each.opname in _GLOBAL and (after is None or not _only_asks(after)):
+            found.add(each.argval)
+    inner = (taken_otherwise(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(found).union(*inner)
+
+
+_NOTHING_DONE = frozenset({"CACHE", "EXTENDED_ARG", "NOP"})
+
+
+def _only_asks(each: dis.Instruction) -> bool:
+    """Whether an instruction gives away nothing of a set but an answer."""
+    called = each.opname == "LOAD_METHOD" or "NULL|self" in each.argrepr  # which is all that later versions say
+    return each.opname == "CONTAINS_OP" or (called and each.argval in ("add", "discard"))
+
+
 _PLAIN = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"})
 _LOOKING = frozenset({"vars", "dir", "globals", "locals", "getattr", "hasattr", "eval", "exec"})
 

@@ -48,6 +48,7 @@ from stillgraph.program.guards import (
     item_of,
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_INTERNALS, MODULE_TABLES
+from stillgraph.trace.members import Members
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import (
@@ -120,6 +121,7 @@ class Finder:
         self._cells: dict[int, Cell] = {}
         self.arguments: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
         self.arguments += [(value, Argument(name)) for name, value in kwargs.items()]
+        self._members = Members()
         self._parcels = {source for value, source in self.arguments if type(value) is Parcel}
         for value, source in self.arguments:
             self._push(value, source)
@@ -258,12 +260,26 @@ class Finder:
         Raises:
             CaptureError: there are too many objects to go through.
         """
+        self._empty_queue()
+        while self._members.waiting:
+            member, self._members.within = self._members.waiting.popleft()
+            try:
+                self._push(member, Held(member.__qualname__, member))
+                self._empty_queue()
+            finally:
+                self._members.within = None
+
+    def _empty_queue(self) -> None:
         while self._queue:
             if len(self._found) > _LIMIT:
                 what = f"the call reaches more than {_LIMIT:,} objects"
                 hint = "Keep large tables of Python objects in a tensor, or behind a function marked not_to_static."
                 raise refuse("SG305", what, hint=hint)
             self._walk(*self._queue.popleft())
+
+    def found_among(self, value: Any) -> list[Any]:
+        """The sets by whose members alone, which are classes, an object was found; empty for all others."""
+        return [self._found[container][0] for container in self._members.by.get(id(value), ())]
 
     def everything(self) -> Iterator[tuple[Any, Source]]:
         """All objects reached so far, with their paths."""
@@ -272,6 +288,7 @@ class Finder:
     def forget(self) -> None:
         """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
         self.told = None
+        self._members.clear()
         held: Any
         for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells, self.unopened):
             held.clear()
@@ -296,10 +313,13 @@ class Finder:
         if id(value) not in self._found:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
+            self._members.found(id(value))
             self.memory.note(value, source)
             if self.told is not None:
                 self.told(value, source)
             return
+        if self._members.found_again(id(value)):
+            self._queue.append(self._found[id(value)])
         if not isinstance(source, Held) and self._found[id(value)][1] != source:
             self.twice.add(id(value))
         if isinstance(value, _ALIASED) or dataclasses.is_dataclass(value):
@@ -366,7 +386,7 @@ class Finder:
             if isinstance(value, collections.defaultdict):
                 self._push(value.default_factory, Attribute(source, "default_factory"))
         elif isinstance(value, (set, frozenset)):
-            self._walk_members(value, source)
+            self._walk_set(value, source)
         elif isinstance(value, (list, tuple, collections.deque)):
             for index, item in enumerate(value):
                 self._push(item, item_of(value, source, index))
@@ -374,6 +394,11 @@ class Finder:
     def _walk_members(self, members: Iterable[Any], source: Source) -> None:
         for position, member in enumerate(members):
             if type(member) is not str:  # most keys are; saves making their paths
+                self._push(member, Element(source, position))
+
+    def _walk_set(self, members: AbstractSet[Any], source: Source) -> None:
+        for position, member in enumerate(members):
+            if not (isinstance(member, type) and self._members.put_off(member, members)):
                 self._push(member, Element(source, position))
 
     def _walk_function(self, function: FunctionType, source: Source) -> None:

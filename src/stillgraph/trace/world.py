@@ -39,7 +39,7 @@ from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.modules import global_hooks
-from stillgraph.trace.names import Names, names_come_to, names_in_getter, names_in_torch, names_of
+from stillgraph.trace.names import Names, names_come_to, names_in_getter, names_in_torch, names_of, taken_otherwise
 from stillgraph.trace.namespaces import (
     attributes_below,
     class_space,
@@ -93,6 +93,8 @@ class WorldGuards(ObjectGuards):
             self._value(source, value)
         self._walk()
         for value, source in self.finder.everything():
+            if self._is_passed_over(value):
+                continue
             if isinstance(value, type):
                 self._class(value)
             elif id(value) not in self._reached and self._may_be_read(value, source):
@@ -232,6 +234,7 @@ class WorldGuards(ObjectGuards):
         self.own = functools.reduce(operator.or_, map(self._names_of, users), Names()).attributes
         blind = [names_of(code) for code in (*scopes, *self.reads.codes) if code not in self.reads.followed]
         self.not_followed = frozenset().union(*(each.attributes | each.variables for each in blind))
+        self.taken = frozenset().union(*map(taken_otherwise, {*scopes, *self.reads.codes, *self.reads.followed}))
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
         return scopes

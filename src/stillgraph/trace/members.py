@@ -1,0 +1,49 @@
+"""Classes that are found among the members of a set: a registry may hold very many, and code only asks for one."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class Members:
+    """Which objects the walk over what a call reaches has found by way of such classes alone.
+
+    Attributes:
+        by: by id of such an object the ids of the sets by which it was found.
+        waiting: classes to go on with once all else is found, each with the id of its set.
+        within: the id of the set whose members are being walked; None where it is none.
+    """
+
+    by: dict[int, set[int]] = field(default_factory=dict)
+    waiting: collections.deque[tuple[type, int]] = field(default_factory=collections.deque)
+    within: int | None = None
+
+    def found(self, key: int) -> None:
+        """Note that an object was found for the first time."""
+        if self.within is not None:
+            self.by[key] = {self.within}
+
+    def found_again(self, key: int) -> bool:
+        """Note that an object was found once more; whether that is news for all that it leads to."""
+        known = self.by.get(key)
+        if known is None or self.within in known:
+            return False
+        if self.within is None:
+            del self.by[key]
+        else:
+            known.add(self.within)
+        return True
+
+    def put_off(self, member: type, container: AbstractSet[object]) -> bool:
+        """Keep a class for later, unless what some class leads to is being walked."""
+        if self.within is None:
+            self.waiting.append((member, id(container)))
+        return self.within is None
+
+    def clear(self) -> None:
+        """Let go of the classes."""
+        self.by.clear()
+        self.waiting.clear()

@@ -1,0 +1,165 @@
+"""What a plan tells in words: the user's names, what tells arms apart, and what to do about a break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from stillgraph.bytecode.decode import OPERATIONS
+from stillgraph.bytecode.table import MOVES, REFUSED
+from stillgraph.bytecode.texts import _TEXTS
+from stillgraph.bytecode.whys import KINDS
+from stillgraph.core.location import Location
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "partial.md"
+
+
+def _static(function: Callable[..., Any], *calls: tuple[Any, ...]) -> Any:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for _ in range(2):
+        for args in calls:
+            assert str(static(*args)) == str(function(*args))
+    return static
+
+
+class Settings:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+def closed_over() -> Callable[..., Any]:
+    scale, items, settings = 3.0, [1, 2], Settings(2.0)
+
+    def inner(x: Tensor) -> Tensor:
+        print("a")
+        y = x * scale * settings.factor
+        print("b")
+        return y + len(items) * scale
+
+    return inner
+
+
+def test_variables_of_a_closure_have_their_names() -> None:
+    static = _static(closed_over(), (torch.ones(3),))
+    for text in (static.code, str(static.explain())):
+        assert not re.search(r"__closure__|cell_contents|held_\d|args\[", text)
+    assert "scale == 3.0" in static.code.split("'a'")[1]
+
+
+def handed(x: Tensor, settings: Settings) -> Tensor:
+    print("a")
+    return x * settings.factor
+
+
+def test_arms_show_what_tells_them_apart() -> None:
+    x = torch.ones(3)
+    static = _static(handed, (x, Settings(2.0)), (x, Settings(3.0)))
+    arms = re.findall(r"(?:if|elif) guards_\d+.*\n\s+# (.*)", static.code)
+    assert len(arms) > 1
+    assert len(set(arms)) == len(arms)
+    assert "settings.factor == 2.0" in static.code
+
+
+def texts(x: Tensor) -> tuple[Tensor, str]:
+    total = x.sum()
+    return x + 1, f"{total.item():.1f}"
+
+
+def test_a_method_is_shown_with_what_it_is_of() -> None:
+    static = _static(texts, (torch.ones(3),))
+    assert ".item()" in static.code
+    assert "value_" not in static.code
+
+
+SOURCELESS = """
+def sourceless(x, path):
+    print(x.sum().item())
+    with open(path, "w") as file:
+        file.write(str(x.mean().item()))
+        file.write("b")
+    return x + 1
+"""
+
+
+def test_without_source_no_instruction_is_named(tmp_path: Path) -> None:
+    space: dict[str, Any] = {}
+    exec(SOURCELESS, space)
+    static = _static(space["sourceless"], (torch.ones(3), str(tmp_path / "file")))
+    assert not re.search("|".join(name.lower() for name in OPERATIONS if "_" in name), static.code)
+
+
+def test_each_instruction_has_a_text() -> None:
+    assert not OPERATIONS.keys() - _TEXTS.keys() - MOVES - REFUSED.keys() - {"CALL_KW"}
+
+
+def prints(x: Tensor) -> Tensor:
+    print(x.sum().item())
+    return x + 1
+
+
+def cuts(x: Tensor) -> tuple[Tensor, str]:
+    return x + 1, f"{x.sum().item():.1f}"
+
+
+@pytest.mark.parametrize("function", [prints, cuts])
+def test_a_break_says_what_to_do(function: Callable[..., Any]) -> None:
+    explanation = _static(function, (torch.ones(3),)).explain()
+    for step in explanation.breaks:
+        assert step.advice
+        assert f"hint: {step.advice}" in str(explanation)
+    assert [each["advice"] for each in explanation.to_dict()["breaks"]] == [e.advice for e in explanation.breaks]
+
+
+def test_the_guide_has_all_kinds_of_reasons_and_what_to_do() -> None:
+    guide = " ".join(GUIDE.read_text().split())
+    missing = [each.advice for each in KINDS.values() if each.advice is not None and each.advice not in guide]
+    assert not missing
+
+
+class Texts:
+    def replaced(self, found: re.Match[str]) -> str:
+        print("found")
+        return found[0].upper()
+
+
+TEXTS = Texts()
+
+
+def replaces(x: Tensor, text: str) -> Tensor:
+    y = x + 1
+    return y * len(re.sub("a", TEXTS.replaced, text))
+
+
+def test_a_method_that_is_handed_on_is_named() -> None:
+    static = _static(replaces, (torch.ones(3), "banana"))
+    assert "TEXTS.replaced, " in static.code
+
+
+class Sometimes:
+    def take(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 0):
+            self.found = x.sum()
+        return x * 2
+
+
+def takes(x: Tensor, owner: Sometimes) -> Tensor:
+    return owner.take(x + 1)
+
+
+def test_a_refusal_tells_its_line() -> None:
+    explanation = _static(takes, (torch.ones(2), Sometimes()), (-torch.ones(2) * 3, Sometimes())).explain()
+    causes = [step.cause for step in explanation.breaks if step.code == "SG204"]
+    first = Sometimes.take.__code__.co_firstlineno
+    assert [each.line - first for each in causes if each is not None] == [1]
+    (step,) = [step for step in explanation.breaks if step.code == "SG204"]
+    elsewhere = replace(step, place=Location(__file__, 3, 0, None, "takes"))
+    assert f"  at {step.cause}\n" in str(replace(explanation, entries=(), whole=elsewhere))
+    assert [each["cause"]["line"] for each in explanation.to_dict()["breaks"] if each["cause"]] == [first + 1]

@@ -1,0 +1,127 @@
+"""Sets of classes: code that only asks whether something is in one comes to none of them; all other code may."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import stillgraph as sg
+
+
+class First:
+    scale = 2.0
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Second(First):
+    scale = 3.0
+
+
+class Unused:
+    scale = 5.0
+
+
+REGISTRY = {First, Second, Unused}
+LATER: set[type] = set()
+ALIAS_OF = {First, Second, Unused}
+ALIAS = ALIAS_OF
+LISTED = {First, Second, Unused}
+HANDED = {First, Second, Unused}
+NAMED = {First, Second, Unused}
+LOOKED_UP = {First, Second, Unused}
+POPPED = {First, Second, Unused}
+HELD = {First, Second, Unused}
+KEPT = {"classes": HELD}
+
+
+def _register(kind: type) -> None:
+    if kind in REGISTRY:
+        return
+    REGISTRY.add(kind)
+
+
+def asks(x: Any, item: Any) -> Any:
+    _register(type(item))
+    return x * type(item).scale if type(item) in REGISTRY else x
+
+
+def asks_and_uses(x: Any, item: Any) -> Any:
+    return x * item.scale * Unused.scale if type(item) in REGISTRY else x
+
+
+def goes_through(x: Any, item: Any) -> Any:
+    return x * sum(each.scale for each in LISTED) if type(item) in LISTED else x
+
+
+def hands_over(x: Any, item: Any) -> Any:
+    return x * _sum_of(HANDED) if type(item) in HANDED else x
+
+
+def _sum_of(classes: set[type]) -> float:
+    return float(sum(map(operator.attrgetter("scale"), classes)))
+
+
+def by_another_name(x: Any, item: Any) -> Any:
+    return x * sum(each.scale for each in ALIAS) if type(item) in ALIAS_OF else x
+
+
+def by_its_name(x: Any, item: Any) -> Any:
+    found = getattr(sys.modules[__name__], "NAMED")  # noqa: B009  # so it is asked for
+    return x * _sum_of(found) if type(item) in NAMED else x
+
+
+def by_a_made_name(x: Any, item: Any) -> Any:
+    return x * _sum_of(globals()["LOOKED" + "_UP"]) if type(item) in LOOKED_UP else x
+
+
+def by_what_holds_it(x: Any, item: Any) -> Any:
+    return x * _sum_of(KEPT["classes"]) if type(item) in HELD else x
+
+
+def by_a_copy(x: Any, item: Any) -> Any:
+    return x * _sum_of(POPPED | LATER) if type(item) in POPPED else x
+
+
+ALL = [
+    *(asks_and_uses, goes_through, hands_over, by_another_name, by_its_name),
+    *(by_a_made_name, by_what_holds_it, by_a_copy),
+]
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", ALL)
+def test_classes_that_are_come_to(
+    function: Callable[..., Any], full_graph: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {} if full_graph else {"full_graph": False, "strict": True}
+    static = sg.to_static(function, backend="eager", **options)
+    x, item = torch.ones(3), Second(1)
+    assert torch.equal(static(x, item), function(x, item))
+    for kind in (Unused, Second):
+        monkeypatch.setattr(kind, "scale", kind.scale + 1.0)
+        assert torch.equal(static(x, item), function(x, item))
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_classes_that_are_only_asked_about(full_graph: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {} if full_graph else {"full_graph": False, "strict": True}
+    static = sg.to_static(asks, backend="eager", **options)
+    x = torch.ones(3)
+    assert torch.equal(static(x, First(1)), asks(x, First(1)))
+    guards = [str(guard) for program in static.programs for guard in program.guards]
+    assert not [guard for guard in guards if guard.startswith(("Unused.", "Second."))]
+    misses = static.cache_info().misses
+    monkeypatch.setattr(Unused, "scale", 6.0)
+    assert torch.equal(static(x, First(1)), asks(x, First(1)))
+    assert static.cache_info().misses == misses
+    monkeypatch.setattr(First, "scale", 7.0)
+    assert torch.equal(static(x, First(1)), asks(x, First(1)))
+    monkeypatch.setattr(sys.modules[__name__], "REGISTRY", {Second})
+    assert torch.equal(static(x, First(1)), asks(x, First(1)))
