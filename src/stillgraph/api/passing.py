@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -15,7 +16,9 @@ from stillgraph.program.guards import (
     Argument,
     Attribute,
     Called,
+    Cell,
     Element,
+    FunctionGuard,
     Global,
     Guard,
     IdentityGuard,
@@ -41,7 +44,7 @@ class Passing:
     Attributes:
         packs: the arguments, by position or name, that are passed so that they are guarded where they are read.
         closed: the names of parcels that programs do not open, for what is in them is another in each call.
-        unread: the names of globals and attributes that they do not read, for the same reason.
+        unread: the names of globals, attributes and free variables that they do not read, for the same reason.
     """
 
     packs: set[int | str] = field(default_factory=set)
@@ -94,8 +97,9 @@ class Passing:
         found: collections.Counter[tuple[bool, str]] = collections.Counter()
         for call in calls:
             failed: dict[tuple[bool, str], int] = {}
+            free = {each.source: each.code.co_freevars for each in call.program.guards if type(each) is FunctionGuard}
             for guard, _ in failing(call.program.guards, args, kwargs):
-                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None))
+                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None), free)
                 if step is None:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
@@ -126,15 +130,23 @@ def _root(source: Source | None) -> Argument | None:
     return source
 
 
-def _named_step(source: Source | None) -> Attribute | Slot | Global | None:
-    """The innermost step of a path that has a name: an attribute, a global, or what a parcel holds."""
-    while isinstance(source, (Item, Element, Called)) or (isinstance(source, Attribute) and source.name in _OF_METHODS):
+def _named_step(
+    source: Source | None, free: Mapping[Source, Sequence[str]] = MappingProxyType({})
+) -> Attribute | Slot | Global | Cell | None:
+    """The innermost step of a path that has a name: an attribute, a global, a free variable, or what a parcel holds.
+
+    ``free`` are the names of the free variables of functions, by their paths.
+    """
+    while isinstance(source, (Item, Element, Called)) or (isinstance(source, Attribute) and source.name in _PASSED_BY):
+        match source:
+            case Item(base=Attribute(base=function, name="__closure__"), key=number) if function in free:
+                return Cell(free[function][number], None)
         source = source.base
-    return source if isinstance(source, (Attribute, Slot, Global)) else None
+    return source if isinstance(source, (Attribute, Slot, Global, Cell)) else None
 
 
-_OF_METHODS = frozenset({"__func__", "__self__"})
-"""What a bound method is made of: what is another in each call is the method."""
+_PASSED_BY = frozenset({"__func__", "__self__", "cell_contents"})
+"""What a bound method is made of, and what a cell holds: what is another in each call is the method, or the variable."""
 
 
 def _is_anew(guard: Guard) -> bool:

@@ -85,6 +85,8 @@ class Part(Static):
         unread: the positions of those that no code reads any more.
     """
 
+    takes_whole = True  # what needs one as it is asks for it, or is Python's
+
     def __init__(self, plan: Plan, original: Any, layout: Layout | None, **options: Any) -> None:
         self._plan = plan
         self.passing = Passing()

@@ -35,6 +35,9 @@ from stillgraph.trace.watch import Watch
 class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
+    takes_whole: ClassVar[bool] = False
+    """Whether whole numbers among the arguments become inputs where they differ: most are sizes, axes and counts."""
+
     takes_call: ClassVar[Mapping[str, str]] = {**StaticFunction.takes_call, "explain": "_explain_method"}
 
     def __init__(
@@ -78,7 +81,7 @@ class Static(StaticFunction[Any, Any]):
     ) -> Program:
         """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
         self._changing |= self._cache.changed_numbers(args, kwargs)
-        changing = self._changing - self._constant
+        changing = {each for each in self._changing - self._constant if self._may_vary(each, args, kwargs)}
         program = capture_call(
             *(self.original, args, kwargs, self._spec, self._options),
             changing=changing,
@@ -88,6 +91,12 @@ class Static(StaticFunction[Any, Any]):
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
+
+    def _may_vary(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a number that differs between calls may be an input of the program of this one."""
+        if self.takes_whole or not isinstance(source, Argument):
+            return True
+        return type({**dict(enumerate(args)), **kwargs}.get(source.key)) is not int
 
     @presenting
     def get_program(self, /, *args: Any, **kwargs: Any) -> Program:
