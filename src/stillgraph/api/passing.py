@@ -141,12 +141,14 @@ def _named_step(
         match source:
             case Item(base=Attribute(base=function, name="__closure__"), key=number) if function in free:
                 return Cell(free[function][number], None)
+            case Item(base=Attribute(base=owner, name="__dict__"), key=str(name)):
+                return Attribute(owner, name)
         source = source.base
     return source if isinstance(source, (Attribute, Slot, Global, Cell)) else None
 
 
 _PASSED_BY = frozenset({"__func__", "__self__", "cell_contents"})
-"""What a bound method is made of, and what a cell holds: what is another in each call is the method, or the variable."""
+"""What a bound method is made of, and what a cell holds: what is another in each call is the method or variable."""
 
 
 def _is_anew(guard: Guard) -> bool:

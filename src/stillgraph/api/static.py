@@ -15,7 +15,7 @@ from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
+from stillgraph.program.guards import Argument, Cell, ConstantGuard, Guard, Source
 from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
@@ -36,7 +36,10 @@ class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
     takes_whole: ClassVar[bool] = False
-    """Whether whole numbers among the arguments become inputs where they differ: most are sizes, axes and counts."""
+    """Whether whole numbers among the arguments, and variables around functions, become inputs where they differ.
+
+    Most whole numbers are sizes, axes and counts; such variables are settings.
+    """
 
     takes_call: ClassVar[Mapping[str, str]] = {**StaticFunction.takes_call, "explain": "_explain_method"}
 
@@ -94,9 +97,12 @@ class Static(StaticFunction[Any, Any]):
 
     def _may_vary(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a number that differs between calls may be an input of the program of this one."""
-        if self.takes_whole or not isinstance(source, Argument):
+        if self.takes_whole or not isinstance(source, (Argument, Cell)):
             return True
-        return type({**dict(enumerate(args)), **kwargs}.get(source.key)) is not int
+        if isinstance(source, Cell):
+            return False
+        given = args[source.key] if isinstance(source.key, int) else kwargs.get(source.key)
+        return type(given) is not int
 
     @presenting
     def get_program(self, /, *args: Any, **kwargs: Any) -> Program:
