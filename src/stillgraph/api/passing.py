@@ -113,6 +113,38 @@ class Passing:
         return len(self.closed) + len(self.unread) > before
 
 
+def learn_to_open(
+    calls: Sequence[CapturedCall], args: Sequence[Any], open_sizes: dict[Source, set[int]], most: int = _FEW
+) -> None:
+    """Leave the sizes open by which ``most`` programs do not agree with a call.
+
+    Args:
+        calls: what was captured.
+        args: those of the call.
+        open_sizes: the dimensions that are left open, to which these are added.
+        most: how many programs.
+    """
+    found: collections.Counter[tuple[Source, int]] = collections.Counter()
+    for call in calls:
+        for guard in {g for g, _ in failing(call.program.guards, tuple(args), {}) if isinstance(g, TensorGuard)}:
+            found.update((guard.source, number) for number in differing_sizes(guard, args))
+    for (source, number), times in found.items():
+        if times >= most:
+            open_sizes.setdefault(source, set()).add(number)
+
+
+def differing_sizes(guard: TensorGuard, args: Sequence[Any]) -> list[int]:
+    """The dimensions of an argument that are others than in a program, if nothing else is; 0 and 1 do not count."""
+    key = guard.source.key if isinstance(guard.source, Argument) else None
+    value = args[key] if isinstance(key, int) else None
+    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
+        return []
+    if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
+        return []
+    sizes = enumerate(zip(guard.shape, value.shape))
+    return [number for number, (was, now) in sizes if was is not None and was != now and min(was, now) > 1]
+
+
 def unpacking(original: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arguments that may be packed."""
 

@@ -51,6 +51,7 @@ class Static(StaticFunction[Any, Any]):
         self._options = options
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
+        self._open_sizes: dict[Source, set[int]] = {}  # dimensions of arguments that differ
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
@@ -90,6 +91,7 @@ class Static(StaticFunction[Any, Any]):
             changing=changing,
             watch=watch,
             front_end=self._front_end,
+            open_sizes=self._open_sizes,
         )
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
