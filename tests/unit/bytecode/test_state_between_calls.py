@@ -343,3 +343,35 @@ def test_a_variable_that_the_world_writes(make: Callable[[Any], Function]) -> No
         assert_same(wanted.value, given.value, f"of {value}")
         made.append(held(static).cache_info().misses)
     assert made[9] == made[5] == MADE[make], made
+
+
+def test_a_function_that_is_found_by_two_ways() -> None:
+    def make(n: int) -> Any:
+        def g(x: Any) -> Any:
+            y = x * n
+            print("g")
+            return y * n
+
+        def set_g(function: Any) -> None:
+            nonlocal g
+            g = function
+
+        def set_n(value: int) -> None:
+            nonlocal n
+            n = value
+
+        def f(x: Any) -> Any:
+            print("a")
+            return x * n + g(x) * 10
+
+        vars(f).update(set_g=set_g, set_n=set_n, g=g)
+        return f
+
+    f, other = make(1), make(1)
+    static = to_partial(f)
+    for number, (mine, theirs) in enumerate([(1, 1), (2, 2), (3, 3), (5, 5), (5, 7), (5, 9), (6, 9), (9, 9), (8, 9)]):
+        f.set_n(mine)
+        other.set_n(theirs)
+        if number == 4:
+            f.set_g(other.g)
+        assert_same(observed(f, (X,)).value, observed(static, (X,)).value, f"call {number}")
