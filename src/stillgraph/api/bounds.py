@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from types import FrameType
+from typing import Any
 
+import torch
+
+from stillgraph.core.parcel import opened
+from stillgraph.program.guards import Argument, TensorGuard
+from stillgraph.program.input_spec import InputSpec
+from stillgraph.program.program import Program
 from stillgraph.runtime import growing
 from stillgraph.runtime.cache import ProgramCache
 
 MOST_DROPPED = 8
 """Programs of one part that may be dropped for others, or as many as its cache holds."""
+
+MOST_KINDS = 4
+"""How many times what its cache holds a part may have in programs, where its calls are of so many kinds."""
 
 MOST_PARTS = 256
 """Places where a program may begin."""
@@ -26,20 +37,56 @@ MOST_FAILURES = 3
 """Captures that may fail."""
 
 
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+    """What a call is like, but for what may be another in each: sizes, numbers, texts, and which object it is."""
+    return (*map(_kind_of, args), *((name, _kind_of(value)) for name, value in kwargs.items()))
+
+
+def _kind_of(value: Any) -> Hashable:
+    value = opened(value)
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.dim(), value.device, value.requires_grad
+    if value is None or isinstance(value, bool):
+        return str(value)
+    return type(value).__module__, type(value).__qualname__
+
+
 def is_beyond(cache: ProgramCache) -> bool:
     """Whether programs were dropped for others again and again."""
     return cache.evictions >= max(MOST_DROPPED, cache.size)
 
 
-def why_beyond(cache: ProgramCache) -> str:
-    """What keeps a part from having a program that lasts, in a sentence; and what to write instead."""
+def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
+    """What keeps a part from having a program that lasts, in a sentence; and what to write instead.
+
+    Args:
+        cache: of the part.
+        is_entry: whether the part takes what the user's own call is given.
+    """
     recent = [*reversed(cache.programs[: growing.CALLS])]
     grows = growing.growing(recent)
     reason = re.sub(r"\.held_\w+\b", "", cache.reasons[0])  # of parcels, which nobody has written
     if grows is not None:
         return f"{reason}. Write to the list without reading it in the same call, or keep a tensor of fixed size"
+    spec = _open_spec(cache.programs[0], cache.programs[1:]) if is_entry else None
     hint = "Pass what changes as a tensor, keep it out of the function, or raise cache_size"
+    if spec is not None:
+        hint = f"Leave its sizes open, with {spec} in input_spec"
     return f"each call needs another program: {reason}. {hint}"
+
+
+def _open_spec(newest: Program, others: Sequence[Program]) -> InputSpec | None:
+    """What leaves open the sizes by which the first argument that is a tensor differs; None where they do not."""
+    theirs = [each for program in others for each in program.guards if isinstance(each, TensorGuard)]
+    for guard in newest.guards:
+        if not isinstance(guard, TensorGuard) or not isinstance(guard.source, Argument):
+            continue
+        like = [each.shape for each in theirs if (each.source, each.dtype) == (guard.source, guard.dtype)]
+        like = [each for each in like if len(each) == len(guard.shape)]
+        shape = [size if {size}.issuperset(sizes) else None for size, *sizes in zip(guard.shape, *like)]
+        if shape != [*guard.shape]:
+            return InputSpec(shape, guard.dtype)
+    return None
 
 
 def warn(text: str) -> None:

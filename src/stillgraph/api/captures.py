@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from types import FunctionType, MethodType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import torch
@@ -44,10 +44,12 @@ def capture_call(
     watch: Watch | None = None,
     is_kept: bool = False,
     front_end: FrontEnd = SOURCE,
+    open_sizes: Mapping[Source, AbstractSet[int]] = MappingProxyType({}),
 ) -> Program:
     """Capture a call of any callable.
 
     ``is_kept``: the program is for other calls than this one, so what ``spec`` leaves open has to be open in it.
+    ``open_sizes``: dimensions of arguments that are open as well.
     """
     function, args = function_of(target, args)
     _check_length(spec, function, args)
@@ -55,6 +57,8 @@ def capture_call(
         with StaticFunction.captures.capture(), SETTINGS.logbook.capturing(function) as captured:
             dims: dict[Source, tuple[Dim | None, ...]] = {}
             symbolic = _symbolic_dims(_declared(spec, function, args), function, dims, is_kept)
+            if open_sizes:
+                symbolic = _or_open(symbolic, open_sizes)
             program = capture(function, args, kwargs, front_end, symbolic, options, name, call, changing, watch)
             program = replace(program, dims=dims) if dims else program
             captured.append(program)
@@ -115,6 +119,16 @@ def _symbolic_dims(
         return tuple(d is None for d in spec.shape)
 
     return symbolic
+
+
+def _or_open(
+    symbolic: Callable[[Source, torch.Tensor], tuple[bool, ...]], open_sizes: Mapping[Source, AbstractSet[int]]
+) -> Callable[[Source, torch.Tensor], tuple[bool, ...]]:
+    def or_open(source: Source, tensor: torch.Tensor) -> tuple[bool, ...]:
+        found = open_sizes.get(source, frozenset())
+        return tuple(is_open or number in found for number, is_open in enumerate(symbolic(source, tensor)))
+
+    return or_open
 
 
 def check_open(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Specs | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -15,7 +16,9 @@ from stillgraph.program.guards import (
     Argument,
     Attribute,
     Called,
+    Cell,
     Element,
+    FunctionGuard,
     Global,
     Guard,
     IdentityGuard,
@@ -41,7 +44,7 @@ class Passing:
     Attributes:
         packs: the arguments, by position or name, that are passed so that they are guarded where they are read.
         closed: the names of parcels that programs do not open, for what is in them is another in each call.
-        unread: the names of globals and attributes that they do not read, for the same reason.
+        unread: the names of globals, attributes and free variables that they do not read, for the same reason.
     """
 
     packs: set[int | str] = field(default_factory=set)
@@ -94,8 +97,9 @@ class Passing:
         found: collections.Counter[tuple[bool, str]] = collections.Counter()
         for call in calls:
             failed: dict[tuple[bool, str], int] = {}
+            free = {each.source: each.code.co_freevars for each in call.program.guards if type(each) is FunctionGuard}
             for guard, _ in failing(call.program.guards, args, kwargs):
-                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None))
+                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None), free)
                 if step is None:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
@@ -107,6 +111,38 @@ class Passing:
             if weight >= most * _FEW:
                 (self.closed if held else self.unread).add(name)
         return len(self.closed) + len(self.unread) > before
+
+
+def learn_to_open(
+    calls: Sequence[CapturedCall], args: Sequence[Any], open_sizes: dict[Source, set[int]], most: int = _FEW
+) -> None:
+    """Leave the sizes open by which ``most`` programs do not agree with a call.
+
+    Args:
+        calls: what was captured.
+        args: those of the call.
+        open_sizes: the dimensions that are left open, to which these are added.
+        most: how many programs.
+    """
+    found: collections.Counter[tuple[Source, int]] = collections.Counter()
+    for call in calls:
+        for guard in {g for g, _ in failing(call.program.guards, tuple(args), {}) if isinstance(g, TensorGuard)}:
+            found.update((guard.source, number) for number in differing_sizes(guard, args))
+    for (source, number), times in found.items():
+        if times >= most:
+            open_sizes.setdefault(source, set()).add(number)
+
+
+def differing_sizes(guard: TensorGuard, args: Sequence[Any]) -> list[int]:
+    """The dimensions of an argument that are others than in a program, if nothing else is; 0 and 1 do not count."""
+    key = guard.source.key if isinstance(guard.source, Argument) else None
+    value = args[key] if isinstance(key, int) else None
+    if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
+        return []
+    if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
+        return []
+    sizes = enumerate(zip(guard.shape, value.shape))
+    return [number for number, (was, now) in sizes if was is not None and was != now and min(was, now) > 1]
 
 
 def unpacking(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,15 +162,25 @@ def _root(source: Source | None) -> Argument | None:
     return source
 
 
-def _named_step(source: Source | None) -> Attribute | Slot | Global | None:
-    """The innermost step of a path that has a name: an attribute, a global, or what a parcel holds."""
-    while isinstance(source, (Item, Element, Called)) or (isinstance(source, Attribute) and source.name in _OF_METHODS):
+def _named_step(
+    source: Source | None, free: Mapping[Source, Sequence[str]] = MappingProxyType({})
+) -> Attribute | Slot | Global | Cell | None:
+    """The innermost step of a path that has a name: an attribute, a global, a free variable, or what a parcel holds.
+
+    ``free`` are the names of the free variables of functions, by their paths.
+    """
+    while isinstance(source, (Item, Element, Called)) or (isinstance(source, Attribute) and source.name in _PASSED_BY):
+        match source:
+            case Item(base=Attribute(base=function, name="__closure__"), key=number) if function in free:
+                return Cell(free[function][number], None)
+            case Item(base=Attribute(base=owner, name="__dict__"), key=str(name)):
+                return Attribute(owner, name)
         source = source.base
-    return source if isinstance(source, (Attribute, Slot, Global)) else None
+    return source if isinstance(source, (Attribute, Slot, Global, Cell)) else None
 
 
-_OF_METHODS = frozenset({"__func__", "__self__"})
-"""What a bound method is made of: what is another in each call is the method."""
+_PASSED_BY = frozenset({"__func__", "__self__", "cell_contents"})
+"""What a bound method is made of, and what a cell holds: what is another in each call is the method or variable."""
 
 
 def _is_anew(guard: Guard) -> bool:

@@ -11,17 +11,27 @@ import contextlib
 import re
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
 
-from stillgraph.api.bounds import MOST_ATTEMPTS, MOST_FAILURES, MOST_PARTS, MOST_VALUES, is_beyond, warn, why_beyond
+from stillgraph.api.bounds import (
+    MOST_ATTEMPTS,
+    MOST_FAILURES,
+    MOST_KINDS,
+    MOST_PARTS,
+    MOST_VALUES,
+    is_beyond,
+    kind_of,
+    warn,
+    why_beyond,
+)
 from stillgraph.api.captures import function_of
 from stillgraph.api.front_ends import SOURCE, interpret_in, turn_inside_out_in
 from stillgraph.api.left_whole import may_pack, why_left
-from stillgraph.api.passing import Passing, unpacking
+from stillgraph.api.passing import Passing, learn_to_open, unpacking
 from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
@@ -101,12 +111,17 @@ class Part(Static):
         unread: the positions of those that no code reads any more.
     """
 
+    takes_whole = True  # what needs one as it is asks for it, or is Python's
+
     def __init__(self, plan: Plan, original: Any, layout: Layout | None, **options: Any) -> None:
         self._plan = plan
         self.passing = Passing()
         self.unread = frozenset[int]() if layout is None else unread(layout)
         self._leaving = () if layout is None else left_by_raising(layout) or ()
         super().__init__(original, **options)
+        self._opens = layout is not None  # a function's own arguments have the sizes that `input_spec` leaves open
+        self._size = self._cache.size
+        self._kinds = set[Hashable]()  # of the calls that no program fitted
         self._cache.be_quiet()  # of what keeps changing, the plan tells
         self._original = self._function
         self._packs = layout is None and not options["input_spec"] and may_pack(self._original)
@@ -160,19 +175,29 @@ class Part(Static):
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
+            self._make_room(args, kwargs)
             args, kwargs = self._learned(args, kwargs)
         except Exception as error:  # of any kind: nothing of the user's has been called yet
             raise Failed(error) from None
         result = super()._first_call(args, kwargs)
         if is_beyond(self._cache):
-            self._plan.give_up(why_beyond(self._cache))
+            self._plan.give_up(why_beyond(self._cache, self._plan.entry is self))
         return result
+
+    def _make_room(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Have room for a program more where a call is of a kind that was not there before: kinds come again."""
+        most = self._size * MOST_KINDS
+        if len(self._kinds) < most:
+            self._kinds.add(kind_of(args, kwargs))
+        self._cache.size = min(self._size + len(self._kinds) - 1, most)
 
     def _learned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A call that no program fits, as it is passed from now on."""
         if self._packs:
-            self.passing.learn_to_pack(self._cache.calls, args, kwargs, self._cache.size)
+            self.passing.learn_to_pack(self._cache.calls, args, kwargs, self._size)
             args, kwargs = self.passing.packed(args, kwargs)
+        if self._opens:
+            learn_to_open(self._cache.calls, args, self._open_sizes)
         if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most()):
             self._cache.clear()  # of programs that each were for another value
             log("plan", "closed", f"a segment of {self._name} leaves to Python what takes a value that keeps changing")
@@ -189,7 +214,7 @@ class Part(Static):
     def _most(self) -> int:
         """How many programs may be made for values that differ: fewer where a call is under way."""
         is_under_way = not self._packs or bool(self.passing.packs)
-        return min(MOST_VALUES, self._cache.size) if is_under_way else self._cache.size
+        return min(MOST_VALUES, self._size) if is_under_way else self._size
 
     def _capture_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], watch: Watch | None = None) -> Program:
         breaks = self._plan.breaks
@@ -210,17 +235,30 @@ class Part(Static):
                     message = "a capture begins anew without having learned anything"
                     raise refusal("SG107", message) from None
                 log("plan", "restart", f"a segment of {self._name} is captured anew, for {breaks.newest}")
-            except CaptureError as error:
-                if sees_frames(error) or not segment.cut(error):
-                    raise
-                log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
-            except Unreachable as error:
-                message = f"the program would end inside of code that Python cannot go on in: {error}"
-                raise refusal("SG107", message, location=error.place) from None
+            except (CaptureError, Unreachable) as error:
+                self._learn(segment, error)
             finally:
                 segment.forget()
                 self._front_end = SOURCE
         raise refusal("SG107", f"a capture has begun anew {MOST_ATTEMPTS} times")
+
+    def _learn(self, segment: Segment, error: CaptureError | Unreachable) -> None:
+        """Learn from an attempt that has failed how the next one may not.
+
+        Raises:
+            CaptureError: there is nothing to be done.
+        """
+        if self._open_sizes:
+            self._opens = False  # what goes on from here depends on the sizes
+            self._open_sizes.clear()
+            log("plan", "restart", f"a segment of {self._name} is captured anew, for these sizes alone, for {error}")
+        elif isinstance(error, Unreachable):
+            message = f"the program would end inside of code that Python cannot go on in: {error}"
+            raise refusal("SG107", message, location=error.place) from None
+        elif sees_frames(error) or not segment.cut(error):
+            raise error
+        else:
+            log("plan", "cut", f"a segment of {self._name} is cut in two, for {error.message}")
 
     def _tell_of(self, failure: BaseException) -> None:
         if self._plan.strict:

@@ -15,7 +15,7 @@ from stillgraph.api.front_ends import SOURCE, rewritten
 from stillgraph.core.diagnostics import CaptureError
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
-from stillgraph.program.guards import Argument, ConstantGuard, Guard, Source
+from stillgraph.program.guards import Argument, Cell, ConstantGuard, Guard, Source
 from stillgraph.program.program import Program
 from stillgraph.report.coverage import Coverage
 from stillgraph.report.coverage import coverage as summed_up
@@ -35,6 +35,12 @@ from stillgraph.trace.watch import Watch
 class Static(StaticFunction[Any, Any]):
     """A static function: call it like the original."""
 
+    takes_whole: ClassVar[bool] = False
+    """Whether whole numbers among the arguments, and variables around functions, become inputs where they differ.
+
+    Most whole numbers are sizes, axes and counts; such variables are settings.
+    """
+
     takes_call: ClassVar[Mapping[str, str]] = {**StaticFunction.takes_call, "explain": "_explain_method"}
 
     def __init__(
@@ -45,6 +51,7 @@ class Static(StaticFunction[Any, Any]):
         self._options = options
         self._changing: set[Source] = set()  # where numbers are that differ from call to call
         self._constant: set[Source] = set()  # ... that some program depends on otherwise than by value
+        self._open_sizes: dict[Source, set[int]] = {}  # dimensions of arguments that differ
         self._made_with = (original, input_spec, backend, options, cache_size, check)
         SETTINGS.static_functions.add(self)
         super().__init__(
@@ -82,16 +89,26 @@ class Static(StaticFunction[Any, Any]):
     ) -> Program:
         """The program of a call. Numbers that differ between calls are inputs of it, where they need not be known."""
         self._changing |= self._cache.changed_numbers(args, kwargs)
-        changing = self._changing - self._constant
+        changing = {each for each in self._changing - self._constant if self._may_vary(each, args, kwargs)}
         program = capture_call(
             *(self.original, args, kwargs, self._spec, self._options),
             changing=changing,
             watch=watch,
             front_end=self._front_end,
+            open_sizes=self._open_sizes,
         )
         self._changing |= {item.source for item in program.inputs if item.kind == "state"}
         self._constant |= {g.source for g in program.guards if isinstance(g, ConstantGuard)} & self._changing
         return program
+
+    def _may_vary(self, source: Source, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a number that differs between calls may be an input of the program of this one."""
+        if self.takes_whole or not isinstance(source, (Argument, Cell)):
+            return True
+        if isinstance(source, Cell):
+            return False
+        given = args[source.key] if isinstance(source.key, int) else kwargs.get(source.key)
+        return type(given) is not int
 
     @presenting
     def get_program(self, /, *args: Any, **kwargs: Any) -> Program:

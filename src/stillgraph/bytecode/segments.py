@@ -24,7 +24,7 @@ from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, sta
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
 from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
-from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, note_name
+from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, name_read, note_name
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.unseen import UNSEEN, refuse_users
 from stillgraph.bytecode.whys import Why, because, refused, why_of
@@ -58,7 +58,7 @@ class Segment:
         is_residual: asked of a function: whether Python is to call it, for it does something outside the program.
         number: gives each layout a number.
         closed: the names of parcels that are not opened: what is in them is another in each call.
-        unread: the names of globals and attributes that programs do not read, for the same reason.
+        unread: the names of globals, attributes and free variables that programs do not read, for the same reason.
         root: the code whose result is that of the whole segment; None where something comes between.
         frames: those that are being run, the outermost first.
         regions: what they are in, the outermost first.
@@ -172,10 +172,11 @@ class Segment:
         reasons = self.breaks.residual.get(frame.code)
         if reasons is not None and index in reasons:
             self.end(frame, index, reasons[index])
-        if each.name in NAMING:
-            if each.argument in self.unread:
-                self.end(frame, index, why_of("value", each.argument))
-            note_name(frame.code, each.argument)
+        name = name_read(frame, each)
+        if name is not None:
+            if name in self.unread and each.name in NAMING:
+                self.end(frame, index, why_of("value", name))
+            note_name(frame.code, name)
         if self.regions:
             self._open_moved(frame, index, each)
         gone = next(let_go(self, frame, each), None)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.frame import Frame
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
 from stillgraph.trace.session import session
@@ -23,8 +24,10 @@ SHOWING = frozenset(
 )
 """Instructions that `look` is to be called before."""
 
-NAMING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"})
+NAMING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 """Instructions that read what has a name."""
+
+_OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 
 CONTAINERS = frozenset({list, dict, set, collections.deque})
 """Containers that a program depends on only where it does more than move them."""
@@ -35,8 +38,16 @@ _METHODS = frozenset({"__repr__", "__str__", "__format__", "__hash__"})
 _DATA = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
+def name_read(frame: Frame, each: Instruction) -> str | None:
+    """The name of the global, attribute or free variable that an instruction comes to; None of any other."""
+    if each.name in _OF_SLOTS:
+        name = frame.name(each.argument)
+        return name if name in frame.code.co_freevars else None
+    return each.argument if each.name in NAMING else None
+
+
 def note_name(code: CodeType, name: str) -> None:
-    """To be called before an instruction of `NAMING`."""
+    """To be called with what `name_read` gives, before the instruction."""
     capture = session()
     names = None if capture is None else capture.reads.followed.get(code)
     if names is not None:

@@ -243,7 +243,7 @@ class CaptureAttempt:
 
     def _argument(self, value: Any, source: Source) -> Any:
         """What the function gets in place of an argument."""
-        if source not in self.knowledge.promote or type(value) is not float:  # a whole number is a size, or counts
+        if source not in self.knowledge.promote or type(value) not in (int, float):
             return self.inputs.argument(value, source)
         return self.promotion.argument(value, source)
 

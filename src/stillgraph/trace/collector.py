@@ -134,8 +134,10 @@ class Collector(abc.ABC):
         if known is None:
             self._reached[id(value)] = value, source
             self._queue.append((value, source))
-        if first in (None, source) or isinstance(value, (torch.Tensor, FunctionType)):
+        if first in (None, source) or isinstance(value, torch.Tensor):
             return
+        if isinstance(value, FunctionType) and source not in self.opened:
+            return  # it is the same in each call
         if known is None or isinstance(value, _SHARED) or self.finder.is_passed(source):
             assert first is not None
             self.guards[AliasGuard, first, source] = AliasGuard(first, source, same=True)

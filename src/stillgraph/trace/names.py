@@ -123,6 +123,17 @@ def names_come_to(code: CodeType, come_to: AbstractSet[str]) -> Names:
     return Names(names.variables - left, names.attributes - left, names.asked - left, names.modules)
 
 
+def free_come_to(code: CodeType, come_to: AbstractSet[str]) -> AbstractSet[str]:
+    """The free variables that code reads of which only a part has run; as `names_come_to`."""
+    names = names_of(code)
+    if names.variables & _LOOKING or not names.attributes.isdisjoint(_OF_CLOSURES):
+        return frozenset(code.co_freevars)
+    return come_to | {"__class__"}  # which ``super()`` reads
+
+
+_OF_CLOSURES = frozenset({"__closure__", "cell_contents", "f_locals"})
+
+
 def _strings(constants: tuple[Any, ...]) -> Iterator[str]:
     for constant in constants:
         if isinstance(constant, str):

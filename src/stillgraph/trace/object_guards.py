@@ -32,7 +32,7 @@ from stillgraph.program.guards import (
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.trace.collector import PLAIN
 from stillgraph.trace.container_guards import ContainerGuards
-from stillgraph.trace.names import names_in_torch, names_of
+from stillgraph.trace.names import free_come_to, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
     cell_contents,
     class_attributes,
@@ -55,9 +55,12 @@ class ObjectGuards(ContainerGuards):
             self._value(Item(source, key), hook)
 
     def _cells(self, function: FunctionType) -> None:
-        names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        code = function.__code__
+        followed = None if id(function) in self.reads.whole else self.reads.followed.get(code)
+        read = code.co_freevars if followed is None else free_come_to(code, followed)
+        names = zip(code.co_freevars, function.__closure__ or (), strict=True)
         for number, (name, cell) in enumerate(names):
-            if ("cell", id(cell)) in self.inputs or id(cell) in self.left:
+            if ("cell", id(cell)) in self.inputs or id(cell) in self.left or name not in read:
                 continue
             place = self.finder.passed_cell(function, number)
             if place is None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import collections
 import sys
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
-from stillgraph.program.guards import Argument, Attribute, Global, Held, Item, Slot, Source
+from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
 from stillgraph.trace.inputs import Inputs
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, Journal, Place, kind_of_container
+from stillgraph.trace.journal import (
+    AttributePlace,
+    CellPlace,
+    ContentsPlace,
+    GlobalPlace,
+    Journal,
+    Place,
+    kind_of_container,
+)
 from stillgraph.trace.knowledge import Knowledge
 from stillgraph.trace.sources import Finder
 
@@ -98,10 +106,12 @@ class Promotion:
                 return plain and source.kind is None
             case Attribute(base=base, name=name):
                 owner = self.finder.value_at(base)
+                if type(owner) is CellType:
+                    return True
                 return name in (own_attributes(owner) or ()) and not isinstance(owner, FunctionType)
             case Slot(table=table):
                 return table == "__dict__"
-        return isinstance(source, Global)
+        return isinstance(source, (Global, Cell))
 
     def _place(self, source: Source) -> Place:
         """The place of a number that is read and written."""
@@ -109,9 +119,12 @@ class Promotion:
             case Global(module=module, name=name):
                 return GlobalPlace(sys.modules[module].__dict__, name)
             case Attribute(base=base, name=name):
-                return AttributePlace(self.finder.value_at(base), name)
+                owner = self.finder.value_at(base)
+                return CellPlace(owner, name) if type(owner) is CellType else AttributePlace(owner, name)
             case Slot(base=base, name=name):
                 return AttributePlace(self.finder.value_at(base), name)
+            case Cell(name=name, cell=cell):
+                return CellPlace(cell, name)
         raise refuse("SG305", f"{source} is read and written")
 
     def _at(self, source: Source) -> Any:

@@ -27,8 +27,8 @@ class Reads:
         settings: readings of what no object holds: functions, their arguments and what they gave.
         hooks: functions that are put on tensors as hooks; those whose code ran are among ``functions`` or ``codes``.
         environment: what was done with environment variables.
-        followed: code of which every step was looked at, with the globals and attributes that were looked up; what it
-            shows of objects is in ``shown``.
+        followed: code of which every step was looked at, with the globals, attributes and free variables that were
+            looked up; what it shows of objects is in ``shown``.
         met: containers that such code has come to by a name.
         looked_into: containers that such code has done anything with but to move them.
         shown: whether such code may have shown an object that is no plain value, or asked for its hash.

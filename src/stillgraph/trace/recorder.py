@@ -268,9 +268,11 @@ class Recorder(PlainAnswers):
                 call = functools.partial(layouts.run, self, func, given, fake_kwargs)
                 return broadcasting.run(self.symbolic, func, given, fake_kwargs, call)
         except DATA_DEPENDENT as error:
+            self.needs_value((args, kwargs))
             raise needs_a_value(func, error) from error
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             if isinstance(error, RuntimeError) and wants_plain_sizes(error):
+                self.needs_value((args, kwargs))
                 raise takes_no_such_size(func) from error
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
@@ -411,6 +413,9 @@ class Recorder(PlainAnswers):
         """Python demands the value of a staged number."""
         self._require_going_on()
         return self._demanded(number, what)
+
+    def needs_value(self, given: Any) -> None:
+        """To be called where a torch call needs a value that only the run knows, among what it is given."""
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `NumberRecorder.number_meets_array`.

@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -152,7 +152,7 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
-        if id(value) in self.session.met or is_of_its_module(value):
+        if id(value) in self.session.met or is_of_its_module(value) or self._is_outer(value):
             return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
             kind = _KINDS.get(type(value).__name__, type(value).__name__.lower())
@@ -193,6 +193,11 @@ class Results:
         self._require_keys(parts)
         self._require_factory(value)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _is_outer(self, value: Any) -> bool:
+        """Whether it is a variable of a function from before, which is itself: what is written to it is an effect."""
+        known = type(value) is CellType and self.finder.cell_source(value) is not None
+        return known and self.session.is_new(value) is False
 
     def _require_keys(self, parts: Parts) -> None:
         """Refuse a dict with a key that each call makes anew: a template holds its keys, not how they are made.

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.dataclasses import has_steps
 from stillgraph.core.diagnostics import refuse
@@ -554,6 +555,13 @@ class Session(BothSides):
     def _demand(self, value: Any, what: str) -> Any:
         """Python demands a value that only the run knows."""
         return demanded(self, value, what)
+
+    def needs_value(self, given: Any) -> None:
+        """As `Recorder.needs_value`; it is asked whether the numbers can be constants: an axis, say."""
+        if current() is self:
+            for number in tree_leaves(given):
+                if isinstance(number, StagedNumber):
+                    ask_for_constants(self, number)
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""

@@ -5,7 +5,7 @@ import contextlib
 import copy
 import io
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,30 @@ def agrees(make: Callable[[Record], Any], *calls: Args, times: int = 3, settled:
             assert count(static) == programs, f"round {number} makes {count(static) - programs} more programs"
         programs = count(static)
     return static
+
+
+def captured(make: Callable[[], Any], calls: Iterable[Args]) -> tuple[Any, list[int]]:
+    """Make calls in eager PyTorch, and then in segments, of functions that may keep a state: they are equal.
+
+    Args:
+        make: gives a fresh function; so it is called before each of the two.
+        calls: the arguments of each.
+
+    Returns:
+        The static function, and how many programs had been made behind each call.
+    """
+    calls = [*calls]
+    eager = make()
+    expected = [observed(eager, args) for args in calls]
+    static = to_partial(make())
+    made = []
+    for index, (args, wanted) in enumerate(zip(calls, expected)):
+        given = observed(static, args)
+        assert given.error == wanted.error, f"call {index}: raises {given.error}, eager {wanted.error}"
+        assert given.printed == wanted.printed, f"call {index}: prints {given.printed!r}, eager {wanted.printed!r}"
+        assert_same(wanted.value, given.value, f"call {index}")
+        made.append(held(static).cache_info().misses)
+    return static, made
 
 
 def count(static: Any) -> int:

@@ -62,13 +62,67 @@ def test_a_function_that_keeps_changing_is_called_in_plain_pytorch(captures: lis
     (text,) = told
     assert "f is called in plain PyTorch from now on: each call needs another program: " in text
     assert "should be Tensor float32[" in text
-    assert "Pass what changes as a tensor, keep it out of the function, or raise cache_size." in text
+    assert text.endswith("Leave its sizes open, with InputSpec([None], 'float32') in input_spec.")
     before = len(captures)
     for size in range(1, 40):
         called(static, torch.ones(size))
     assert len(captures) == before <= 4 * bounds.MOST_DROPPED
     assert static.cache_info().programs == 0
     assert str(static.explain()).splitlines()[1].startswith("calls are made in plain PyTorch from now on: each call")
+
+
+def test_what_the_warning_says_helps() -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = x * 2 + y
+        print(z.sum().item())
+        return z + 1
+
+    told = []
+    for spec in (None, [sg.InputSpec([None, 2]), None]):
+        static = to_partial(f, input_spec=spec)
+        for size in range(2, 40):
+            result, texts = called(static, torch.ones(size, 2), torch.ones(2))
+            torch.testing.assert_close(result, torch.full((size, 2), 4.0))
+            told += texts
+    (text,) = told
+    assert text.endswith("Leave its sizes open, with InputSpec([None, 2], 'float32') in input_spec.")
+    assert static.cache_info().misses == 4  # one of the first segment, and three of the next
+
+
+@pytest.mark.parametrize("calls", [12, 16, 30])
+def test_kinds_of_calls_that_come_again(calls: int) -> None:
+    whole = (torch.int64, torch.int32, torch.int16, torch.int8)
+    kinds = (torch.float32, torch.float64, torch.bfloat16, torch.bool, *whole)
+    tensors = [torch.ones(shape, dtype=dtype) for dtype in kinds for shape in ((3,), (2, 2))]
+    every = [(each, flag) for flag in (True, False) for each in tensors][:calls]
+
+    def f(x: Any, flag: bool) -> Any:
+        y = x * 2
+        print(x.dtype)
+        return y + 1 if flag else y
+
+    static = to_partial(f)
+    made = []
+    for _ in range(3):
+        for x, flag in every:
+            result, texts = called(static, x, flag)
+            torch.testing.assert_close(result, x * 2 + 1 if flag else x * 2)
+            assert not texts
+        made.append(static.cache_info().misses)
+    assert made == [count(static)] * 3
+    assert static.plan.gave_up is None
+
+
+def test_kinds_do_not_make_room_for_ever() -> None:
+    def f(x: Any, given: Any) -> Any:
+        y = x * 2
+        print("a")
+        return y
+
+    static = to_partial(f, cache_size=2)
+    for number in range(200):
+        called(static, torch.ones([1] * (number % 20)), type(f"A{number}", (), {})())
+    assert count(static) <= 2 * bounds.MOST_KINDS * segments(static)
 
 
 def test_after_that_the_function_itself_is_called(captures: list[str]) -> None:
