@@ -91,6 +91,7 @@ class Collector(abc.ABC):
     listed: bool = False  # whether the code goes through what modules hold
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
+    _free: set[int] = field(default_factory=set)  # ids of the cells that code reads, as far as it has run
     _compared: dict[int, Source] = field(default_factory=dict)  # tensors and tuples that may be asked to be one, by id
 
     def _add(self, guard: Any) -> None:
@@ -169,6 +170,8 @@ class Collector(abc.ABC):
             source = source.base
         if isinstance(source, Global) and self.reads.followed:
             return source.name in self.names.variables or self._is_named(source.name)
+        if isinstance(source, Cell) and self.reads.followed:
+            return id(source.cell) in self._free
         return not (isinstance(source, Cell) and id(source.cell) in self.left)
 
     def _is_named(self, name: str) -> bool:

@@ -60,7 +60,10 @@ class ObjectGuards(ContainerGuards):
         read = code.co_freevars if followed is None else free_come_to(code, followed)
         names = zip(code.co_freevars, function.__closure__ or (), strict=True)
         for number, (name, cell) in enumerate(names):
-            if ("cell", id(cell)) in self.inputs or id(cell) in self.left or name not in read:
+            if id(cell) in self.left or name not in read:
+                continue
+            self._free.add(id(cell))
+            if ("cell", id(cell)) in self.inputs:
                 continue
             place = self.finder.passed_cell(function, number)
             if place is None:
