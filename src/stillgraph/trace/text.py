@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.operations import text
+from stillgraph.program.operations import made, text
 from stillgraph.program.types import ObjectType
+from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.versions import writes_to
@@ -29,6 +32,7 @@ class StagedText(Staged):
 
     Raises:
         ValueError, TypeError: the template takes no values of these types.
+        CaptureError: only the run knows whether it does, or a value is in a container of a kind that shows itself.
     """
 
     __slots__ = ("_fill", "_names", "_template", "_values", "_written")
@@ -40,15 +44,14 @@ class StagedText(Staged):
         fill: Callable[..., str] = text,
         names: Mapping[str, Any] | None = None,
     ) -> None:
-        samples, named = _samples(values), _samples(names or {})
-        if samples is not None and named is not None:
-            fill(template, *samples, **named)  # raises where a specification does not fit: eager PyTorch does so here
+        _require_fits(template, values, fill, names or {})
         self._template = template
         self._fill = fill
         kept: dict[int, Any] = {}
         self._values: tuple[Any, ...] = tuple(_as_now(value, kept) for value in values)
         self._names = {name: _as_now(value, kept) for name, value in (names or {}).items()}
-        self._written = [(value, count) for value in kept.values() if (count := writes_to(value)) is not None]
+        tensors = (each.tensor if isinstance(each, StagedArray) else each for each in kept.values())
+        self._written = [(each, count) for each in tensors if (count := writes_to(each)) is not None]
 
     def is_current(self) -> bool:
         """Whether the tensors in it still hold what they held when it was made."""
@@ -84,7 +87,7 @@ class StagedText(Staged):
     def __radd__(self, other: Any) -> Any:
         return StagedText("{}{}", (other, self)) if isinstance(other, str) else NotImplemented
 
-    __str__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
+    __str__ = __repr__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
     __hash__ = _refuse
 
 
@@ -94,23 +97,64 @@ _HINT = (
 )
 
 
-def _samples(value: Any) -> Any:
-    """A value that a template takes just where it takes the one that only the run knows; None where there is none."""
-    if isinstance(value, (tuple, dict)) and type(value) in (tuple, dict):
-        parts = [_samples(each) for each in (value.values() if isinstance(value, dict) else value)]
-        if any(each is None for each in parts):
-            return None
-        return dict(zip(value, parts)) if isinstance(value, dict) else tuple(parts)
+def _require_fits(template: str, values: tuple[Any, ...], fill: Callable[..., str], names: Mapping[str, Any]) -> None:
+    """Fill a template with values of the same types: it raises where a specification does not fit, as eager PyTorch.
+
+    Raises:
+        ValueError, TypeError: it takes no values of these types.
+        CaptureError: only the run knows whether it does.
+    """
+    uncertain: list[Any] = []
+    sample = functools.partial(_sample, uncertain=uncertain, other=1)
+    try:
+        fill(template, *map(sample, values), **{name: sample(value) for name, value in names.items()})
+        for other in _others(uncertain):
+            sample = functools.partial(_sample, uncertain=[], other=other)
+            fill(template, *map(sample, values), **{name: sample(value) for name, value in names.items()})
+    except _Unknown:
+        return
+    except (ValueError, TypeError) as error:
+        if not uncertain:
+            raise
+        message = f"whether a text takes a value, only the run knows: {error}"
+        raise refuse("SG302", message, location=here()) from None
+
+
+def _others(uncertain: list[Any]) -> tuple[Any, ...]:
+    """What may stand in a template where only the run knows the type of the value."""
+    may_be_none = any(getattr(value, "stillgraph_optional", False) for value in uncertain)
+    return (1, 1.5, True, *((None,) if may_be_none else ())) if uncertain else ()
+
+
+class _Unknown(Exception):
+    """No sample is known of a value."""
+
+
+def _sample(value: Any, uncertain: list[Any], other: Any) -> Any:
+    """A value that a template takes just where it takes the one that only the run knows.
+
+    Args:
+        value: the value.
+        uncertain: what only the run knows the type of is added to it.
+        other: stands for such a value.
+    """
+    if type(value) is tuple:
+        return tuple(_sample(each, uncertain, other) for each in value)
+    if type(value) is dict:
+        return {name: _sample(each, uncertain, other) for name, each in value.items()}
     if type(value) in (int, float, bool, complex, str):
         return value
     if isinstance(value, StagedText):
         return "text"
     if any(getattr(value, name, False) for name in _UNCERTAIN):
-        return None
+        uncertain.append(value)
+        return other
     if isinstance(value, torch.Tensor):
         with torch._C.DisableTorchFunction():
             return Tensor() if value.dim() else _OF_KINDS[_kind(value.dtype)]
-    return _OF_KINDS[kind_of(value)] if isinstance(value, StagedNumber) else None
+    if isinstance(value, StagedNumber):
+        return _OF_KINDS[kind_of(value)]
+    raise _Unknown
 
 
 class Tensor:
@@ -137,9 +181,15 @@ def _as_now(value: Any, kept: dict[int, Any]) -> Any:
     """
     if id(value) in kept:
         return kept[id(value)]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        kept[id(value)] = named = type(value)(*(_as_now(each, kept) for each in value))
+        return named
     if type(value) not in _CONTAINERS:
+        _require_shown(value)
         kept[id(value)] = value
         return value
+    if isinstance(value, (set, frozenset)) or (isinstance(value, dict) and holds_staged([*value])):
+        _require_shown(value)
     if isinstance(value, list):
         items = kept[id(value)] = []
         items += [_as_now(each, kept) for each in value]
@@ -148,9 +198,15 @@ def _as_now(value: Any, kept: dict[int, Any]) -> Any:
         entries = kept[id(value)] = {}
         entries.update({_as_now(key, kept): _as_now(each, kept) for key, each in value.items()})
         return entries
-    made = type(value)(_as_now(each, kept) for each in value)
-    kept[id(value)] = made
-    return made
+    anew = kept[id(value)] = type(value)(_as_now(each, kept) for each in value)
+    return anew
+
+
+def _require_shown(value: Any) -> None:
+    """Refuse what would show itself with values in it that only the run knows: a set of tensors, an `OrderedDict`."""
+    if not isinstance(value, (torch.Tensor, Staged, torch.Size)) and holds_staged(value):
+        message = f"a {type(value).__name__} with values in it that only the run knows is turned into text"
+        raise refuse("SG302", message, location=here(), hint="Make texts of the values that it holds.")
 
 
 def escaped(text: str) -> str:
@@ -164,4 +220,11 @@ def _filled(recorder: Recorder, value: Any) -> Any:
         return value.materialise(recorder)
     if isinstance(value, torch.Size) and any(isinstance(size, StagedNumber) for size in value):
         return recorder.emit("call_function", torch.Size, (tuple(value),), {})
+    if isinstance(value, list) and type(value) is list:
+        return [_filled(recorder, each) for each in value]
+    if isinstance(value, dict) and type(value) is dict:
+        return {key: _filled(recorder, each) for key, each in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = tuple(_filled(recorder, each) for each in value)
+        return recorder.emit("call_function", made, (type(value), items), {})
     return tuple(_filled(recorder, each) for each in value) if type(value) is tuple else value

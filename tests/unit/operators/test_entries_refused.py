@@ -160,7 +160,7 @@ def as_keywords(x: Tensor) -> Any:
         (counted_otherwise, "SG206"),
         (spread_out, "SG211"),
         (printed, "SG211"),
-        (named, "SG302"),
+        (named, "SG211"),
         (in_a_display, "SG211"),
         (as_keywords, "SG211"),
         (lambda x: len(list(map(len, half(x)))), "SG203"),

@@ -1,8 +1,10 @@
 """Texts with values of the run in them are made by the program, and returned or stored like any value."""
 
+import collections
+import dataclasses
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -80,6 +82,34 @@ def does_not_fit(x: Tensor) -> Any:
     return texts
 
 
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclasses.dataclass
+class Record:
+    value: Any
+
+
+def of_containers(x: Tensor) -> Any:
+    number = x.sum().item()
+    kept = [number, x]
+    before = f"{kept}"
+    kept.append(1)
+    return before, f"{Pair(number, x)}", str([Pair(x, {'a': number})]), "%s and %s" % Pair(number, 2), kept  # noqa: UP031
+
+
+def of_texts(x: Tensor) -> Any:
+    text = f"{x.sum().item():.1f}"
+    return f"{[text, 'b']}", f"{ {'t': text} }", f"{(text,)}", repr(Pair(text, text))
+
+
+def of_a_number_of_either_type(x: Tensor) -> Any:
+    y = 1 if x.sum() > 0 else 2.5
+    return f"{y:.2f}", f"{y}", f"{y:>5}"
+
+
 def one_or_another(x: Tensor) -> Any:
     if x.sum() > 0:
         text = f"up {x.sum().item():.2f}"
@@ -95,6 +125,49 @@ def written_since(x: Tensor) -> Any:
     return text, y
 
 
+def array_written_since(x: Tensor) -> Any:
+    array = (x * 1).numpy()
+    text = f"{array}"
+    array += 1
+    return text, array
+
+
+def set_of_tensors(x: Tensor) -> Any:
+    return f"{ {x} }"
+
+
+def keyed_by_a_tensor(x: Tensor) -> Any:
+    return f"{ {x: 1} }"
+
+
+def of_a_deque(x: Tensor) -> Any:
+    return f"{collections.deque([x.sum().item()], maxlen=2)}", str(collections.OrderedDict(a=x))
+
+
+def of_a_default_dict(x: Tensor) -> Any:
+    return f"{collections.defaultdict(list, {'a': [x.sum().item()]})}"
+
+
+def of_a_result_of_torchs(x: Tensor) -> Any:
+    return f"{x.max(dim=0)}"
+
+
+def of_a_record(x: Tensor) -> Any:
+    return f"{Record(x)}", str([Record(x.sum().item())])
+
+
+def of_an_exception(x: Tensor) -> Any:
+    return repr(ValueError(f"{x.sum().item()}"))
+
+
+def fits_one_type(x: Tensor) -> Any:
+    y = 1 if x.sum() > 0 else 2.5
+    try:
+        return f"{y:d}"
+    except ValueError as error:
+        return str(error)
+
+
 def computed_with(x: Tensor) -> Any:
     text = f"{x.sum().item():.1f}"
     return text.upper() if len(text) > 3 else text, text == "0.8", {text: 1}
@@ -102,9 +175,14 @@ def computed_with(x: Tensor) -> Any:
 
 WHOLE = [
     *(beside_a_tensor, in_a_loop, in_a_dict, twice, of_sizes, of_an_array, by_a_function, beside_a_loop_of_the_runs),
-    does_not_fit,
+    *(does_not_fit, of_containers, of_texts, of_a_number_of_either_type),
 ]
-REFUSED = {one_or_another: "SG203", written_since: "SG302", computed_with: "SG302"}
+REFUSED = {
+    one_or_another: "SG203",
+    **dict.fromkeys((written_since, array_written_since, computed_with, fits_one_type, of_an_exception), "SG302"),
+    **dict.fromkeys((set_of_tensors, keyed_by_a_tensor, of_a_deque, of_a_default_dict), "SG302"),
+    **dict.fromkeys((of_a_result_of_torchs, of_a_record), "SG302"),
+}
 
 
 def told(result: Any) -> str:
