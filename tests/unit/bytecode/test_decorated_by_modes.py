@@ -25,6 +25,11 @@ MODES = {
     "two, the inner one switched back": lambda function: torch.no_grad()(torch.enable_grad()(function)),
 }
 EACH = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+FEW = {"no_grad", "autocast", "two, the inner one switched back"}
+EACH_IN_TIME = pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, id=name, marks=[] if name in FEW else [pytest.mark.slow]) for name, mode in MODES.items()],
+)
 Mode = Callable[[Any], Any]
 
 
@@ -53,7 +58,7 @@ def test_as_the_target(mode: Mode) -> None:
     agrees(lambda record: breaking(mode, record), *CALLS)
 
 
-@EACH
+@EACH_IN_TIME
 def test_called_by_the_target(mode: Mode) -> None:
     def make(record: Record) -> Any:
         evaluate = breaking(mode, record)
@@ -83,7 +88,7 @@ def test_the_issue() -> None:
         assert_same(evaluate(x=x), static(x=x))
 
 
-@EACH
+@EACH_IN_TIME
 def test_an_exception_that_leaves_it(mode: Mode) -> None:
     def make(record: Record) -> Any:
         @mode

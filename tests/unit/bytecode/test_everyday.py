@@ -19,8 +19,9 @@ from tests.unit.bytecode.everyday import modeling, objects, sharing, state, trai
 
 MODULES = (values, state, modeling, objects, training, sharing)
 SLOW = (training, modeling)  # a few seconds each
+LONG = {"early", "namedt", "missing", "rl", "search_tree", "ns", "buckets", "argskw", "sorting", "late_closures"}
 FUNCTIONS = [
-    pytest.param(each, name, id=name, marks=[pytest.mark.slow] if each in SLOW else [])
+    pytest.param(each, name, id=name, marks=[pytest.mark.slow] if each in SLOW or name in LONG else [])
     for each in MODULES
     for name in vars(each)
     if hasattr(vars(each)[name], "calls")

@@ -121,8 +121,8 @@ def not_contiguous(x: Any, bound: Any) -> Any:
 PROGRAMS = {
     arithmetic: 4,
     loop: 4,
-    elements: 9,
-    decided_by_it: 12,
+    elements: 4,
+    decided_by_it: 7,
     two_that_are_one: 4,
     two_that_are_not: 4,
     lists: 4,

@@ -70,7 +70,7 @@ def test_arms_show_what_tells_them_apart() -> None:
 
 def texts(x: Tensor) -> tuple[Tensor, str]:
     total = x.sum()
-    return x + 1, f"{total.item():.1f}"
+    return x + 1, f"{total.item():.1f}".strip()
 
 
 def test_a_method_is_shown_with_what_it_is_of() -> None:
