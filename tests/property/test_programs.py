@@ -23,7 +23,7 @@ from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, way
 
 __all__ = ["way"]  # the fixture
 
-FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 8, 125, 16, 3  # programs; all together no fewer than 2,000
+FEW, QUICK, BATCH, BATCHES, OTHERS = 2, 4, 125, 16, 3  # programs; all together no fewer than 2,000
 
 Inputs = list[tuple[Any, ...]]
 

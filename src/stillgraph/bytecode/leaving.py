@@ -42,8 +42,6 @@ def stays(value: Any) -> bool:
         return True  # others may write to its variables
     if isinstance(value, Iteration):
         return not value.can_wait
-    if isinstance(value, StagedText):
-        return not value.is_current()
     if isinstance(value, CellType) or is_opaque(value):
         return True
     if is_bound(value):

@@ -105,8 +105,6 @@ def stored(capture: Session, value: Any) -> Any:
 
 def _known(capture: Session, value: Any, part: Part) -> tuple[Any] | None:
     """A value of a kind that is handed out whatever it is for, in a tuple of one."""
-    if isinstance(value, StagedText):
-        return (value.materialise(capture),)
     if isinstance(value, torch.Size):
         return (capture.emit("call_function", torch.Size, (tuple(value),), {}),)
     if isinstance(value, (torch.Tensor, Staged, StagedArray, StagedList, *_UNCHANGING)):

@@ -458,7 +458,7 @@ def _too_few(items: Any, least: int) -> NoReturn:
     capture = session()
     if capture is None or not lists.is_spread(items):
         raise ValueError(text.format(least, len(items)))
-    emit_raise(capture, ValueError(StagedText(text, (least, lists.length(capture, items)))))
+    emit_raise(capture, ValueError(StagedText(capture, text, (least, lists.length(capture, items)))))
     raise Diverged
 
 

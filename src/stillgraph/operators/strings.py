@@ -19,7 +19,6 @@ from stillgraph.operators.truth import truth
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import percent as run_percent
 from stillgraph.program.operations import print_ as run_print
-from stillgraph.trace.arms import text_node
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.errors import in_eagers_words
@@ -41,10 +40,10 @@ def text(template: str, *values: Any) -> Any:
         several = next((value for value in values if isinstance(value, Unjoined)), None)
         if several is not None:
             return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
-    if session() is not None and any(is_staged(value) or text_method(value) is not None for value in values):
+    if capture is not None and any(is_staged(value) or text_method(value) is not None for value in values):
         values = _with_texts(template, values)
         if any(is_staged(value) for value in values):
-            return StagedText(template, values)
+            return StagedText(capture, template, values)
     return template.format(*values)
 
 
@@ -76,8 +75,9 @@ def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def percent(template: Any, values: Any) -> Any:
     """``template % values``."""
-    if session() is not None and isinstance(template, str) and is_staged(values):
-        return StagedText(template, (values,), run_percent)
+    capture = session()
+    if capture is not None and isinstance(template, str) and is_staged(values):
+        return StagedText(capture, template, (values,), run_percent)
     return template % values
 
 
@@ -85,13 +85,14 @@ def str_(*args: Any, **kwargs: Any) -> Any:
     """``str(value)``."""
     if len(args) != 1 or kwargs:
         return str(*args, **kwargs)
-    if session() is not None:
+    capture = session()
+    if capture is not None:
         _in_eagers_words(args[0])
     if isinstance(args[0], (Caught, Unjoined)):
         return told_text(str_, args[0])
-    if is_staged(args[0]):
-        return StagedText("{!s}", args)
-    method = None if session() is None else text_method(args[0])
+    if capture is not None and is_staged(args[0]):
+        return StagedText(capture, "{!s}", args)
+    method = None if capture is None else text_method(args[0])
     return str(args[0]) if method is None else text_by(method, args[0])
 
 
@@ -101,19 +102,22 @@ def told_text(show: Callable[[Any], Any], value: Any) -> Any:
     known = value if capture is None else told(capture, value)
     if isinstance(known, Unjoined):
         return known.either(show)
-    return StagedText("{!s}" if show is str_ else "{!r}", (value,)) if known is value else show(known)
+    if capture is None or known is not value:
+        return show(known)
+    return StagedText(capture, "{!s}" if show is str_ else "{!r}", (value,))
 
 
 def repr_(value: Any) -> Any:
     """``repr(value)``: of an object whose class says so in Python, by what that does."""
-    if session() is not None:
+    capture = session()
+    if capture is not None:
         _in_eagers_words(value)
     if isinstance(value, (Caught, Unjoined)):
         return told_text(repr_, value)
-    if is_staged(value):
-        return StagedText("{!r}", (value,))
+    if capture is not None and is_staged(value):
+        return StagedText(capture, "{!r}", (value,))
     method = class_member(type(value), "__repr__")
-    if session() is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
+    if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return repr(value)
     from stillgraph.operators.calls import call
 
@@ -122,23 +126,29 @@ def repr_(value: Any) -> Any:
 
 def format_(value: Any, spec: Any = "") -> Any:
     """``format(value, spec)``."""
-    method = None if session() is None else method_of(value, "__format__")
+    capture = session()
+    method = None if capture is None else method_of(value, "__format__")
     if method is not None:
         return text_by(method, value, spec)
-    return StagedText("{:{}}", (value, spec)) if is_staged((value, spec)) else format(value, spec)
+    if capture is None or not is_staged((value, spec)):
+        return format(value, spec)
+    return StagedText(capture, "{:{}}", (value, spec))
 
 
 def fill(template: str, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
     """``template.format(*args, **names)``."""
-    staged = is_staged(args) or is_staged(names)
-    return StagedText(template, args, names=names) if staged else template.format(*args, **names)
+    capture = session()
+    if capture is None or not (is_staged(args) or is_staged(names)):
+        return template.format(*args, **names)
+    return StagedText(capture, template, args, names=names)
 
 
 def joined(separator: str, parts: list[Any]) -> Any:
     """``separator.join(parts)``."""
-    if not any(isinstance(part, StagedText) for part in parts):
+    capture = session()
+    if capture is None or not any(isinstance(part, StagedText) for part in parts):
         return separator.join(parts)
-    return StagedText(escaped(separator).join("{}" for _ in parts), tuple(parts))
+    return StagedText(capture, escaped(separator).join("{}" for _ in parts), tuple(parts))
 
 
 def is_staged(value: Any) -> bool:
@@ -162,14 +172,17 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if capture.effects_so_far()[0]:
         branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
         return
-    said = () if message is None else (message(),)
+    try:
+        said = () if message is None else (message(),)
+    except (ValueError, TypeError):  # of a text that nobody may ask for
+        branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
+        return
     if any(isinstance(each, Unjoined) for each in said):
         branch(capture, known, lambda: None, functools.partial(_fails, said), (), ())
         return
     error = None if is_staged(said) else AssertionError(*said)
     capture.before_raise(AssertionError, certain=True, raised=(Raised(AssertionError, True, error),))
-    shown = text_node(capture, said[0]) if said else None
-    capture.emit("call_function", run_assert, (known, shown, message is not None), {})
+    capture.emit("call_function", run_assert, (known, said[0] if said else None, message is not None), {})
     capture.learn(known, True)
 
 

@@ -267,14 +267,13 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
     by_hand = bool(vars(error)) or isinstance(type(error).__init__, FunctionType)
     if holds_staged(plain) or isinstance(error, _WITH_FIELDS) or (by_hand and isinstance(error, SystemExit)):
         raise refuse("SG302", f"a {type(error).__name__} that holds staged values is raised", location=here())
-    state = {name: text_node(recorder, each) for name, each in vars(error).items()} if by_hand else None
+    state = dict(vars(error)) if by_hand else None
     if error.__cause__ is not None:
         _forget_where(error.__cause__)
         keywords["cause"] = error.__cause__
     elif error.__suppress_context__ and "cause" not in keywords:
         keywords["suppress"] = True
-    args = tuple(text_node(recorder, each) for each in error.args)
-    recorder.emit("call_function", raise_made, (type(error), args, state), keywords).meta["location"] = where
+    recorder.emit("call_function", raise_made, (type(error), error.args, state), keywords).meta["location"] = where
 
 
 def _being_handled(recorder: Recorder, error: BaseException) -> BaseException | None:
@@ -393,11 +392,6 @@ def _protected(code: CodeType) -> frozenset[int]:
         return False
 
     return frozenset(o for entry in entries if is_in_try(entry) for o in range(entry.start, entry.end + 2))
-
-
-def text_node(recorder: Recorder, value: Any) -> Any:
-    """A text as an argument of a node."""
-    return value.materialise(recorder) if isinstance(value, StagedText) else value
 
 
 _OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # what torch says, of the run's as well

@@ -289,7 +289,7 @@ class Results:
 
     def node(self, value: Any) -> Any:
         """What stands among the outputs for a staged value: its node in the open region."""
-        return value.materialise(self.session) if isinstance(value, StagedText) else as_argument(self.session, value)
+        return as_argument(self.session, value)
 
     def effects(self, written: list[Write], outer_cells: dict[int, str]) -> list[Effect]:
         """The writes that outlive the call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import pytest
 import torch
 
 from tests.unit.bytecode.segmented import Record, agrees, to_partial
@@ -37,6 +38,7 @@ def test_objects_of_another_class_are_not_asked(recwarn: Any) -> None:
     assert not recwarn.list
 
 
+@pytest.mark.slow
 def test_a_default_is_not_made() -> None:
     def make(record: Record) -> Any:
         def f(x: Any, keys: str) -> Any:

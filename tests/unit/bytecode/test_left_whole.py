@@ -265,6 +265,7 @@ def test_what_torch_jit_made(kind: str, strict: bool) -> None:
             sg.to_static(COMPILED[kind](Branching()))
 
 
+@pytest.mark.slow
 def test_a_compiled_target_leaves_no_capture_behind() -> None:
     compiled = torch.compile(lambda x: x * 2, backend="eager")
     found = sg.to_static(compiled, full_graph=False, backend="eager")(torch.ones(2))

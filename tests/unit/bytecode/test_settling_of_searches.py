@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -43,6 +44,7 @@ def beam_search(model: nn.Module, start: int, width: int = 3, steps: int = 5, en
     return max(finished, key=lambda each: each[0] / len(each[1]))
 
 
+@pytest.mark.slow
 def test_a_beam_search() -> None:
     torch.manual_seed(0)
     model = Recurrent().eval()
@@ -88,6 +90,7 @@ def rollout(environment: Environment, policy: nn.Module, gamma: float = 0.9) -> 
     return -(torch.stack(logs) * torch.tensor(returns)).sum(), sum(rewards)
 
 
+@pytest.mark.slow
 def test_a_rollout() -> None:
     torch.manual_seed(0)
     policy = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))

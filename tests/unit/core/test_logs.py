@@ -125,6 +125,7 @@ def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
     assert "no topic is called captures" in run(tmp_path, STILLGRAPH_LOG="captures").stderr
 
 
+@pytest.mark.slow
 def test_a_mistake_in_one_variable_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     shown = run(tmp_path, STILLGRAPH_LOG="Capture,cach", STILLGRAPH_ARTEFACTS=str(folder)).stderr

@@ -66,6 +66,7 @@ def test_onnxruntime_gives_rows(tmp_path: Path) -> None:
         assert int(count) == want["count"]
 
 
+@pytest.mark.slow
 def test_an_index_out_of_range_raises_what_python_raises(tmp_path: Path) -> None:
     def third(x: Tensor) -> Tensor:
         kept = [row for row in x if row.sum() > 0]
@@ -158,6 +159,7 @@ def wide(x: Tensor, n: Tensor) -> dict[str, Any]:
     return {"columns": columns, "blocks": blocks, "all": torch.cat(columns, dim=1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["pt2", "onnx"])
 def test_tensors_whose_sizes_differ(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"detected.{suffix}"
@@ -180,6 +182,7 @@ def test_tensors_of_which_other_sizes_differ(suffix: str, tmp_path: Path) -> Non
         torch.testing.assert_close(loaded(x, torch.tensor(n)), wide(x, torch.tensor(n)))
 
 
+@pytest.mark.slow
 def test_torch_alone_gives_values_and_sizes(tmp_path: Path) -> None:
     save(detected, tmp_path / "detected.pt2", (BOXES, SCORES))
     assert alone(f"""

@@ -79,22 +79,19 @@ def a_text_as_a_key(x: Tensor) -> Any:
     return named[f"head {int(x.argmax())}"]
 
 
-@refused("SG302", X.clone(), False)
-def a_text_by_one_of_two_returns(x: Tensor, plain: bool) -> Any:
+@refused("SG306", X, False)
+def an_iterator_by_one_of_two_returns(x: Tensor, plain: bool) -> Any:
     if plain:
         return x
-    text = f"{x}"
-    x.add_(1)
-    return text
+    return iter([x.sum()])
 
 
-@refused("SG302", X.clone())
-def a_text_by_either_of_two_returns(x: Tensor) -> Any:
-    text = f"{x}"
-    x.add_(1)
+@refused("SG306", X)
+def an_iterator_by_either_of_two_returns(x: Tensor) -> Any:
+    iterator = iter([x.sum()])
     if x.sum() > 0:
-        return x, text
-    return -x, text
+        return x, iterator
+    return -x, iterator
 
 
 @refused("SG203", X)

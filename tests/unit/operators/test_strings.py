@@ -103,9 +103,7 @@ def test_a_text_of_a_tensor_that_is_written() -> None:
         return y
 
     agree(in_time, (P,), (-P,))
-    error = refusal(late, P)
-    assert error.reason.code == "SG302"
-    assert "a tensor is written between the making of its text and the use of that" in str(error)
+    agree(late, (P,), (-P,))
     static = sg.to_static(late, full_graph=False, strict=True, backend="eager")
     for x in (P, -P, P):
         with contextlib.redirect_stdout(io.StringIO()) as told:

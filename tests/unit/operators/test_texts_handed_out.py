@@ -110,26 +110,61 @@ def of_a_number_of_either_type(x: Tensor) -> Any:
     return f"{y:.2f}", f"{y}", f"{y:>5}"
 
 
+def written_since(x: Tensor) -> Any:
+    y = x * 1
+    texts = [f"{y}"]
+    y.add_(1)
+    texts.append(f"{y}")
+    torch._foreach_add_([y], 1)
+    texts.append(str(y))
+    y.data.mul_(2)
+    with torch.inference_mode():
+        z = x * 1
+        texts.append(f"{[z]}")
+        z.add_(1)
+    return texts, y, z
+
+
+def array_written_since(x: Tensor) -> Any:
+    array = (x * 1).numpy()
+    texts = [f"{array}"]
+    array += 1
+    texts.append(f"{[array]}")
+    array[0] = 9
+    return texts, array
+
+
+def asked_for_gradients_since(x: Tensor) -> Any:
+    y = x * 1
+    text = f"{y}"
+    y.requires_grad_()
+    return text, y
+
+
+def of_a_message(x: Tensor) -> Any:
+    y = x * 1
+    message = f"{y}"
+    y.add_(1)
+    assert y.sum() > -100, f"{y} and {x.sum():.2f}"
+    try:
+        if y.sum() < 0:
+            raise ValueError(message)
+    except ValueError:
+        y = y - 1
+    return y, message
+
+
+def infinite(x: Tensor) -> Any:
+    print("%d and %.1f" % (x.sum().item(), x.sum().item()))  # noqa: UP031 - it is what is tried
+    return x
+
+
 def one_or_another(x: Tensor) -> Any:
     if x.sum() > 0:
         text = f"up {x.sum().item():.2f}"
     else:
         text = f"down {x.sum().item():.2f}"
     return text
-
-
-def written_since(x: Tensor) -> Any:
-    y = x * 1
-    text = f"{y}"
-    y.add_(1)
-    return text, y
-
-
-def array_written_since(x: Tensor) -> Any:
-    array = (x * 1).numpy()
-    text = f"{array}"
-    array += 1
-    return text, array
 
 
 def set_of_tensors(x: Tensor) -> Any:
@@ -160,6 +195,35 @@ def of_an_exception(x: Tensor) -> Any:
     return repr(ValueError(f"{x.sum().item()}"))
 
 
+def of_one_value(x: Tensor) -> Any:
+    try:
+        return "%.2f" % x  # noqa: UP031
+    except ValueError as error:
+        return str(error)
+
+
+def of_a_code(x: Tensor) -> Any:
+    try:
+        return f"{int(x.sum()):c}"
+    except OverflowError as error:
+        return str(error)
+
+
+def with_a_precision(x: Tensor) -> Any:
+    try:
+        return f"{x[0].item():.{int(x.sum())}f}"
+    except ValueError as error:
+        return str(error)
+
+
+def of_a_number_or_none(x: Tensor) -> Any:
+    y = x.sum().item() if x.sum() > 0 else None
+    try:
+        return f"{y:.2f}"
+    except TypeError as error:
+        return str(error)
+
+
 def fits_one_type(x: Tensor) -> Any:
     y = 1 if x.sum() > 0 else 2.5
     try:
@@ -176,10 +240,11 @@ def computed_with(x: Tensor) -> Any:
 WHOLE = [
     *(beside_a_tensor, in_a_loop, in_a_dict, twice, of_sizes, of_an_array, by_a_function, beside_a_loop_of_the_runs),
     *(does_not_fit, of_containers, of_texts, of_a_number_of_either_type),
+    *(written_since, array_written_since, asked_for_gradients_since, of_a_message),
 ]
 REFUSED = {
     one_or_another: "SG203",
-    **dict.fromkeys((written_since, array_written_since, computed_with, fits_one_type, of_an_exception), "SG302"),
+    **dict.fromkeys((of_one_value, of_a_code, with_a_precision, of_a_number_or_none, computed_with, fits_one_type, of_an_exception), "SG302"),
     **dict.fromkeys((set_of_tensors, keyed_by_a_tensor, of_a_deque, of_a_default_dict), "SG302"),
     **dict.fromkeys((of_a_result_of_torchs, of_a_record), "SG302"),
 }
@@ -212,6 +277,31 @@ def test_what_a_full_graph_refuses(function: Any) -> None:
     with pytest.raises(sg.CaptureError) as caught:
         sg.to_static(function, backend="eager")(P)
     assert caught.value.reason.code == REFUSED[function]
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_numbers_that_are_none(full_graph: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    static = sg.to_static(infinite, backend="eager", full_graph=full_graph)
+    for value in (2.5, float("nan"), 3.0, float("inf")):
+        outcomes = []
+        for each in (infinite, static):
+            try:
+                outcomes.append((told(each(torch.tensor([value]))), capsys.readouterr().out))
+            except (ValueError, OverflowError) as error:
+                outcomes.append((repr(error), capsys.readouterr().out))
+        assert outcomes[0] == outcomes[1]
+
+
+def never_asked_for(x: Tensor) -> Any:
+    assert x.sum() > -100, f"{x:.2f}"  # which would be a TypeError
+    return x
+
+
+def test_a_message_that_nobody_asks_for() -> None:
+    static = sg.to_static(never_asked_for, full_graph=False, strict=True, backend="eager")
+    assert torch.equal(static(P), P)
+    with pytest.raises(TypeError, match="unsupported format string"):
+        static(P - 1000)
 
 
 class Keeping(nn.Module):

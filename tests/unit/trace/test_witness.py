@@ -70,6 +70,7 @@ def calls_what_reaches_much(x: Tensor) -> Tensor:
     return (looked_up(x) if x.sum() > 0 else x) + 1
 
 
+@pytest.mark.slow
 def test_the_walk_through_what_a_function_reaches_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: Counter[str] = Counter()
     note = Witness._note
