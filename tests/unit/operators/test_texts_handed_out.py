@@ -244,9 +244,9 @@ WHOLE = [
 ]
 REFUSED = {
     one_or_another: "SG203",
-    **dict.fromkeys((of_one_value, of_a_code, with_a_precision, of_a_number_or_none, computed_with, fits_one_type, of_an_exception), "SG302"),
-    **dict.fromkeys((set_of_tensors, keyed_by_a_tensor, of_a_deque, of_a_default_dict), "SG302"),
-    **dict.fromkeys((of_a_result_of_torchs, of_a_record), "SG302"),
+    **dict.fromkeys((of_one_value, of_a_code, with_a_precision, of_a_number_or_none, computed_with), "SG302"),
+    **dict.fromkeys((fits_one_type, of_an_exception, set_of_tensors, keyed_by_a_tensor, of_a_deque), "SG302"),
+    **dict.fromkeys((of_a_default_dict, of_a_result_of_torchs, of_a_record), "SG302"),
 }
 
 
