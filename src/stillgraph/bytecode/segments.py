@@ -89,6 +89,7 @@ class Segment:
         """Forget an attempt before: a capture may begin anew by itself."""
         capture.witness.calling = UNSEEN
         capture.witness.beginning = functools.partial(refuse_users, capture)
+        capture.identities.place, capture.identities.refusing = self._here, self.copied_at
         self.forget()
         self.known = self.breaks.count
 
@@ -423,6 +424,32 @@ class Segment:
                 for region in self.regions:
                     self._open(region, why)
                 raise Learned
+
+    def _here(self) -> tuple[list[Region], CodeType, int] | None:
+        """What is being staged, and the instruction that is being run."""
+        return ([*self.regions], self.frames[-1].code, self.frames[-1].next) if self.frames else None
+
+    def copied_at(self, here: tuple[list[Region], CodeType, int] | None) -> None:
+        """To be called before a program is refused that would hand out a copy instead of one object with two names.
+
+        Args:
+            here: where the copy was made, as `_here` told then.
+
+        Raises:
+            Learned: the branches and loops around are run by their jumps in the next attempt, or the instruction is
+                Python's.
+        """
+        if here is None:
+            return
+        regions, code, index = here
+        before = self.breaks.count
+        if regions:
+            for region in regions:
+                self._open(region, why_of("copies"))
+        else:
+            self.breaks.leave(code, index, why_of("copies"))
+        if self.breaks.count > before:
+            raise Learned
 
     def cut(self, error: CaptureError) -> bool:
         """To be called where a segment has been run through, but cannot become a program: what it gives or writes
