@@ -20,8 +20,9 @@ from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
-from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
+from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
+from stillgraph.bytecode.marking import may_be_marked
 from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, name_read, note_name
@@ -483,8 +484,11 @@ class Segment:
         layout, values = suspended(self.frames)
         if any(map(may_be_unset, values)):
             raise refuse("SG306", "only the run knows whether a variable has a value that is needed behind a segment")
-        for value, holder in inside([*values, *self._written()], self.made):
-            if holder is not None and (stays(value) or self._is_foreign(value)):
+        leaving = [*inside([*values, *self._written()], self.made)]
+        attributes = attributes_of(value for value, _ in leaving)
+        for value, holder in leaving:
+            is_pythons = stays(value) or id(value) in attributes or may_be_marked(value, self.frames)
+            if holder is not None and (is_pythons or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
                 each = frame.prepared.decoded.instructions[index]
                 makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of("makes", kind_of(value))
