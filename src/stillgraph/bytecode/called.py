@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections.abc import Iterable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -51,6 +52,13 @@ def keeps_results(frame: Frame, each: Instruction, function: Any) -> bool:
         return False
     given = arguments(frame, each)
     return given is None or not can_be_asked(function, tuple(map(opened, given)))
+
+
+def counts_results(frames: Iterable[Frame], function: Any) -> bool:
+    """Whether a function with a cache is called that the code of a frame may ask for its counts, wherever it is."""
+    if not isinstance(function, functools._lru_cache_wrapper):
+        return False
+    return any("cache_info" in frame.code.co_names for frame in frames)
 
 
 def keywords_at(code: CodeType, index: int) -> tuple[str, ...] | None:

@@ -129,6 +129,12 @@ def _held(value: Any) -> Iterator[Any]:
         yield from (own_attributes(value) or {}).values()
 
 
+def attributes_of(values: Iterable[Any]) -> frozenset[int]:
+    """The ids of the dictionaries of objects that leave a segment: one that is handed out itself would be another."""
+    objects = (value for value in values if not isinstance(value, type) and not is_our_module(type(value).__module__))
+    return frozenset(id(own) for own in map(own_attributes, objects) if own is not None)
+
+
 def kind_of(value: Any) -> str:
     """What an object is called in a reason."""
     kind = type(value)

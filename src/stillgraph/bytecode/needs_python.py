@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from stillgraph.bytecode.called import called, keeps_results, shows_parcels
+from stillgraph.bytecode.called import called, counts_results, keeps_results, shows_parcels
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.dropping import dropped
 from stillgraph.bytecode.frame import Frame, contents
@@ -34,6 +34,8 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
         return why_of("changes", *_named(function))
     if may_change_what_was_there(function):
         return why_of("changes", *_named(function))
+    if counts_results(segment.frames, function):
+        return why_of("cache", function.__name__)
     if not segment.can_end:
         return None
     if segment.is_residual(function):

@@ -20,8 +20,9 @@ from stillgraph.bytecode.called import called, code_called
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
-from stillgraph.bytecode.leaving import inside, kind_of, may_be_from_before, stays
+from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
+from stillgraph.bytecode.marking import may_be_marked
 from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, name_read, note_name
@@ -89,6 +90,7 @@ class Segment:
         """Forget an attempt before: a capture may begin anew by itself."""
         capture.witness.calling = UNSEEN
         capture.witness.beginning = functools.partial(refuse_users, capture)
+        capture.identities.place, capture.identities.refusing = self._here, self.copied_at
         self.forget()
         self.known = self.breaks.count
 
@@ -424,6 +426,32 @@ class Segment:
                     self._open(region, why)
                 raise Learned
 
+    def _here(self) -> tuple[list[Region], CodeType, int] | None:
+        """What is being staged, and the instruction that is being run."""
+        return ([*self.regions], self.frames[-1].code, self.frames[-1].next) if self.frames else None
+
+    def copied_at(self, here: tuple[list[Region], CodeType, int] | None) -> None:
+        """To be called before a program is refused that would hand out a copy instead of one object with two names.
+
+        Args:
+            here: where the copy was made, as `_here` told then.
+
+        Raises:
+            Learned: the branches and loops around are run by their jumps in the next attempt, or the instruction is
+                Python's.
+        """
+        if here is None:
+            return
+        regions, code, index = here
+        before = self.breaks.count
+        if regions:
+            for region in regions:
+                self._open(region, why_of("copies"))
+        else:
+            self.breaks.leave(code, index, why_of("copies"))
+        if self.breaks.count > before:
+            raise Learned
+
     def cut(self, error: CaptureError) -> bool:
         """To be called where a segment has been run through, but cannot become a program: what it gives or writes
         cannot leave it. It will end half way; whether there is such a place.
@@ -456,8 +484,11 @@ class Segment:
         layout, values = suspended(self.frames)
         if any(map(may_be_unset, values)):
             raise refuse("SG306", "only the run knows whether a variable has a value that is needed behind a segment")
-        for value, holder in inside([*values, *self._written()], self.made):
-            if holder is not None and (stays(value) or self._is_foreign(value)):
+        leaving = [*inside([*values, *self._written()], self.made)]
+        attributes = attributes_of(value for value, _ in leaving)
+        for value, holder in leaving:
+            is_pythons = stays(value) or id(value) in attributes or may_be_marked(value, self.frames)
+            if holder is not None and (is_pythons or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
                 each = frame.prepared.decoded.instructions[index]
                 makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of("makes", kind_of(value))

@@ -86,6 +86,10 @@ KINDS: dict[str, Kind] = {
     ),
     "way": Kind("one of the ways on from here cannot be in a program: {}", None),
     "cut": Kind("a program that goes on from here is refused: {}", None),
+    "copies": Kind(
+        "a program would make a copy of an object that has another name",
+        "Put into the list what has no other name: a tensor, or a new list.",
+    ),
     "other": Kind("only Python can do it", None),
 }
 """By what the rest of this package calls them. The guide (``docs/guide/partial.md``) tells them to people."""

@@ -56,6 +56,17 @@ def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     return (value,)
 
 
+def refuse_counts(method: Any) -> None:
+    """Refuse to ask a function with a cache how often it has been called: a capture puts nothing into the cache.
+
+    Raises:
+        CaptureError: it is asked.
+    """
+    if isinstance(method.__self__, functools._lru_cache_wrapper) and method.__name__ == "cache_info":
+        message = "a function with a cache is asked for its counts, but no program puts anything into the cache"
+        raise refuse("SG305", message, location=here(), hint="Ask it outside the static function.")
+
+
 def can_be_asked(function: Any, given: tuple[Any, ...]) -> bool:
     """Whether a program may ask a function with a cache, instead of ending at its call.
 

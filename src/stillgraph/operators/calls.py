@@ -21,7 +21,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_standard_l
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
-from stillgraph.operators.caches import call_cached, require_no_writes
+from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
 from stillgraph.operators.foreign import before_method
@@ -398,6 +398,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
 
 def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver = method.__self__
+    refuse_counts(method)
     before_pickling(_session(), method, args)
     if is_array(receiver):
         refuse_numbers((args, kwargs))

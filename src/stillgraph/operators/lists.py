@@ -8,10 +8,11 @@ from typing import Any
 
 from stillgraph.program import operations
 from stillgraph.trace import lists
+from stillgraph.trace.join import freeze_elements
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.spreads import as_spread, define, each, element_at, freeze, is_spread
+from stillgraph.trace.spreads import as_spread, copied_into, define, each, element_at, is_spread
 from stillgraph.trace.unknown import refuse_unknown
 
 
@@ -80,17 +81,17 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
     cells = lists.columns(spread.element, (value,))
-    freeze(capture, spread.element, value)
+    freeze_elements(capture, spread, (value,), is_older=lambda kept: True)
     only = [items.items[0] for items in cells]
     _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
 
 
 def set_known(capture: Session, target: list[Any], index: StagedNumber, value: Any) -> None:
     """``target[index] = value`` for a list of known length and an index that only the run knows."""
-    count = len(target)
+    before = [*target]
     set_at(capture, target, index, value)
     (spread,) = target
-    _become(target, [element_at(capture, spread, position) for position in range(count)])
+    _become(target, [element_at(capture, spread, position, [each]) for position, each in enumerate(before)])
 
 
 def delete_at(capture: Session, target: Any, index: Any) -> None:
@@ -111,7 +112,7 @@ def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
     capture.before_risk()
     spread = as_spread(capture, target)
     rest = each(capture, spread, operations.popped, index)
-    element = element_at(capture, spread, index)
+    element = element_at(capture, spread, index, copied_into(capture, spread))
     _become(target, [rest])
     return element
 
@@ -128,7 +129,7 @@ def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
         return
     spread = as_spread(capture, target, (value,))
     cells = [items.items[0] for items in lists.columns(spread.element, (value,))]
-    freeze(capture, spread.element, value)
+    freeze_elements(capture, spread, (value,), is_older=lambda kept: True)
     _become(target, [each(capture, spread, operations.inserted, index, cells=cells)])
 
 

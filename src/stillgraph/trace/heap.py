@@ -95,7 +95,10 @@ class OlderObjects:
             return self._recorder.region.holds(place.tensor)
         else:
             return True  # module-level names
-        return isinstance(target, (torch.nn.Module, type)) or self.holds(target)
+        if isinstance(target, (torch.nn.Module, type)) or self.holds(target):
+            return True
+        # Python makes the dict of an object when somebody asks for it first, be that in the arm.
+        return type(target) is dict and self._recorder.attributes_of(target) is not None
 
     def holds(self, target: Any) -> bool:
         """Whether an object is older than the arm."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +30,23 @@ class Identities:
     Attributes:
         origins: what stands for several containers, by the id of the joined one.
         frozen: containers that other names would have to see change, by their ids.
-        copies: some of them, each with what it may be.
+        copies: some of them, each with what it may be; also what stands for elements of a list of unknown length, with
+            what was copied there.
+        place: tells where a capture is, for `before_refusal`.
+        refusing: told of a place where the capture found out what it is about to be refused for.
     """
+
+    place: Callable[[], Any] | None = None
+    refusing: Callable[[Any], None] | None = None
 
     def __init__(self) -> None:
         self.origins: dict[int, Origin] = {}
         self.frozen: dict[int, Any] = {}
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
+        self._met: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # a joined container, and what each path has for it
+        self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
+        self._places: dict[int, Any] = {}  # where the capture was when it made a copy
 
     def stands_for(self, origin: Origin) -> None:
         """Remember a joined container: from now on neither it nor what it stands for may be changed."""
@@ -49,7 +58,11 @@ class Identities:
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""
-        return id(target) in self.origins or id(target) in self._sides or id(target) in self.frozen
+        if id(target) in self.origins or id(target) in self._sides:
+            return True
+        return id(target) in self.frozen or any(
+            each in self.frozen or each in self._kept for each in self.met_by(id(target))
+        )
 
     def freeze(self, value: Any) -> None:
         """Remember a container that is one of several copies of one: it may not be changed any more."""
@@ -58,7 +71,57 @@ class Identities:
     def copy_of(self, copy: Any, originals: Iterable[Any]) -> None:
         """As `freeze`, for one that a loop or handler makes anew while other names lead to what it may be."""
         self.freeze(copy)
+        self.copied_into(copy, originals)
+
+    def copied_into(self, copy: Any, originals: Iterable[Any]) -> None:
+        """Remember that something has copies of containers in it, or of what these are copies of."""
         mine = self.copies.setdefault(id(copy), (copy, {}))[1]
         for original in originals:
             mine[id(original)] = original
             mine.update(self.copies.get(id(original), (None, {}))[1])
+        if self.place is not None:
+            self._places.setdefault(id(copy), self.place())
+
+    def keep(self, value: Any) -> None:
+        """Remember an object of a path that a list of unknown length holds as it is: joins make another of it."""
+        self._kept[id(value)] = value
+
+    def meet(self, joined: Any, left: Any, right: Any) -> None:
+        """Remember of what a container was joined: what is found out about these holds for it too."""
+        self._met[id(joined)] = joined, (left, right)
+        if self.place is not None:
+            self._places.setdefault(id(joined), self.place())
+
+    def met_by(self, joined: int) -> set[int]:
+        """The ids of what a container, given its id, was joined of, be it in several joins."""
+        found: set[int] = set()
+        queue = [joined]
+        while queue:
+            sides = self._met.get(queue.pop(), (None, ()))[1]
+            new = {id(side) for side in sides} - found
+            found |= new
+            queue += new
+        return found
+
+    def uncertain(self, handed_out: Iterable[int]) -> Any:
+        """One of the objects with the given ids that may be, or hold, a copy of another one of them; or None."""
+        handed_out = set(handed_out)
+        seen = dict.fromkeys(handed_out, 1)  # by an object: how many of them may be it, or hold it
+        for each in handed_out:
+            sides = self.met_by(each)
+            if not sides.isdisjoint(self._kept.keys() & handed_out):
+                return self._met[each][0]
+            for side in sides:
+                seen[side] = seen.get(side, 0) + 1
+        for copy, originals in self.copies.values():
+            mine = {id(copy), *self.met_by(id(copy))}
+            for original in originals.keys() - mine if id(copy) in handed_out else ():
+                seen[original] = seen.get(original, 0) + 1
+                if seen[original] > 1:
+                    return copy
+        return None
+
+    def before_refusal(self, copy: Any) -> None:
+        """To be called before a capture is refused for a copy, of which somebody may know how to do without it."""
+        if self.refusing is not None and id(copy) in self._places:
+            self.refusing(self._places[id(copy)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,16 @@ from stillgraph.trace.entries import Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING, Place
-from stillgraph.trace.lists import Element, Spread, columns, has_spread, mutable_parts, structure, types
+from stillgraph.trace.lists import (
+    Spread,
+    columns,
+    has_spread,
+    is_mutable,
+    kept_parts,
+    mutable_parts,
+    structure,
+    types,
+)
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, describe, explain, is_leaf, named
@@ -199,6 +209,7 @@ class Joiner:
         def build_once(outs: Sequence[Any]) -> Any:
             if not made:
                 made.append(build(outs))
+                self.recorder.identities.meet(made[0], left, right)
                 for side in (left, right):
                     self._remember_copy(made[0], side)
                 if {id(left), id(right)} & self._apart:
@@ -275,6 +286,8 @@ class Joiner:
     def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
         """Lists of different length, or of a length that only the run knows."""
         held = first.children, second.children
+        for side, parts in enumerate((first, second)):
+            refuse_changed(parts.children, self.views[side])
         with telling_elements(self.recorder, first.type, held, self.type_of, self.named(place), self.lines):
             element = structure([*first.children, *second.children], self.type_of)
         sides = [columns(element, parts.children) for parts in (first, second)]
@@ -282,8 +295,9 @@ class Joiner:
         indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
         def build(outs: Sequence[Any]) -> Any:
-            freeze_elements(self.recorder, element, (*first.children, *second.children))
-            return first.type([Spread(element, tuple(outs[index] for index in indices))])
+            spread = Spread(element, tuple(outs[index] for index in indices))
+            freeze_elements(self.recorder, spread, (*first.children, *second.children), self.is_older)
+            return first.type([spread])
 
         return self._remembered(left, right, place, build)
 
@@ -427,12 +441,58 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
     return True
 
 
-def freeze_elements(recorder: Recorder, element: Element, children: Sequence[Any]) -> None:
-    """Let nobody change the objects whose values the columns of a list have copied."""
+_CHANGED_ELEMENT = "Change it before the branch or loop, or make a new one in the branch or loop for the list."
+
+
+def refuse_changed(children: Sequence[Any], view: View) -> None:
+    """Refuse elements that a path changes: a list of unknown length would copy their values, as they were before.
+
+    Args:
+        children: the elements, of which those that were there before the path are as they were.
+        view: how the path sees a container.
+
+    Raises:
+        JoinFailure: it changes one.
+    """
+    queue = [child for child in children if not is_leaf(child)]
+    while queue:
+        value = queue.pop()
+        before, after = split(value), view(value)
+        if before is None or after is None:
+            continue
+        kept = len(before.children) == len(after.children) and all(map(operator.is_, before.children, after.children))
+        if not kept or before.context != after.context:
+            kind = type(value).__name__
+            message = f"a {kind} is changed on a path, and is an element of a list of unknown length"
+            raise JoinFailure("SG203", message, _CHANGED_ELEMENT)
+        queue += (child for child in before.children if not is_leaf(child))
+
+
+def freeze_elements(
+    recorder: Recorder, spread: Spread, children: Sequence[Any], is_older: Callable[[Any], bool]
+) -> None:
+    """Let nobody change the objects whose values the columns of a list have copied.
+
+    Args:
+        recorder: the capture.
+        spread: what stands for the elements from now on.
+        children: the elements as they were; others may be among them that already stand for several.
+        is_older: whether an object was there before the path that has made the list.
+    """
+    identities = recorder.identities
+    copied: list[Any] = []
     for child in children:
-        if type(child) is not Spread:
-            for part in mutable_parts(element, child):
-                recorder.identities.freeze(part)
+        if type(child) is Spread:
+            copied += [child] if is_mutable(child.element) else []
+        else:
+            copied += mutable_parts(spread.element, child)
+            for kept in kept_parts(spread.element):
+                if not is_older(kept):
+                    identities.keep(kept)
+    for each in copied:
+        if type(each) is not Spread:
+            identities.freeze(each)
+    identities.copied_into(spread, copied)
 
 
 def is_empty(value: Any) -> bool:

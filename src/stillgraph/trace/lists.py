@@ -285,6 +285,24 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
             yield from mutable_parts(child, inner)
 
 
+def is_mutable(element: Element | None) -> bool:
+    """Whether elements of a structure are, or hold, what the user could change in place."""
+    if isinstance(element, Node):
+        return not issubclass(element.parts.type, tuple) or any(map(is_mutable, element.children))
+    return isinstance(element, Inner)
+
+
+def kept_parts(element: Element | None) -> Iterator[Any]:
+    """The objects that elements of a structure hold as they are."""
+    if isinstance(element, Node):
+        for child in element.children:
+            yield from kept_parts(child)
+    elif isinstance(element, Inner):
+        yield from kept_parts(element.element)
+    elif isinstance(element, Same):
+        yield element.value
+
+
 def same_structure(left: Element | None, right: Element | None, same_type: Callable[[Type, Type], bool]) -> bool:
     """Whether two structures, one of which covers the other, are the same."""
     mine, others = (_leaf_types(element) for element in (left, right))

@@ -10,7 +10,7 @@ from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, jo
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, is_empty, same_constant, wants_columns
+from stillgraph.trace.join import DEAD, Joiner, View, is_empty, refuse_changed, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
 from stillgraph.trace.lists import cover as cover_elements
@@ -224,6 +224,7 @@ def entry_of(state: State) -> Any:
 
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
+    refuse_changed(entry, joiner.views[1])
     if entry and is_empty(entry[0]):
         return Listed(state.parts.type, structure(after.children, joiner.type_of), entry[0], ())
     kind, both, named = state.parts.type, (entry, after.children), joiner.named(place)
@@ -237,6 +238,7 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     if parts is None or parts.type is not state.kind:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     element = state.element
+    refuse_changed(parts.children, joiner.views[1])
     if parts.children:
         wider = cover_elements(element, structure(parts.children, joiner.type_of))
         assert wider is not None

@@ -15,7 +15,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.join import DEAD, Joiner, View, freeze_elements, is_empty
+from stillgraph.trace.join import DEAD, Joiner, freeze_elements, is_empty
 from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.loop_state import (
     Fixed,
@@ -228,12 +228,11 @@ def _final(exit: Exit | None) -> Exit:
 
 def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
     recorder = loop_.recorder
-    for key, state in loop_.state.items():
-        _freeze(recorder, state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())), arm.view)
+    left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
     leaves = [
         leaf
         for key, state in loop_.state.items()
-        for leaf in leaves_of(state, arm.value(loop_.places[key], inputs.get(key, loop_.places[key].get())), arm.view)
+        for leaf in leaves_of(state, left[key], arm.view)
     ]
     leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
     with recorder.resume(arm.region):
@@ -254,26 +253,36 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
         made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
         if slots_of(state) or made_anew:
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
+            _freeze(recorder, state, left[key], result, arm)
             leave(recorder, loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
             if made_anew:
-                _remember_copies(recorder, arm, result, arm.value(loop_.places[key], inputs.get(key, entry)))
+                _remember_copies(recorder, arm, result, left[key])
     exit: Exit = build(loop_.exit, lambda _: next(values))
     return None if all(flag is False for flag in exit.flags) else exit
 
 
-def _freeze(recorder: Recorder, state: State, value: Any, view: View) -> None:
-    """Let nobody change the objects that have become elements of a list of unknown length."""
-    parts = None if is_empty(value) else view(value)
-    if parts is None:
+def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm) -> None:
+    """Let nobody change the objects that have become elements of a list of unknown length.
+
+    Args:
+        recorder: the capture.
+        state: of a place, or of a part of it.
+        value: what an iteration leaves there.
+        result: what is there behind the loop.
+        arm: the iteration.
+    """
+    parts, made = (None, None) if is_empty(value) else (arm.view(value), split(result))
+    if parts is None or made is None:
         return
     if isinstance(state, Listed):
         entry = () if is_empty(state.entry) else state.entry
-        freeze_elements(recorder, state.element, (*entry, *parts.children))
+        for spread in made.children:
+            freeze_elements(recorder, spread, (*entry, *parts.children), arm.is_older)
     elif isinstance(state, Tree):
-        for child, inner in zip(state.children, like(state, parts).children):
-            _freeze(recorder, child, inner, view)
+        for child, inner, out in zip(state.children, like(state, parts).children, made.children):
+            _freeze(recorder, child, inner, out, arm)
 
 
 def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> None:

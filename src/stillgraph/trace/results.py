@@ -50,7 +50,7 @@ from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
-from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, types
+from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, is_mutable, types
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
@@ -74,6 +74,7 @@ class Results:
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
+    _spreads: list[Spread] = field(default_factory=list)  # the elements of lists of unknown length
     _given: set[int] = field(default_factory=set)  # objects of the caller's
     _storing: bool = False  # whether what is built outlives the call, returned or not
     place: Place | None = None  # what is being stored
@@ -112,14 +113,21 @@ class Results:
         Raises:
             CaptureError: there are such.
         """
-        handed_out = self._shared.keys() | self._given
-        seen = dict.fromkeys(handed_out, 1)  # by an object: how many results may be it
-        for copy, originals in self.session.identities.copies.values():
-            for original in originals.keys() - {id(copy)} if id(copy) in handed_out else ():
-                seen[original] = seen.get(original, 0) + 1
-                if seen[original] > 1:
-                    message = f"whether two results are one {type(copy).__name__}, only the run knows: a loop"
-                    raise refuse("SG305", f"{message} or handler makes one of them anew", hint=AMBIGUOUS)
+        identities = self.session.identities
+        handed_out = self._shared.keys() | self._given | {id(spread) for spread in self._spreads}
+        found = identities.uncertain(handed_out)
+        if found is None:
+            several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
+            found = next((each for each in self._spreads if several[id(each)] > 1), None)
+        if found is None:
+            return
+        identities.before_refusal(found)
+        if isinstance(found, Spread):
+            message = "two results hold one object, of which a list of unknown length has a copy"
+        else:
+            message = f"whether two results are one {type(found).__name__}, only the run knows: a loop"
+            message = f"{message}, branch or handler makes one of them anew"
+        raise refuse("SG305", message, hint=AMBIGUOUS)
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
@@ -263,6 +271,7 @@ class Results:
             return Maybe(self._number(value.present), self.template(value.value), rank)
         if not isinstance(value, Spread):
             return self.template(value)
+        self._spreads.append(value)
         return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
 
     def _element_of_set(self, value: Any) -> Template:

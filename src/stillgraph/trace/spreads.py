@@ -14,6 +14,7 @@ from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorTy
 from stillgraph.trace import lists
 from stillgraph.trace.arms import leaf_node
 from stillgraph.trace.frames import called, here, name_of
+from stillgraph.trace.join import freeze_elements
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unknown import refuse_unknown
@@ -39,15 +40,9 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
         raise refuse(failure.code, failure.message, location=here()) from failure
     types = lists.types(element)
     parts = lists.columns(element, value)
-    for child in value:
-        if type(child) is not Spread:
-            freeze(recorder, element, child)
-    return Spread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
-
-
-def freeze(recorder: Recorder, element: lists.Element, child: Any) -> None:
-    for part in lists.mutable_parts(element, child):
-        recorder.identities.freeze(part)
+    spread = Spread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
+    freeze_elements(recorder, spread, value, is_older=lambda kept: True)  # there is no path
+    return spread
 
 
 def _column(recorder: Recorder, items: Items, element: Type) -> StagedList:
@@ -71,16 +66,32 @@ def each(
     for index, column in enumerate(spread.columns):
         given = (*args, leaf_node(recorder, cells[index], column.type.element, "a list")) if cells else args
         made.append(define(recorder, column.type, recorder.emit("call_function", function, (column, *given), {})))
-    return Spread(spread.element, tuple(made))
+    result = Spread(spread.element, tuple(made))
+    recorder.identities.copied_into(result, copied_into(recorder, spread))
+    return result
 
 
-def element_at(recorder: Recorder, spread: Spread, index: Any) -> Any:
+def copied_into(recorder: Recorder, spread: Spread) -> tuple[Any, ...]:
+    """The containers of which a spread holds copies."""
+    return tuple(recorder.identities.copies.get(id(spread), (None, {}))[1].values())
+
+
+def element_at(recorder: Recorder, spread: Spread, index: Any, originals: Sequence[Any] | None = None) -> Any:
+    """The element at a position: the containers in it are made anew.
+
+    Args:
+        recorder: the capture.
+        spread: the elements.
+        index: which one.
+        originals: what the containers in it may be; by default those that the spread goes on to hold.
+    """
     row = []
     for column in spread.columns:
         node = recorder.emit("call_function", operator.getitem, (column, index), {})
         row.append(define(recorder, column.type.element, node))
     element = lists.rebuild(spread.element, row)
-    freeze(recorder, spread.element, element)
+    for part in lists.mutable_parts(spread.element, element):
+        recorder.identities.copy_of(part, [spread] if originals is None else originals)
     return element
 
 
