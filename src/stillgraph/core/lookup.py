@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Iterator
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 
@@ -111,3 +111,12 @@ def behind_proxy(value: Any) -> Any:
     if type(value) not in weakref.ProxyTypes:
         return value
     return getattr(value.__repr__, "__self__", value)  # no class of the user's is to be asked for anything
+
+
+def is_unset(cell: CellType) -> bool:
+    """Whether a variable that functions share holds nothing."""
+    try:
+        cell.cell_contents  # noqa: B018  # there is no other way to ask
+    except ValueError:
+        return True
+    return False
