@@ -215,7 +215,11 @@ def places(
         if isinstance(cell, CellType):
             keeps.append(CellPlace(cell, frame.name(slot)))
     needed = frozenset().union(*(flow.needed.get(index, frozenset()) for index in behind))
+    lowest = flow.lowest(nodes)
     for number, cell in enumerate(frame.stack):
+        value = contents(cell)
+        if type(value) is Parcel and lowest <= number < frame.depth and number in needed and not is_opaque(value.value):
+            open_written(frame, cell, value)
         (keeps if number in needed else drops).append(PassingPlace(cell, f"a value on the stack ({number})"))
     return keeps, drops
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import cached_property
 from types import CodeType
 
 from stillgraph.bytecode.decode import JUMPS, Decoded, decode
-from stillgraph.bytecode.depths import depths, needed
+from stillgraph.bytecode.depths import depths, effect, needed
 from stillgraph.core.rewritten import Holder
 from stillgraph.core.weak_cache import weakly_cached
 
@@ -344,6 +345,12 @@ class Flow(Holder):
             elif each.name in ("STORE_DEREF", "DELETE_DEREF"):
                 cells.add(each.argument)
         return frozenset(slots), frozenset(cells)
+
+    def lowest(self, nodes: Iterable[int]) -> int:
+        """The lowest place of the stack that instructions may write, or take a value away from."""
+        reached = ((self.depth[index], self._instructions[index]) for index in nodes if index in self.depth)
+        found = (depth - effect(each)[0] for depth, each in reached if each.name != "COPY")
+        return min(found, default=sys.maxsize)
 
     def with_handlers(self, nodes: Iterable[int], stops: AbstractSet[int]) -> frozenset[int]:
         """Instructions, with those that handle their exceptions."""

@@ -13,19 +13,15 @@ import torch
 
 from stillgraph.bytecode.frame import Frame
 from stillgraph.core.files import is_our_module
-from stillgraph.core.parcel import Parcel
+from stillgraph.core.parcel import opened
 from stillgraph.operators.contexts import sees_exceptions
 from stillgraph.trace.session import session
 
 
 def read(value: Any) -> Any:
     """What is in a parcel, on which the capture depends from now on; anything else as it is."""
-    if type(value) is not Parcel:
-        return value
     capture = session()
-    if capture is not None:
-        capture.reads.attributes.append((value, value.name))
-    return value.value
+    return opened(value) if capture is None else capture.unpacked(value)
 
 
 def is_plain(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Iterator
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 
@@ -28,7 +28,7 @@ def own_attributes(value: Any) -> Any:
 
     A `weakref.proxy` has none: what it shows is another object's.
     """
-    if type(value) in weakref.ProxyTypes:
+    if is_proxy(value):
         return None
     look_up: Any = type.__getattribute__(type(value), "__getattribute__")
     try:
@@ -102,12 +102,27 @@ _LEFT_OUT = frozenset({"__dict__", "__traceback__"})
 _NOTHING = object()
 
 
+def is_proxy(value: Any) -> bool:
+    """Whether an object is a `weakref.proxy`; a metaclass may say what its classes are equal to, so none is asked."""
+    kind = type(value)
+    return kind is weakref.ProxyType or kind is weakref.CallableProxyType
+
+
 def behind_proxy(value: Any) -> Any:
     """What a `weakref.proxy` stands for; any other object is itself.
 
     Raises:
         ReferenceError: it is gone.
     """
-    if type(value) not in weakref.ProxyTypes:
+    if not is_proxy(value):
         return value
     return getattr(value.__repr__, "__self__", value)  # no class of the user's is to be asked for anything
+
+
+def is_unset(cell: CellType) -> bool:
+    """Whether a variable that functions share holds nothing."""
+    try:
+        cell.cell_contents  # noqa: B018  # there is no other way to ask
+    except ValueError:
+        return True
+    return False

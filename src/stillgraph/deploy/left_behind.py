@@ -29,6 +29,7 @@ from stillgraph.program.guards import (
     NoAttributeGuard,
     Source,
     TensorGuard,
+    UnsetGuard,
 )
 from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template
 from stillgraph.program.program import Program
@@ -43,6 +44,7 @@ _READING = (
     KeysGuard,
     LengthGuard,
     TensorGuard,
+    UnsetGuard,
 )
 """The guards on what an object holds; those on what it is stand where it is only written, too."""
 

@@ -82,7 +82,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
-    if any(type(value) in (Spread, MaybeKey) for value in (*args, *kwargs.values())):
+    if any(type(value) is Spread or type(value) is MaybeKey for value in (*args, *kwargs.values())):
         message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
         raise refuse("SG210", message, location=here())
     if capture.stale and not capture.settling.clears(function):

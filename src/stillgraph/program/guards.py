@@ -324,6 +324,16 @@ class NoAttributeGuard:
 
 
 @dataclass(frozen=True)
+class UnsetGuard:
+    """A variable that functions share holds nothing: ``source`` is where its value would be."""
+
+    source: Cell | Attribute
+
+    def __str__(self) -> str:
+        return f"{self.source} is unset"
+
+
+@dataclass(frozen=True)
 class FunctionGuard:
     """A function runs the code it ran; ``defaults`` and ``kwdefaults`` say whether it has any."""
 
@@ -461,6 +471,7 @@ Guard = (
     | MembersGuard
     | MissingGuard
     | NoAttributeGuard
+    | UnsetGuard
     | FunctionGuard
     | ReadingGuard
     | EnvironmentGuard

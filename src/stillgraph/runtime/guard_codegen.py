@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import is_unset
 from stillgraph.program.context import current_context
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
@@ -27,6 +28,7 @@ from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
     BytesGuard,
+    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
@@ -47,6 +49,7 @@ from stillgraph.program.guards import (
     Source,
     TensorGuard,
     TypeGuard,
+    UnsetGuard,
 )
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import TensorCheck, any_autocast, function_mode_depth
@@ -125,6 +128,9 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
             return f"not {value}.keys().isdisjoint({writer.constant(names)})"
         case NoAttributeGuard(source=source, name=name):
             return f"hasattr({writer.read(source)}, {name!r})"
+        case UnsetGuard(source=source):
+            cell = writer.constant(source.cell) if isinstance(source, Cell) else writer.read(source.base)
+            return f"not {writer.constant(is_unset)}({cell})"
         case FunctionGuard(source=source, code=code):
             value = writer.read(source)
             without = [n for n in ("defaults", "kwdefaults") if not getattr(guard, n)]

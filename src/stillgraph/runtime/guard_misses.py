@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_users
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, is_unset
 from stillgraph.core.parcel import opened
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
@@ -22,6 +22,7 @@ from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
     BytesGuard,
+    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
@@ -41,6 +42,7 @@ from stillgraph.program.guards import (
     Source,
     TensorGuard,
     TypeGuard,
+    UnsetGuard,
 )
 from stillgraph.program.program import Input
 from stillgraph.runtime.backends import tensor_holds
@@ -132,6 +134,9 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return f"{source} should lack {made[0]!r}, but has it" if made else None
         case NoAttributeGuard(source=source, name=name):
             return f"{source} should have no attribute {name!r}, but has one" if hasattr(read(source), name) else None
+        case UnsetGuard(source=source):
+            cell = source.cell if isinstance(source, Cell) else read(source.base)
+            return None if is_unset(cell) else f"{source} should be unset, but holds a value"
         case FunctionGuard(source=source):
             return _function_failure(guard, read(source))
         case ReadingGuard(function=function, args=args, value=expected):

@@ -20,7 +20,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_dependency
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.program.schemas import OPERATORS, implementations
 
 _FUNCTIONS = (
@@ -254,7 +254,7 @@ class _Search:
         for name in sorted(names & space.keys()):
             found += self._of_global(str(space.get("__name__", "globals")), space, name, names)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            if _is_filled(cell):
+            if not is_unset(cell):
                 found.append(cell.cell_contents)
                 # A closure's variable may be written to whatever it holds; globals and classes are put back as a whole.
                 place = _Place(f"'{name}' of {function.__qualname__}", *_attribute(cell, "cell_contents"))
@@ -266,7 +266,7 @@ class _Search:
 
     def _of_library_function(self, function: types.FunctionType) -> list[Any]:
         """Its closure; a scheduler's ``step`` of an optimizer finds the optimizer there by a weak reference."""
-        cells = [cell for cell in function.__closure__ or () if _is_filled(cell)]
+        cells = [cell for cell in function.__closure__ or () if not is_unset(cell)]
         for cell in cells:
             if isinstance(cell.cell_contents, weakref.ref):
                 name = f"a reference of {function.__qualname__}"
@@ -319,13 +319,6 @@ class _Search:
 def _is_descriptor(value: Any) -> bool:
     """Whether what a class holds is machinery of the class's, such as a slot."""
     return isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType))
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def _names(code: types.CodeType) -> set[str]:

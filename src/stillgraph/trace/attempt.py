@@ -39,7 +39,7 @@ from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import PAIRED, SPEAKING, Session
-from stillgraph.trace.signals import Diverged
+from stillgraph.trace.signals import Diverged, Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import under_transform
 from stillgraph.trace.told import constants
@@ -329,13 +329,19 @@ class CaptureAttempt:
         if function in self.session.made_functions:
             self.session.made_and_run.add(function.__code__)
             return  # nothing of it was there before; what it reads is part of what the function around it does
+        is_first = not self.functions and function is called_function(self.function, self.args)
         self.functions.append(function)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
         for name in written_cells:
-            self._watch_cell(cells[name], name)
+            self._watch_cell(cells[name], name, is_first)
 
-    def _watch_cell(self, cell: Any, name: str) -> None:
-        """An outer variable that the function assigns: its writes are effects, a number in it is an input."""
+    def _watch_cell(self, cell: Any, name: str, is_first: bool) -> None:
+        """An outer variable that the function assigns: its writes are effects, a number in it is an input.
+
+        Raises:
+            Restart: other code that may have read the number has run already. In the next attempt it is an input from
+                the beginning.
+        """
         if id(cell) in self.session.outer_cells:
             return
         source = self.finder.cell_source(cell)
@@ -344,11 +350,13 @@ class CaptureAttempt:
         self.session.outer_cells[id(cell)] = name
         place = CellPlace(cell, name)
         value = place.get()
-        if type(value) in (int, float, bool):
-            self.promotion.places.add(place.key)
-            self.journal.write(place, self.inputs.state(value, source))
-        else:
+        if type(value) not in (int, float, bool) or source in self.knowledge.keep:
             self.journal.note(place)
+            return
+        if not is_first:
+            raise Restart("promote", source)
+        self.promotion.places.add(place.key)
+        self.journal.write(place, self.inputs.state(value, source))
 
     def _program(
         self,

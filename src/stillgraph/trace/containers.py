@@ -38,13 +38,13 @@ class Parts:
 def split(value: Any) -> Parts | None:
     """The parts of a container, or None for anything that is not one."""
     kind = type(value)
-    if kind in (list, tuple):
+    if kind is list or kind is tuple:  # a metaclass of the user's may say that its classes are equal to others
         names = tuple(f"[{i}]" for i in range(len(value)))
         return Parts(kind, len(value), names, tuple(value), kind)
     if kind is dict:
         keys, children = dict_parts(value)
         return Parts(dict, keys, _names(keys), children, lambda new: make_dict(keys, new))
-    if kind in KINDS_OF_DICT:
+    if any(kind is each for each in KINDS_OF_DICT):
         keys, children = dict_parts(value)
         context = Keys(keys, getattr(value, "default_factory", None))
         return Parts(kind, context, _names(keys), children, lambda new: context.restore(kind, make_dict(keys, new)))

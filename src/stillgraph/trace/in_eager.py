@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.symbolic import is_fake, is_unknown
 
-_MOST = 1 << 16  # elements of an argument
+_MOST = 1 << 24  # elements of an argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +37,27 @@ def in_eager(error: BaseException, failed: Failed | None) -> BaseException:
     """
     if failed is None or failed.error != id(error):
         return error
+    return _said(error, failed, _closed)
+
+
+def quote(error: BaseException, failed: Failed) -> None:
+    """Let an error say what eager says, which names sizes: those that are open in the capture are guarded from now on.
+
+    Args:
+        error: what an operation has raised on fake tensors.
+        failed: the operation.
+    """
+    said = _said(error, failed, _guarded)
+    if said is not error:
+        error.args = said.args
+
+
+def _said(error: BaseException, failed: Failed, number: Callable[[Any], int]) -> BaseException:
+    """What an operation raises on real tensors, of sizes that ``number`` gives; the error itself if nobody can tell."""
     try:
         with torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]), torch.no_grad():
-            given, options = torch.utils._pytree.tree_map(_real, (failed.args, failed.kwargs))
+            make = functools.partial(_real, number=number)
+            given, options = torch.utils._pytree.tree_map(make, (failed.args, failed.kwargs))
             failed.function(*given, **options)
     except _Unknown:
         return error
@@ -50,14 +70,28 @@ class _Unknown(Exception):
     """A value for which there is no real one, or too large a one."""
 
 
-def _real(value: Any) -> Any:
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+def _closed(size: Any) -> int:
+    if type(size) is not int:
         raise _Unknown
+    return size
+
+
+def _guarded(size: Any) -> int:
+    if is_unknown(size):
+        raise _Unknown
+    return int(size)
+
+
+def _real(value: Any, number: Callable[[Any], int]) -> Any:
+    if isinstance(value, torch.SymInt):
+        return number(value)
+    if isinstance(value, (torch.SymFloat, torch.SymBool)) or (callable(value) and not isinstance(value, type)):
+        raise _Unknown  # a function of the user's may do something
     if not isinstance(value, torch.Tensor):
         return value
-    sizes = tuple(value.shape)
     if not is_fake(value) or value.device.type != "cpu" or value.layout is not torch.strided:
         raise _Unknown
-    if not all(type(size) is int for size in sizes) or value.numel() > _MOST:
+    sizes = tuple(map(number, value.shape))
+    if math.prod(sizes) > _MOST:
         raise _Unknown
     return torch.zeros(sizes, dtype=value.dtype)

@@ -108,7 +108,7 @@ class Inputs:
     def _leaf(self, value: Any, source: Source) -> None:
         if is_constant(value):
             self.guards.append(ConstantGuard(source, value))
-        elif type(value) in (set, frozenset) and all(map(is_constant, value)):
+        elif (type(value) is set or type(value) is frozenset) and all(map(is_constant, value)):
             self.guards += [TypeGuard(source, type(value)), KeysGuard(source, tuple(value))]  # in the order it has
         else:
             self.objects.append((value, source))

@@ -116,6 +116,7 @@ class Joiner:
             return self._one_sided(left, right, place, lambda type_: type_)
         if same_constant(left, right):
             return lambda _: left
+        left, right = map(self.recorder.unpacked, (left, right))  # what the two leave is told by what is in it
         stale = next((side for side in (left, right) if isinstance(side, Stale)), None)
         if stale is not None:
             return lambda _: stale

@@ -6,6 +6,8 @@ import collections
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from stillgraph.core.lookup import class_member
+
 
 @dataclass(eq=False)
 class Members:
@@ -38,12 +40,18 @@ class Members:
         return True
 
     def put_off(self, member: type, container: AbstractSet[object]) -> bool:
-        """Keep a class for later, unless what some class leads to is being walked."""
-        if self.within is None:
+        """Keep a class for later, unless some class is being walked, or who asks for it runs code of the user's."""
+        is_later = self.within is None and _is_itself(member)
+        if is_later:
             self.waiting.append((member, id(container)))
-        return self.within is None
+        return is_later
 
     def clear(self) -> None:
         """Let go of the classes."""
         self.by.clear()
         self.waiting.clear()
+
+
+def _is_itself(kind: type) -> bool:
+    """Whether a class is equal to itself alone: a metaclass may say otherwise, by what it reads of its classes."""
+    return all(class_member(type(kind), name) is vars(object)[name] for name in ("__eq__", "__hash__"))

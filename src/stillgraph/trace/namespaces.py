@@ -175,7 +175,7 @@ def classes_read(
     for base, present, elsewhere in zip(bases, read, reversed(later[:-1]), strict=True):
         awaited = SPECIAL | of_protocols if is_users(base) else of_protocols
         yield class_space(base), base, present, sorted((elsewhere | awaited) - vars(base).keys())
-    if torch.nn.Module in kind.__mro__:
+    if issubclass(kind, torch.nn.Module):
         yield class_space(torch.nn.Module), torch.nn.Module, list(_EVERY_MODULE), []
 
 

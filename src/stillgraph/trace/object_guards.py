@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.files import is_below_torch, is_users
-from stillgraph.core.lookup import class_member, exception_state, own_attributes, shown_attributes, slot_value
+from stillgraph.core.lookup import class_member, exception_state, is_unset, own_attributes, shown_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Attribute,
@@ -28,13 +28,13 @@ from stillgraph.program.guards import (
     Slot,
     Source,
     TypeGuard,
+    UnsetGuard,
 )
 from stillgraph.program.module_tables import HOOK_TABLES, MODULE_TABLES
 from stillgraph.trace.collector import PLAIN
 from stillgraph.trace.container_guards import ContainerGuards
 from stillgraph.trace.names import free_come_to, names_in_torch, names_of
 from stillgraph.trace.namespaces import (
-    cell_contents,
     class_attributes,
     class_space,
     classes_read,
@@ -66,10 +66,12 @@ class ObjectGuards(ContainerGuards):
             if ("cell", id(cell)) in self.inputs:
                 continue
             place = self.finder.passed_cell(function, number)
-            if place is None:
-                self._value(Cell(name, cell), cell_contents(cell))
-            else:
+            if place is not None:
                 self._value(place, cell)
+            elif is_unset(cell):
+                self._add(UnsetGuard(Cell(name, cell)))
+            else:
+                self._value(Cell(name, cell), cell.cell_contents)
 
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__

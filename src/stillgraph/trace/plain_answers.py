@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.parcel import opened
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.frames import here
@@ -110,6 +111,10 @@ class PlainAnswers(TorchFunctionMode):
     def before_risk(self) -> None:
         """To be called before an operation is recorded that may raise when the program runs."""
         self.before_raise(None)
+
+    def unpacked(self, value: Any) -> Any:
+        """What is in a parcel, on which the capture depends from now on; anything else as it is."""
+        return opened(value)
 
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""

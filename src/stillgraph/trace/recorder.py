@@ -33,7 +33,7 @@ from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
-from stillgraph.trace.in_eager import Failed
+from stillgraph.trace.in_eager import Failed, quote
 from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.memory import Memory
@@ -276,6 +276,7 @@ class Recorder(PlainAnswers):
                 raise takes_no_such_size(func) from error
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
+                quote(error, self.failed)
             raise
         finally:
             self.witness.resume(watching)

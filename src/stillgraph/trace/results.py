@@ -371,7 +371,12 @@ class Results:
                 return SetAttribute(owner, "cell_contents", self.template(after))
             if id(place.cell) not in outer_cells:
                 return None
-            return SetCell(Cell(place.name, place.cell), self.template(None if after is MISSING else after))
+            if after is not MISSING:
+                return SetCell(Cell(place.name, place.cell), self.template(after))
+            if write.before is not MISSING:
+                hint = f"Set it to None instead: {place.name} = None."
+                raise refuse("SG305", f"'{place.name}', a variable of a function around, is left unset", hint=hint)
+            return None
         target = self.finder.find_owner(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
         if target is None:
             return None

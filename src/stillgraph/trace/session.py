@@ -28,6 +28,7 @@ from stillgraph.core.files import (
     is_standard_library,
     is_torch,
 )
+from stillgraph.core.parcel import Parcel, opened
 from stillgraph.core.rewritten import resumes
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
@@ -340,6 +341,12 @@ class Session(BothSides):
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
         if self.cached_calls:
             raise Restart("cached", self.cached_calls[0])
+
+    def unpacked(self, value: Any) -> Any:
+        """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""
+        if type(value) is Parcel:
+            self.reads.attributes.append((value, value.name))
+        return opened(value)
 
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""

@@ -32,7 +32,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library, is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, exception_state, own_attributes, slot_value
+from stillgraph.core.lookup import behind_proxy, class_member, exception_state, is_proxy, own_attributes, slot_value
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     Argument,
@@ -327,7 +327,7 @@ class Finder:
 
     def _leads_on(self, value: Any, source: Source) -> bool:
         """Whether anything is found by way of what is found here for the first time."""
-        if type(value) in weakref.ProxyTypes:
+        if is_proxy(value):
             return _is_alive(value)
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
@@ -355,7 +355,7 @@ class Finder:
             if type(value) is not type:
                 self._push(type(value), source)
             return
-        if type(value) in weakref.ProxyTypes:  # which would pass for what they stand for
+        if is_proxy(value):  # which would pass for what they stand for
             self._walk_proxy(value, source)
             return
         self._push(type(value), source)

@@ -19,7 +19,7 @@ from typing import Any, cast
 import torch
 
 from stillgraph.core.files import is_below_torch, is_library, is_ours, is_standard_library
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.program.guards import (
     ApartGuard,
     Attribute,
@@ -27,13 +27,13 @@ from stillgraph.program.guards import (
     EnvironmentGuard,
     Guard,
     Held,
-    IdentityGuard,
     Item,
     KeysGuard,
     MembersGuard,
     MissingGuard,
     ReadingGuard,
     Source,
+    UnsetGuard,
 )
 from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
@@ -275,8 +275,8 @@ class WorldGuards(ObjectGuards):
                 self.reads.settings.append((Failure(value.get), (), LookupError))
             else:
                 self._value(Called(Attribute(source, "get")), value.get())
-        if isinstance(value, types.CellType) and id(value) in self.asked:  # found empty
-            self._add(IdentityGuard(source, value))
+        if isinstance(value, types.CellType) and is_unset(value):
+            self._add(UnsetGuard(Attribute(source, "cell_contents")))
         self._contents(value, source)
         if isinstance(value, functools.partial):
             self._given(value, source)

@@ -345,6 +345,60 @@ def test_a_variable_that_the_world_writes(make: Callable[[Any], Function]) -> No
     assert made[9] == made[5] == MADE[make], made
 
 
+def test_a_variable_that_is_unset_in_some_calls() -> None:
+    def make() -> Any:
+        n: Any = 3
+
+        def f(x: Any, v: Any) -> Any:
+            nonlocal n
+            if v == 4:
+                del n
+            print("on")
+            try:
+                r = n
+            except NameError as error:
+                r = str(error)
+            n = v
+            return r
+
+        return f
+
+    captured(make, [(X, v) for v in (1, 2, 3, 4, 5, 4, 4, 6, 2.5, 4, "a")])
+
+
+def test_a_variable_that_is_unset_in_the_first_call_of_each_function() -> None:
+    def make_inner() -> Any:
+        n: Any = None
+        del n
+
+        def g(v: Any) -> Any:
+            nonlocal n
+            try:
+                r = n
+            except NameError as error:
+                r = str(error)
+            n = v
+            return r
+
+        return g
+
+    def make() -> Any:
+        kept: list[Any] = []
+
+        def f(x: Any, v: Any) -> Any:
+            if v % 3 == 0:
+                kept[:] = [make_inner()]
+            print("on")
+            g = kept[0]
+            a = g(v)
+            print("still on")
+            return a, g(v + 1)
+
+        return f
+
+    captured(make, [(X, v) for v in range(10)])
+
+
 def test_a_function_that_is_found_by_two_ways() -> None:
     def make(n: int) -> Any:
         def g(x: Any) -> Any:

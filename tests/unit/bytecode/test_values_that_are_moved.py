@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.unit.bytecode.segmented import Args, agrees
+from tests.unit.bytecode.segmented import Args, agrees, to_partial
 
 ONE = torch.tensor(1.0)
 CALLS: tuple[Args, ...] = ((ONE, 3, 4), (-ONE, 3, 4), (-ONE, 3, 3), (ONE, "a", "b"), (-ONE, "a", "b"))
@@ -69,6 +69,97 @@ def iterators(s: Tensor, n: Any, m: Any) -> Any:
 @pytest.mark.parametrize("function", [on_the_stack, in_a_variable, returned, in_a_loop, from_a_handler, iterators])
 def test_what_an_arm_moves(function: Callable[..., Any]) -> None:
     agrees(lambda record: function, *CALLS)
+
+
+# ---- an argument that a program computes with, and that an expression picks
+class Kept:
+    value: Any = None
+
+
+def by_or(x: Tensor, n: Any) -> Any:
+    print("on")
+    return x * n, n or 6
+
+
+def by_and(x: Tensor, n: Any) -> Any:
+    print("on")
+    return x * n, n and 6, n or None
+
+
+def by_a_condition(x: Tensor, n: Any) -> Any:
+    print("on")
+    return x * n, n if n > 2 else 6, (n or 7) if x.sum() > 0 else (n or 8)
+
+
+def looked_at(x: Tensor, n: Any) -> Any:
+    print("on")
+    y, m = x * n, n or None
+    return y, m is None, type(m).__name__
+
+
+def stored(x: Tensor, n: Any) -> Any:
+    print("on")
+    kept, d, y = Kept(), {}, x * n
+    kept.value = n or 5
+    d["a"] = n or 6
+    kept.both = [n or 7, max(n or 0, 4), d.get("b", n)]  # type: ignore[attr-defined]
+    return kept.value, d, kept.both, y  # type: ignore[attr-defined]
+
+
+def stored_in_a_global(x: Tensor, n: Any) -> Any:
+    global GLOBAL
+    print("on")
+    y = x * n
+    GLOBAL = n or 6
+    return y, GLOBAL
+
+
+GLOBAL: Any = None
+
+
+def by_an_inner_function(x: Tensor, n: Any) -> Any:
+    print("on")
+    y, m = x * n, 0
+
+    def put() -> None:
+        nonlocal m
+        m = n
+
+    if y.sum() > 9:
+        put()
+    return (lambda a: a or 3)(n), m, [n or k for k in (1, 2)], y
+
+
+def kept_over_a_step(x: Tensor, n: Any) -> Any:
+    print("on")
+    y, m = x * n, n or 6
+    print("still on")
+    return m, m if y.sum() > 9 else None, y
+
+
+NUMBERS: tuple[Args, ...] = tuple((torch.ones(3), n) for n in (2, 3, 4, 5, 0, 3, 2, -1))
+FLOATS: tuple[Args, ...] = tuple((torch.ones(3), n) for n in (2.5, 3.5, 4.5, 0.0, 3.0))
+
+
+@pytest.mark.parametrize("calls", [NUMBERS, FLOATS], ids=["int", "float"])
+@pytest.mark.parametrize(
+    "function",
+    [by_or, by_and, by_a_condition, looked_at, stored, stored_in_a_global, by_an_inner_function, kept_over_a_step],
+)
+def test_what_an_expression_picks(function: Callable[..., Any], calls: tuple[Args, ...]) -> None:
+    agrees(lambda record: function, *calls)
+
+
+def test_an_iterator_that_an_expression_picks() -> None:
+    def function(x: Tensor, n: Any) -> Any:
+        print("on")
+        return n if x.sum() > 0 else None
+
+    static = to_partial(function)
+    for _ in range(4):
+        given = iter([1, 2])
+        assert static(torch.ones(3), given) is given
+        assert static(-torch.ones(3), given) is None
 
 
 @contextlib.contextmanager

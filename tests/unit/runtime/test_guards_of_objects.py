@@ -5,6 +5,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from stillgraph.program.guards import (
     Attribute,
     BytesGuard,
     Called,
+    Cell,
     ConstantGuard,
     ContentsGuard,
     ElementsGuard,
@@ -40,6 +42,7 @@ from stillgraph.program.guards import (
     ReadingGuard,
     SizeGuard,
     TypeGuard,
+    UnsetGuard,
 )
 from stillgraph.runtime.comparing import strict_key
 from stillgraph.runtime.guard_codegen import compile_guards
@@ -207,6 +210,17 @@ def test_no_attribute(attributes: dict[str, int], name: str) -> None:
     assert holds([NoAttributeGuard(X, name)], Plain(**attributes)) is (name not in attributes)
 
 
+def test_a_variable_that_is_unset() -> None:
+    cell = CellType()
+    guards: list[Guard] = [UnsetGuard(Attribute(X, "cell_contents")), UnsetGuard(Cell("n", cell))]
+    assert holds(guards, cell)
+    cell.cell_contents = None
+    assert not holds(guards[:1], cell)
+    assert not holds(guards[1:], cell)
+    del cell.cell_contents
+    assert holds(guards, cell)
+
+
 # ---- functions, readings, references
 def place(function: Any) -> str:
     return f"{function.__qualname__} (test_guards_of_objects.py:{function.__code__.co_firstlineno})"
@@ -341,6 +355,12 @@ def test_what_a_reference_refers_to() -> None:
             "args[0] should be Tensor float32[3, 4] on cpu, conjugated, but is Tensor float32[3, 4] on cpu",
         ),
         (NoAttributeGuard(X, "late"), Plain(late=1), "args[0] should have no attribute 'late', but has one"),
+        (
+            UnsetGuard(Attribute(X, "cell_contents")),
+            CellType(1),
+            "args[0].cell_contents should be unset, but holds a value",
+        ),
+        (UnsetGuard(Cell("n", CellType(1))), 1, "n should be unset, but holds a value"),
         (
             FunctionGuard(X, function.__code__, False, False),
             with_defaults,

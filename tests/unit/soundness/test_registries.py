@@ -125,3 +125,51 @@ def test_classes_that_are_only_asked_about(full_graph: bool, monkeypatch: pytest
     assert torch.equal(static(x, First(1)), asks(x, First(1)))
     monkeypatch.setattr(sys.modules[__name__], "REGISTRY", {Second})
     assert torch.equal(static(x, First(1)), asks(x, First(1)))
+
+
+class ByNumber(type):
+    """Its classes are equal where their numbers are; what has none cannot be compared with them."""
+
+    number: int
+
+    def __eq__(cls, other: Any) -> bool:
+        return bool(cls.number == other.number)
+
+    def __hash__(cls) -> int:
+        return 1
+
+
+class One(metaclass=ByNumber):
+    number = 1
+
+
+class Two(metaclass=ByNumber):
+    number = 2
+
+
+NUMBERED = {One}
+
+
+def asks_by_number(x: Any, item: Any) -> Any:
+    return x * 2 if Two in NUMBERED else x
+
+
+def asks_by_number_of_an_argument(x: Any, item: Any) -> Any:
+    return x * 2 if type(item) in NUMBERED else x
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", [asks_by_number, asks_by_number_of_an_argument])
+@pytest.mark.parametrize("changed", [One, Two])
+@pytest.mark.filterwarnings("error")
+def test_classes_that_say_what_they_are_equal_to(
+    changed: Any, function: Callable[..., Any], full_graph: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {} if full_graph else {"strict": True}
+    static = sg.to_static(function, full_graph=full_graph, backend="eager", **options)
+    x, seen = torch.ones(1), set()
+    for number in (One.number, 3 - changed.number, 7, changed.number):
+        monkeypatch.setattr(changed, "number", number)
+        assert static(x, Two()).item() == function(x, Two()).item()
+        seen.add(function(x, Two()).item())
+    assert len(seen) == 2

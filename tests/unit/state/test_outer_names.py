@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
+import stillgraph as sg
+from tests.cases.compare import assert_same
 from tests.unit.state.stories import XS, Static, X, attempt, story
 
 G = 0
@@ -276,6 +280,165 @@ def test_closure_helper(static: Static) -> Any:
     f, look = make()
     f = static(f)
     return ([f(x) for x in XS], look())
+
+
+def flag() -> Any:
+    """A flag that the function reads, and another one writes."""
+    first = True
+
+    def done():
+        nonlocal first
+        first = False
+
+    def f(x):
+        if first:
+            done()
+            return x * 100
+        return x
+
+    return f, lambda: first
+
+
+def number() -> Any:
+    """A number that is read, computed with and only then written."""
+    n = 5
+
+    def next_one(v):
+        nonlocal n
+        n = v
+
+    def f(x):
+        r, y = n, x * n
+        next_one(n + 1)
+        return r, y
+
+    return f, lambda: n
+
+
+def methods() -> Any:
+    """A number that methods of one object read and write."""
+    n = 5
+
+    class Counter:
+        def step(self):
+            nonlocal n
+            n += 1
+
+        def get(self):
+            return n
+
+    counter = Counter()
+
+    def f(x):
+        r = counter.get()
+        counter.step()
+        return x * r, r
+
+    return f, counter.get
+
+
+def kinds() -> Any:
+    """A number that becomes one of another type, a text and None."""
+    n = 1
+    later = iter((2, 2.5, True, "a", None, 3))
+
+    def put(v):
+        nonlocal n
+        n = v
+
+    def f(x):
+        r = n
+        put(x)
+        return r
+
+    def look():
+        put(next(later))
+
+    return f, look
+
+
+def copies() -> Any:
+    """Functions of one code, one of which calls another that writes what the first has read."""
+
+    def make(n, other):
+        def f(x):
+            nonlocal n
+            r = n
+            if other is not None:
+                x = other(x)
+            n += 1
+            return x * r
+
+        return f
+
+    inner = make(3, None)
+    return make(5, inner), lambda: inner(X)
+
+
+@pytest.mark.parametrize("make", [flag, number, methods, kinds, copies])
+@pytest.mark.parametrize("full", [True, False])
+def test_numbers_of_closures_that_are_read_before_another_function_writes_them(
+    make: Callable[[], Any], full: bool
+) -> None:
+    options: dict[str, Any] = {} if full else {"full_graph": False, "strict": True}
+    eager, expected = make()
+    static, actual = make()
+    static = sg.to_static(static, backend="eager", **options)
+    for x in XS:
+        assert_same(eager(x), static(x))
+        assert_same(expected(), actual())
+
+
+def test_a_variable_of_a_closure_that_is_left_unset() -> None:
+    def make() -> Any:
+        n = 3
+
+        def drop(v):
+            nonlocal n
+            if v > 3:
+                del n
+            else:
+                n = v
+
+        def f(x, v):
+            try:
+                r = n
+            except NameError as error:
+                r = str(error)
+            drop(v)
+            return r
+
+        return f
+
+    with pytest.raises(sg.CaptureError, match="'n', a variable of a function around, is left unset"):
+        sg.to_static(make(), backend="eager")(X, 4)
+    eager, static = make(), sg.to_static(make(), full_graph=False, strict=True, backend="eager")
+    for v in (1, 2, 4, 2, 5, 1, 4, 3):
+        assert eager(X, v) == static(X, v)
+
+
+@story(programs=2)
+def test_a_variable_of_a_closure_that_is_unset_at_first(static: Static) -> Any:
+    def make():
+        n = None
+        del n
+
+        def put(v):
+            nonlocal n
+            n = v
+
+        def f(x):
+            try:
+                r = n
+            except NameError as error:
+                r = str(error)
+            put(x)
+            return r
+
+        return f
+
+    f = static(make())
+    return [f(x) for x in XS]
 
 
 @story(programs=1)

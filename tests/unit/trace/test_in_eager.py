@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.cases.compare import assert_same
 from tests.unit.trace.agreement import P, refusal
 
 
@@ -58,3 +59,46 @@ def test_a_draw_that_fails_draws_nothing() -> None:
     before = torch.get_rng_state()
     refusal(function, P)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def text_of_a_sum(x: Tensor, y: Tensor) -> Any:
+    try:
+        return x + y
+    except RuntimeError as error:
+        return str(error)
+
+
+def arguments_of_a_product(x: Tensor, y: Tensor) -> Any:
+    try:
+        return x @ y
+    except RuntimeError as error:
+        return error.args
+
+
+def text_behind_a_step(x: Tensor, y: Tensor) -> Any:
+    positive, negative = x[x[:, 0] > 0], x[x[:, 0] < 0]
+    print("on")
+    try:
+        return positive + negative
+    except RuntimeError as error:
+        return f"{error}"
+
+
+SIZES = [(3, 3), (4, 4), (5, 4), (6, 4), (6, 5), (4, 7), (5, 5), (7, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", [text_of_a_sum, arguments_of_a_product])
+def test_a_handler_gets_it(function: Any, full_graph: bool) -> None:
+    options: dict[str, Any] = {} if full_graph else {"strict": True}
+    static = sg.to_static(function, full_graph=full_graph, backend="eager", **options)
+    for rows, others in SIZES:
+        x, y = torch.ones(rows, 2), torch.ones(others, 2)
+        assert_same(function(x, y), static(x, y))
+
+
+def test_a_handler_gets_it_behind_a_step_of_pythons() -> None:
+    static = sg.to_static(text_behind_a_step, full_graph=False, strict=True, backend="eager")
+    for rows in (4, 5, 6, 7, 3, 2, 1, 8, 9, 5):
+        x = torch.arange(2.0 * rows).reshape(rows, 2) - 3
+        assert_same(text_behind_a_step(x, x), static(x, x))
