@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from inspect import CO_GENERATOR
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any, NoReturn
 
@@ -34,7 +35,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace import audits, context_variables, threads
+from stillgraph.trace import audits, context_variables, locks, threads
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
@@ -291,6 +292,20 @@ class Session(BothSides):
         elif self.locks.is_given_back_unseen(paired, method):
             self.before_unseen("a lock is given back that was taken before")
 
+    def before_lock(self, frame: FrameType, lock: Any, method: str) -> None:
+        """To be called before code of whatever kind calls a method of a lock.
+
+        Raises:
+            Restart: as `before_unseen_paired`.
+            CaptureError: as `before_unseen_paired`, or as `Locks.before`.
+        """
+        name = frame.f_globals.get("__name__", "")
+        if name == locks.__name__:
+            return  # which only asks
+        is_unseen = self.locks.before(lock, method) and not self.left_some_alone and not is_our_module(name)
+        if is_unseen and (audits.is_users(frame) or frame.f_code.co_flags & CO_GENERATOR):
+            self.before_unseen_paired(lock, method)
+
     def require_pairs(self) -> None:
         """To be called in the end: what was taken or set is to be given back or reset.
 
@@ -386,13 +401,17 @@ class Session(BothSides):
             Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
             CaptureError: they cannot.
         """
+        receiver = getattr(function, "__self__", None)
+        if isinstance(receiver, WRITTEN_IN_C):
+            self.before_lock(frame, receiver, function.__name__)
+            return
         speaks = function in SPEAKING
         if self.left_some_alone or (speaks and is_dependency(frame.f_code.co_filename)):
             return
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
             return
         if not speaks:
-            self.before_unseen_paired(function.__self__, function.__name__)
+            self.before_unseen_paired(receiver, function.__name__)
             return
         self.before_unseen_method()
         what = f"{function.__name__} is called by code that is not rewritten"
