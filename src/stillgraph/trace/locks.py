@@ -39,7 +39,7 @@ class Locks:
     """The locks that the code has taken and not given back so far.
 
     The witness tells of each call of a method of a lock of C's, whatever code makes it. A ``with`` statement of code
-    that is not rewritten takes a lock past it, and what C code calls is past it as well: then only the one half is seen.
+    that is not rewritten takes a lock past it, and what C code calls is past it as well: then only one half is seen.
 
     Args:
         elsewhere: tells which locks were there before the capture.
@@ -134,7 +134,7 @@ class Locks:
                 raise refuse("SG305", message, location=each.at, hint=_HINT)
 
     def give_back(self) -> None:
-        """Release the locks that are still taken, the last one first; what the capture has written is undone by then."""
+        """Release the locks that are still taken, the last first: what the capture has written is undone by then."""
         while self._taken:
             lock = self._taken.pop().lock
             if _is_taken(lock):

@@ -296,14 +296,12 @@ class Session(BothSides):
         """To be called before code of whatever kind calls a method of a lock.
 
         Raises:
-            Restart: as `before_unseen_paired`.
-            CaptureError: as `before_unseen_paired`, or as `Locks.before`.
+            BaseException: as `before_unseen_paired`, or as `Locks.before`.
         """
         name = frame.f_globals.get("__name__", "")
-        if name == locks.__name__:
-            return  # which only asks
-        is_unseen = self.locks.before(lock, method) and not self.left_some_alone and not is_our_module(name)
-        if is_unseen and (audits.is_users(frame) or frame.f_code.co_flags & CO_GENERATOR):
+        if name == locks.__name__ or not self.locks.before(lock, method) or self.left_some_alone:
+            return  # the first only asks
+        if not is_our_module(name) and (audits.is_users(frame) or frame.f_code.co_flags & CO_GENERATOR):
             self.before_unseen_paired(lock, method)
 
     def require_pairs(self) -> None:
@@ -401,9 +399,8 @@ class Session(BothSides):
             Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
             CaptureError: they cannot.
         """
-        receiver = getattr(function, "__self__", None)
-        if isinstance(receiver, WRITTEN_IN_C):
-            self.before_lock(frame, receiver, function.__name__)
+        if isinstance(getattr(function, "__self__", None), WRITTEN_IN_C):
+            self.before_lock(frame, function.__self__, function.__name__)
             return
         speaks = function in SPEAKING
         if self.left_some_alone or (speaks and is_dependency(frame.f_code.co_filename)):
@@ -411,7 +408,7 @@ class Session(BothSides):
         if is_our_module(frame.f_globals.get("__name__", "")) or not audits.is_users(frame):
             return
         if not speaks:
-            self.before_unseen_paired(receiver, function.__name__)
+            self.before_unseen_paired(function.__self__, function.__name__)
             return
         self.before_unseen_method()
         what = f"{function.__name__} is called by code that is not rewritten"
