@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from inspect import CO_GENERATOR
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any, NoReturn
 
@@ -301,7 +300,8 @@ class Session(BothSides):
         name = frame.f_globals.get("__name__", "")
         if name == locks.__name__ or not self.locks.before(lock, method) or self.left_some_alone:
             return  # the first only asks
-        if not is_our_module(name) and (audits.is_users(frame) or frame.f_code.co_flags & CO_GENERATOR):
+        own = method == "release" or audits.is_of_users_project(frame.f_code, frame.f_globals)  # the user's blocks
+        if own and not is_our_module(name) and audits.is_users(frame):
             self.before_unseen_paired(lock, method)
 
     def require_pairs(self) -> None:
