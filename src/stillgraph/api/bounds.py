@@ -37,7 +37,7 @@ MOST_FAILURES = 3
 """Captures that may fail."""
 
 
-def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
+def kind_of_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable:
     """What a call is like, but for what may be another in each: sizes, numbers, texts, and which object it is."""
     return (*map(_kind_of, args), *((name, _kind_of(value)) for name, value in kwargs.items()))
 

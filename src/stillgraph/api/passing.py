@@ -60,7 +60,7 @@ class Passing:
                 return value
             return known.setdefault(id(value), Parcel(f"held_{key}", value))
 
-        return tuple(passed(*each) for each in enumerate(args)), {name: passed(name, kwargs[name]) for name in kwargs}
+        return tuple([passed(*each) for each in enumerate(args)]), {name: passed(name, kwargs[name]) for name in kwargs}
 
     def learn_to_pack(
         self, calls: Sequence[CapturedCall], args: tuple[Any, ...], kwargs: dict[str, Any], most: int

@@ -24,7 +24,7 @@ from stillgraph.api.bounds import (
     MOST_PARTS,
     MOST_VALUES,
     is_beyond,
-    kind_of,
+    kind_of_call,
     warn,
     why_beyond,
 )
@@ -175,8 +175,9 @@ class Part(Static):
 
     def _first_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            self._make_room(args, kwargs)
-            args, kwargs = self._learned(args, kwargs)
+            with self.captures.exclusive():  # another thread's capture has values of its own in the user's objects
+                self._make_room(args, kwargs)
+                args, kwargs = self._learned(args, kwargs)
         except Exception as error:  # of any kind: nothing of the user's has been called yet
             raise Failed(error) from None
         result = super()._first_call(args, kwargs)
@@ -188,7 +189,7 @@ class Part(Static):
         """Have room for a program more where a call is of a kind that was not there before: kinds come again."""
         most = self._size * MOST_KINDS
         if len(self._kinds) < most:
-            self._kinds.add(kind_of(args, kwargs))
+            self._kinds.add(kind_of_call(args, kwargs))
         self._cache.size = min(self._size + len(self._kinds) - 1, most)
 
     def _learned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -41,7 +41,7 @@ def arguments(frame: Frame, each: Instruction) -> tuple[Any, ...] | None:
     if each.name == "CALL_FUNCTION_EX":
         return None
     above = 0 if each.name == "CALL" else 1  # the names of keywords
-    values = tuple(frame.peek(position + above) for position in range(each.argument, 0, -1))
+    values = tuple([frame.peek(position + above) for position in range(each.argument, 0, -1)])
     first, second = frame.peek(each.argument + above + 2), frame.peek(each.argument + above + 1)
     return values if first is NULL else (second, *values)
 

@@ -127,7 +127,7 @@ def _finish(frame: Frame) -> Any:
 
 def _bound(function: FunctionType, entry: CodeType, begin: Any, finish: Any) -> FunctionType:
     supplied = {_BEGIN: begin, _RUN: finish}
-    closure = tuple(CellType(supplied[name]) for name in entry.co_freevars)
+    closure = tuple([CellType(supplied[name]) for name in entry.co_freevars])
     made = FunctionType(entry, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__doc__, made.__module__ = function.__qualname__, function.__doc__, function.__module__

@@ -78,7 +78,7 @@ def _needed(frames: list[Frame]) -> list[tuple[int, ...]]:
         live = frame.prepared.flow.live[frame.next]
         held = [(slot, contents(cell)) for slot, cell in enumerate(frame.slots)]
         given = [(slot, value) for slot, value in held if value is not MISSING]
-        found.append(tuple(slot for slot, value in given if slot in live or is_missed(value, known)))
+        found.append(tuple([slot for slot, value in given if slot in live or is_missed(value, known)]))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,9 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
     function = opened(called(frame, each))
     if shows_parcels(frame, function):
         return why_of("variables", function.__name__)
-    if pairs(function) and _was_there(function.__self__):
-        return why_of("changes", *_named(function))
+    taking = _inner(function)
+    if pairs(taking) and _was_there(taking.__self__):
+        return why_of("changes", *_named(taking))
     if may_change_what_was_there(function):
         return why_of("changes", *_named(function))
     if counts_results(segment.frames, function):
@@ -45,6 +47,12 @@ def why_called(segment: Segment, frame: Frame, each: Instruction) -> Why | None:
     if keeps_results(frame, each, function):
         return why_of("cache", function.__name__)
     return None
+
+
+def _inner(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def why_entered(manager: Any) -> Why | None:

@@ -67,7 +67,7 @@ def open_rest(frame: Frame) -> None:
     slot = code.co_argcount + code.co_kwonlyargcount
     if code.co_flags & inspect.CO_VARARGS:
         cell = frame.slots[slot]
-        cell.cell_contents = tuple(map(read, cell.cell_contents))
+        cell.cell_contents = tuple([read(each) for each in cell.cell_contents])
         slot += 1
     if code.co_flags & inspect.CO_VARKEYWORDS:
         named = frame.slots[slot].cell_contents

@@ -113,8 +113,8 @@ class Writer:
 
     def place(self) -> int:
         """The number of the place where the frames are now."""
-        names = tuple(name for frame in self.frames for name in frame.names())
-        self.places.append(Place(tuple(frame.layout() for frame in self.frames), names))
+        names = tuple([name for frame in self.frames for name in frame.names()])
+        self.places.append(Place(tuple([frame.layout() for frame in self.frames]), names))
         return len(self.places) - 1
 
     def arrive(self, target: Layout) -> list[str]:

@@ -37,6 +37,7 @@ from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.sources import is_machinery
+from stillgraph.trace.thread_objects import is_for_threads
 from stillgraph.trace.unjoined import may_be_unset
 
 
@@ -140,7 +141,7 @@ class Segment:
             code, index = frame.maker
             frame.maker = None  # what it cleans up now is undone with all the rest
             if index in self.breaks.residual.get(code, ()):
-                raise Unreachable(Why("a generator is closed that Python cannot make"), place_of(code, index))
+                raise Unreachable(why_of("unmade"), place_of(code, index))
             self.breaks.leave(code, index, why_of("closing"))
             raise Learned
 
@@ -312,12 +313,15 @@ class Segment:
         return id(value) in self.foreign and (type(value) is not dict or capture.is_from_before(value))
 
     def _meet(self, value: Any) -> None:
-        """Note an object from outside that a capture does not look for: a logger, one of torch's."""
+        """Note an object from outside that a capture does not look for: a logger, one of torch's, a semaphore."""
         capture = session()
         meet(value)
-        if capture is not None and is_bound(value):
+        if capture is None:
+            return
+        if is_bound(value):
             value = value.__self__
-        if capture is not None and is_machinery(type(value)) and not isinstance(value, Staged):
+        is_waited_for = is_for_threads(type(value)) and capture.elsewhere.was_there(value)
+        if is_waited_for or (is_machinery(type(value)) and not isinstance(value, Staged)):
             capture.met[id(value)] = value
 
     def end(self, frame: Frame, index: int, why: Why) -> None:

@@ -14,6 +14,7 @@ from stillgraph.core.files import is_our_module
 from stillgraph.operators.process_state import CLOCKS
 from stillgraph.trace.audits import is_called_back, is_users
 from stillgraph.trace.frames import here
+from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.session import PAIRED, Session, session
 from stillgraph.trace.witness import Calls
 
@@ -82,7 +83,11 @@ def _is_recorded(frame: FrameType | None) -> bool:
 
 def _refuse_unseen_paired(frame: FrameType, method: Any) -> None:
     capture = session()
-    if capture is not None and not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
+    if capture is None:
+        return
+    if isinstance(method.__self__, WRITTEN_IN_C):
+        capture.before_lock(frame, method.__self__, method.__name__)
+    elif not is_our_module(frame.f_globals.get("__name__", "")) and is_users(frame):
         capture.before_unseen_paired(method.__self__, method.__name__)
 
 

@@ -67,6 +67,7 @@ KINDS: dict[str, Kind] = {
     "variables": Kind("{} may show all variables", "Name the variables that are needed."),
     "makes": Kind("it makes {} that no program can hand on", _OUTSIDE),
     "closing": Kind("it makes a generator that has something to clean up, which Python closes", _OUTSIDE),
+    "unmade": Kind("a generator is closed that Python cannot make", _OUTSIDE),
     "cache": Kind("{} has a cache, which only Python may fill", "Ask it before the call, and pass what it gives."),
     "value": Kind("'{}' is another value in each call", _ITS_VALUE),
     "variable": Kind("'{}' is another variable in each call", "Pass what it holds as an argument."),

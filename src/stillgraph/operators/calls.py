@@ -58,7 +58,7 @@ from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some
 from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.lists import Spread, has_spread
-from stillgraph.trace.locks import LOCKS
+from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
@@ -472,8 +472,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, contextvars.ContextVar) and method.__name__ in context_variables.METHODS and len(args) == 1:
         return context_variables.change(capture, receiver, method.__name__, *args)
     result = method(*args, **kwargs)
-    if isinstance(receiver, LOCKS):
-        capture.locks.note(receiver, method.__name__, result)
+    if isinstance(receiver, WRITTEN_IN_C) and result is False:
+        capture.locks.not_taken(receiver)
     given = isinstance(receiver, contextvars.ContextVar) and capture.memory.is_as_given(receiver)
     if given and method.__name__ == "get":
         capture.reads.settings.append((method, args, result))

@@ -12,7 +12,7 @@ from typing import Any
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.faults import ends_capture, is_signal
+from stillgraph.core.faults import is_signal
 from stillgraph.core.files import is_torch
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
@@ -25,7 +25,6 @@ from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Variable
-from stillgraph.trace.locks import is_lock
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.staging import branch
@@ -47,8 +46,6 @@ def context(manager: Any) -> Any:
     if isinstance(manager, contextlib._RedirectStream):
         raise refuse("SG305", "what the program prints cannot be redirected from within", location=here())
     before_entering(capture, manager)
-    if is_lock(manager):
-        return _Lock(manager, capture, capture.watching)
     return _Noted(manager, capture, capture.watching) if sees_exceptions(manager) else manager
 
 
@@ -147,21 +144,6 @@ class _Noted:
                 return leave_early(self._manager.gen.close)
             return leave_early(lambda: self._manager.__exit__(None, None, None))
         return self._manager.__exit__(kind, value, trace)
-
-
-class _Lock(_Noted):
-    """A lock, which keeps other threads out of its block."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        self._capture.locks.entered(self._manager)
-        return entered
-
-    def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
-        left = super().__exit__(kind, value, trace)
-        if value is None or not ends_capture(value):
-            self._capture.locks.left(self._manager)
-        return left
 
 
 def _require_same(capture: Session, region: Any, error: BaseException | None) -> None:

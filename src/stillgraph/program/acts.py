@@ -79,7 +79,7 @@ class Logging:
 
     def __init__(self, function: Callable[..., Any], places: tuple[Place, ...]) -> None:
         self.function = function
-        self._frames = tuple(map(_standing_at, places))
+        self._frames = tuple([_standing_at(each) for each in places])
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         call, given, keywords = self.function, args, kwargs

@@ -99,13 +99,13 @@ _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 def current_context() -> Context:
     """Read torch's modes of this thread, and its switches."""
-    autocast = tuple(
+    autocast = [
         Autocast(device, torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled())
         for device in _AUTOCAST_DEVICES
         if torch.is_autocast_enabled(device)
-    )
-    switches = tuple(switch.read() for switch in SWITCHES)
-    return Context(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast, switches, _idle_hooks())
+    ]
+    switches = tuple([switch.read() for switch in SWITCHES])
+    return Context(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), tuple(autocast), switches, _idle_hooks())
 
 
 def write_switches(values: tuple[Any, ...]) -> None:

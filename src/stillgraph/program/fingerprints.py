@@ -18,7 +18,7 @@ def fingerprint(array: Any) -> tuple[Any, ...]:
 
 def _contents(array: Any, numpy: Any) -> Any:
     if array.dtype.hasobject:  # whose memory holds addresses
-        return tuple((type(item), item) for item in array.flat)
+        return tuple([(type(item), item) for item in array.flat])
     if array.nbytes <= _SMALL:
         return array.tobytes()
     return hashlib.blake2b(numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)).digest()

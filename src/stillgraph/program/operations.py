@@ -362,7 +362,7 @@ def closed_over(
     """A function of the user's with these values in its closure and as its defaults."""
     names = function.__code__.co_freevars
     known = dict(zip(names, function.__closure__ or ()))
-    closure = tuple(CellType(cells[name]) if name in cells else known[name] for name in names)
+    closure = tuple([CellType(cells[name]) if name in cells else known[name] for name in names])
     made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
     made.__kwdefaults__ = keywords
     return made

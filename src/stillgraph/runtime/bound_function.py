@@ -73,7 +73,7 @@ class BoundStaticFunction(Generic[P, R]):
 
     def __hash__(self) -> int:
         both = (getattr(self, name, None) for name in BoundStaticFunction.__slots__[:2])  # not set: as Dynamo makes one
-        return hash(tuple(map(id, both)))
+        return hash(tuple([id(each) for each in both]))
 
     def __reduce__(self) -> Any:
         return type(self), (self.__func__, self.__self__)  # a copy of an object has methods of its own

@@ -28,9 +28,9 @@ def strict_key(value: Any) -> Any:
     if is_value(value):
         return kind, value_key(value)
     if isinstance(value, (tuple, list, set, frozenset)):  # equal sets may be gone through in another order
-        return kind, tuple(strict_key(item) for item in value)
+        return kind, tuple([strict_key(item) for item in value])
     if isinstance(value, dict):
-        return kind, tuple((strict_key(key), strict_key(item)) for key, item in value.items())
+        return kind, tuple([(strict_key(key), strict_key(item)) for key, item in value.items()])
     if isinstance(value, (slice, range)):
         return kind, strict_key((value.start, value.stop, value.step))
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Rational):

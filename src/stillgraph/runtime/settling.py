@@ -48,7 +48,7 @@ def compile_settled(program: Program, run: Run, exclusive: Callable[[], Abstract
 
     def settled(inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if lists:
-            inputs = tuple([*value] if index in lists else value for index, value in enumerate(inputs))
+            inputs = tuple([[*value] if index in lists else value for index, value in enumerate(inputs)])
         finish = prepare(args, kwargs)
         steps = [each(args, kwargs) for each in midway]
 

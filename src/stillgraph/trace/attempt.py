@@ -147,10 +147,7 @@ class CaptureAttempt:
                         self.watch.watching(),
                     ):
                         value = self._call(call, args, kwargs)
-                    self.session.witness.require_none_refused()
-                    self.session.require_pairs()
                 except BaseException as error:
-                    self.session.locks.give_back()
                     if is_own(error):
                         self.session.witness.require_none_refused()  # the code's handlers may have made this of that
                     raise
@@ -159,6 +156,7 @@ class CaptureAttempt:
                     self._note_functions()
                 self.session.finalised.require_none()
                 self.session.witness.require_none_refused()
+                self.session.require_pairs()
                 self.session.hooked.require_unchanged()
                 self.session.elsewhere.settle(is_over=False)
                 self.session.elsewhere.require_unchanged()
@@ -186,6 +184,7 @@ class CaptureAttempt:
         finally:
             restore(context)
             self.journal.rollback(0, self._outlives)
+            self.session.locks.give_back()  # other threads go on, and are not to find what the capture has written
             self.session.settling.put_back()
             tables.restore()
             self.finder.memory.put_back()

@@ -19,7 +19,11 @@ from stillgraph.core.tracebacks import chain_of, let_go
 
 _YOUNG = (0, 1)  # the third generation is the last
 _LEFT_ALONE = frozenset({tuple, frozenset, FrameType, GeneratorType, CoroutineType, CodeType})
-"""Nobody writes to these, and Python cannot go on to fill a tuple that somebody else holds."""
+"""Nobody writes to these, and Python cannot go on to fill a tuple that somebody else holds.
+
+While the young ones are asked for, it is held all the same: what runs beside captures makes tuples of lists, not of
+generators, which other threads could find unfinished.
+"""
 
 
 class Births:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from _multiprocessing import SemLock  # type: ignore[import-not-found]  # typeshed has no stub for it
+from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
@@ -19,8 +20,26 @@ _HINT = "Give it back in the function, with the lock in a with statement; or tak
 _WRITING_HINT = "Write it outside of the static function, or capture the function with full_graph=False."
 
 
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """A lock that has been taken.
+
+    Attributes:
+        lock: the lock.
+        mark: of the journal, when it was.
+        at: the line, or the line of the user's that has called what did it.
+    """
+
+    lock: Any
+    mark: int
+    at: Location | None
+
+
 class Locks:
     """The locks that the code has taken and not given back so far.
+
+    The witness tells of each call of a method of a lock of C's, whatever code makes it. A ``with`` statement of code
+    that is not rewritten takes a lock past it, and what C code calls is past it as well: then only one half is seen.
 
     Args:
         elsewhere: tells which locks were there before the capture.
@@ -30,46 +49,52 @@ class Locks:
     def __init__(self, elsewhere: Elsewhere, journal: Journal) -> None:
         self._elsewhere = elsewhere
         self._journal = journal
-        self._taken: list[Any] = []
-        self._marks: list[tuple[Any, int]] = []  # of the journal, where locks were taken
-        self._taken_unseen: list[Any] = []  # by code that is not rewritten, which may have failed to
-        self._taken_at: Location | None = None  # the last one
+        self._taken: list[_Taken] = []
 
-    def note(self, lock: Any, method: str, result: Any) -> None:
-        """Told that a lock's method has been called, and what it gave.
+    def before(self, lock: Any, method: str) -> bool:
+        """To be called before a method of a lock of C's.
 
-        Raises:
-            CaptureError: as `left`.
-        """
-        if method in _TAKING and result is not False:
-            self._taken.append(lock)
-            self._taken_at = here()
-            self.entered(lock)
-        elif method in _GIVING_BACK and lock in self._taken:
-            self._taken.remove(lock)
-            self.left(lock)
-
-    def entered(self, lock: Any) -> None:
-        """Told that a lock has been taken."""
-        self._marks.append((lock, self._journal.mark))
-
-    def left(self, lock: Any) -> None:
-        """Told that a lock has been given back.
+        Returns:
+            Whether it gives back a lock that nothing was seen to take.
 
         Raises:
-            CaptureError: what was there before has been written meanwhile. A program reads what it needs when it
-                begins and writes when it ends, and takes no lock: what another thread writes between would be lost.
+            CaptureError: it gives back a lock, and what was there before has been written meanwhile.
         """
-        index = next((index for index, (each, _) in reversed([*enumerate(self._marks)]) if each is lock), None)
-        if index is None:
-            return
-        _, mark = self._marks.pop(index)
-        if not self._elsewhere.was_there(lock):
-            return
-        for write in self._journal.written(mark).values():
-            if not is_same(write.place.get(), write.before) and self._is_shared(write.place):
-                message = f"{write.place} is written while a lock is held, which a program does not take"
-                raise refuse("SG305", message, location=here(), hint=_WRITING_HINT)
+        if method in _TAKING:
+            self._taken.append(_Taken(lock, self._journal.mark, here()))
+        elif method in _GIVING_BACK:
+            last = self._last(lock)
+            if last is None:
+                return True
+            self._require_unwritten(last)  # before other threads go on, which would find what the capture has written
+            self._taken.remove(last)
+        return False
+
+    def not_taken(self, lock: Any) -> None:
+        """Told that a call to take a lock has not: another thread has it."""
+        last = self._last(lock)
+        if last is not None:
+            self._taken.remove(last)
+
+    def _last(self, lock: Any) -> _Taken | None:
+        return next((each for each in reversed(self._taken) if each.lock is lock), None)
+
+    def _require_unwritten(self, taken: _Taken) -> None:
+        """Refuse what is written while a lock from before is held.
+
+        A program reads what it needs when it begins and writes when it ends, and takes no lock: what another thread
+        writes between would be lost.
+        """
+        written = self._shared_written_since(taken.mark)
+        if written is not None and self._elsewhere.was_there(taken.lock):
+            message = f"{written} is written while a lock is held, which a program does not take"
+            raise refuse("SG305", message, location=here() or taken.at, hint=_WRITING_HINT)
+
+    def _shared_written_since(self, mark: int) -> Place | None:
+        """A place that another thread may come upon, and that the capture has written since."""
+        writes = self._journal.written(mark).values()
+        found = (each.place for each in writes if not is_same(each.place.get(), each.before))
+        return next(filter(self._is_shared, found), None)
 
     def _is_shared(self, place: Place) -> bool:
         """Whether another thread may come upon a place."""
@@ -80,40 +105,38 @@ class Locks:
 
     def has_taken(self, lock: Any) -> bool:
         """Whether the code has taken a lock and not given it back so far."""
-        return lock in self._taken
+        return self._last(lock) is not None
 
     def is_given_back_unseen(self, lock: Any, method: str) -> bool:
-        """Told that code that is not rewritten is about to call a lock's method.
+        """Whether a lock that nothing was seen to take matters to other threads as it is given back.
 
-        Returns:
-            Whether that gives back a lock that something from before the capture has taken: no other attempt could.
+        Of ``release`` it does in any case: no other attempt could give back what something from before has taken. The
+        end of a ``with`` statement has its beginning in the same code; but what was written in it is not to be lost.
         """
-        if method == "acquire":
-            self._taken_unseen.append(lock)
-        elif method == "release":  # of a ``with`` statement only the end would be seen
-            held = next((each for each in (self._taken_unseen, self._taken) if lock in each), None)
-            if held is None:
-                return self._elsewhere.was_there(lock)
-            held.remove(lock)
-        return False
+        is_block = method == "__exit__"
+        matters = (not is_block or self._shared_written_since(0) is not None) and self._elsewhere.was_there(lock)
+        if matters and is_block:
+            self._taken.append(_Taken(lock, 0, here()))  # `give_back` does it: the call is not going to be made
+        return matters
 
     def require_given_back(self) -> None:
         """To be called when the code has come to its end: the next call would find a lock taken, or wait for it.
 
         Raises:
-            CaptureError: a lock from before the capture is still taken.
+            CaptureError: a lock from before the capture is still taken; or nobody has seen when it was given back, and
+                what was there before has been written since it was taken.
         """
-        kept = [*self._taken, *filter(_is_taken, self._taken_unseen)]
-        if any(map(self._elsewhere.was_there, kept)):
-            message = "a lock is taken, and not given back in the same call"
-            raise refuse("SG305", message, location=self._taken_at, hint=_HINT)
+        for each in self._taken:
+            if not _is_taken(each.lock):
+                self._require_unwritten(each)
+            elif self._elsewhere.was_there(each.lock):
+                message = "a lock is taken, and not given back in the same call"
+                raise refuse("SG305", message, location=each.at, hint=_HINT)
 
     def give_back(self) -> None:
-        """Release the locks that are still taken, the last one first."""
+        """Release the locks that are still taken, the last first: what the capture has written is undone by then."""
         while self._taken:
-            self._taken.pop().release()
-        while self._taken_unseen:
-            lock = self._taken_unseen.pop()
+            lock = self._taken.pop().lock
             if _is_taken(lock):
                 lock.release()
 

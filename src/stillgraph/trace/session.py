@@ -35,7 +35,7 @@ from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.program.types import JoinFailure
-from stillgraph.trace import audits, context_variables, threads
+from stillgraph.trace import audits, context_variables, locks, threads
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.both_sides import BothSides
@@ -292,6 +292,19 @@ class Session(BothSides):
         elif self.locks.is_given_back_unseen(paired, method):
             self.before_unseen("a lock is given back that was taken before")
 
+    def before_lock(self, frame: FrameType, lock: Any, method: str) -> None:
+        """To be called before code of whatever kind calls a method of a lock.
+
+        Raises:
+            BaseException: as `before_unseen_paired`, or as `Locks.before`.
+        """
+        name = frame.f_globals.get("__name__", "")
+        if name == locks.__name__ or not self.locks.before(lock, method) or self.left_some_alone:
+            return  # the first only asks
+        own = method == "release" or audits.is_of_users_project(frame.f_code, frame.f_globals)  # the user's blocks
+        if own and not is_our_module(name) and audits.is_users(frame):
+            self.before_unseen_paired(lock, method)
+
     def require_pairs(self) -> None:
         """To be called in the end: what was taken or set is to be given back or reset.
 
@@ -393,6 +406,9 @@ class Session(BothSides):
             Restart: it is a print, by a method that Python calls for an operator, and those can be followed.
             CaptureError: they cannot.
         """
+        if isinstance(getattr(function, "__self__", None), WRITTEN_IN_C):
+            self.before_lock(frame, function.__self__, function.__name__)
+            return
         speaks = function in SPEAKING
         if self.left_some_alone or (speaks and is_dependency(frame.f_code.co_filename)):
             return

@@ -112,6 +112,40 @@ def in_an_exit_stack(m: Counter, x: Tensor) -> Any:
     return x
 
 
+def in_an_exit_stack_that_calls_back(m: Counter, x: Tensor) -> Any:
+    with contextlib.ExitStack() as stack:
+        m.lock.acquire()
+        stack.callback(m.lock.release)
+        m.calls += 1
+    return x
+
+
+def below_a_decorator(m: Counter, x: Tensor) -> Any:
+    @m.locked()
+    def counted() -> None:
+        m.calls += 1
+
+    counted()
+    return x
+
+
+def by_a_partial(m: Counter, x: Tensor) -> Any:
+    functools.partial(m.lock.acquire)()
+    calls = m.calls
+    for _ in range(20):
+        x = x * 1.0
+    m.calls = calls + 1
+    functools.partial(m.lock.release)()
+    return x
+
+
+def by_the_class(m: Counter, x: Tensor) -> Any:
+    type(m.lock).acquire(m.lock)
+    m.calls += 1
+    type(m.lock).release(m.lock)
+    return x
+
+
 def in_a_function(m: Counter, x: Tensor) -> Any:
     m.counted()
     return x + 1
@@ -163,6 +197,7 @@ def a_list(m: Counter, x: Tensor) -> Any:
 WAYS = [
     *(in_a_block, by_hand, by_a_method_that_is_kept, in_a_manager, in_an_exit_stack, in_a_function, in_a_loop),
     *(where_a_tensor_decides, in_a_loop_that_a_tensor_ends, where_the_run_raises, a_list),
+    *(in_an_exit_stack_that_calls_back, below_a_decorator, by_a_partial, by_the_class),
 ]
 
 
@@ -226,6 +261,58 @@ class _Global:
     @property
     def calls(self) -> int:
         return CALLS
+
+
+WAITED_FOR: Any = None
+
+
+@pytest.mark.parametrize("make", LOCKS.values(), ids=LOCKS)
+def test_a_global_of_each_kind(make: Callable[[], Any]) -> None:
+    """Also another one that comes in its place."""
+
+    def function(x: Tensor) -> Tensor:
+        with WAITED_FOR:
+            y = x * 2
+        return y + 1
+
+    global WAITED_FOR
+    WAITED_FOR = before = make()
+    static = to_partial(function)
+    for number in (1, 2, 3):
+        torch.testing.assert_close(static(torch.ones(2) * number), torch.ones(2) * number * 2 + 1)
+    WAITED_FOR = make()
+    with before:
+        (value,) = together(lambda: static(torch.ones(2)))
+    torch.testing.assert_close(value, torch.ones(2) * 3)
+
+
+# ---- first calls together
+def by_an_inner_function(m: Counter, x: Tensor) -> Any:
+    with m.lock:
+        calls = m.calls
+        for _ in range(20):
+            x = x * 1.0
+
+        def put() -> None:
+            m.calls = calls + 1
+
+        put()
+    return x
+
+
+@pytest.mark.parametrize("how", [in_a_block, by_a_partial, by_an_inner_function])
+def test_first_calls_together(how: Any) -> None:
+    """A call that looks why no program fits it is not to look at what another thread's capture has put there."""
+    for _ in range(6):
+        module = Counter(threading.Lock, how)
+        static = to_partial(module)
+
+        def calls(static: Any = static) -> None:
+            for _ in range(10):
+                static(torch.ones(2))
+
+        assert together(calls, times=4) == [None] * 4
+        assert type(module.calls) is int
 
 
 LIBRARY = """
@@ -299,7 +386,13 @@ def test_an_exception_gives_the_lock_back() -> None:
 
 
 # ---- with a full graph
-@pytest.mark.parametrize("how", [in_a_block, by_hand, in_a_manager, in_a_function, in_a_loop, a_list])
+REFUSED = [
+    *(in_a_block, by_hand, in_a_manager, in_a_function, in_a_loop, a_list, in_an_exit_stack),
+    *(in_an_exit_stack_that_calls_back, by_a_partial, by_the_class),
+]
+
+
+@pytest.mark.parametrize("how", REFUSED)
 def test_a_full_graph_that_writes_is_refused(how: Any) -> None:
     module = Counter(threading.Lock, how)
     for _ in range(2):
@@ -316,6 +409,76 @@ def test_a_full_graph_refuses_each_kind(make: Callable[[], Any]) -> None:
     with pytest.raises(sg.CaptureError, match=r"is written while a lock is held|to do with other threads") as caught:
         sg.to_static(Counter(make, in_a_block), backend="eager")(torch.ones(2))
     assert caught.value.reason.code == "SG305"
+
+
+LOCK_OF_A_DECORATOR = threading.Lock()
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[None]:
+    with LOCK_OF_A_DECORATOR:
+        yield
+
+
+class Decorated:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @locked()
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x + 1
+
+    @locked()
+    def look(self, x: Tensor) -> Tensor:
+        return x + self.calls
+
+
+def test_a_full_graph_refuses_to_write_below_a_decorator() -> None:
+    target = Decorated()
+    for _ in range(2):
+        with pytest.raises(sg.CaptureError) as caught:
+            sg.to_static(target.forward, backend="eager")(torch.ones(2))
+        assert caught.value.reason.code == "SG305"
+        assert target.calls == 0
+        assert not LOCK_OF_A_DECORATOR.locked()
+    static = sg.to_static(target.look, backend="eager")
+    for target.calls in (1, 2):
+        torch.testing.assert_close(static(torch.ones(2)), torch.ones(2) + target.calls)
+
+
+def test_no_call_is_lost_below_a_decorator() -> None:
+    target = Decorated()
+    counts(to_partial(target.forward), target)
+
+
+def test_what_was_written_is_put_back_before_the_lock_is_given_back() -> None:
+    """Whoever waits for the lock finds what was there, not what stands for it in a capture."""
+
+    def keeps(m: Counter, x: Tensor) -> Tensor:
+        with m.lock:
+            m.last = x * 2
+        return x
+
+    module = Counter(threading.Lock, keeps)
+    before = module.last = torch.ones(2)
+    static = sg.to_static(module, backend="eager")
+    found, goes_on = set(), True
+
+    def captures() -> None:
+        nonlocal goes_on
+        for _ in range(5):
+            with contextlib.suppress(sg.CaptureError):
+                static(torch.ones(2))
+        goes_on = False
+
+    def looks() -> None:
+        while goes_on:
+            with module.lock:
+                found.add(id(module.last))
+
+    assert together(captures, looks) == [None, None]
+    assert found <= {id(before)}
 
 
 def test_a_full_graph_writes_what_the_call_makes() -> None:

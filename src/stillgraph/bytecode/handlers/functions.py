@@ -103,7 +103,7 @@ def _super(frame: Frame) -> Any:
 # ---- functions
 def _make_function(frame: Frame, _: Any) -> None:
     code: CodeType = frame.pop()
-    made = FunctionType(code, frame.globals, code.co_name, None, tuple(CellType() for _ in code.co_freevars))
+    made = FunctionType(code, frame.globals, code.co_name, None, tuple([CellType() for _ in code.co_freevars]))
     _note_made(made)
     frame.push(made)
 
