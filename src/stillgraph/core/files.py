@@ -44,6 +44,7 @@ def path_in_torch(*names: str) -> str:
 
 
 _DISTRIBUTIONS = path_in_torch("distributions", "")
+_OF_FAKES = path_in_torch("_subclasses", "")
 _TORCH_LAYERS = (
     path_in_torch("nn", "modules", ""),
     path_in_torch("nn", "utils", ""),
@@ -82,6 +83,11 @@ def is_torch(file: str) -> bool:
 def is_below_torch(file: str) -> bool:
     """Whether a file belongs to torch, or to a package that torch computes with."""
     return file.startswith((_TORCH, *_BELOW_TORCH))
+
+
+def is_of_fakes(file: str) -> bool:
+    """Whether a file belongs to torch's fake tensors, which a capture computes with and eager PyTorch does not."""
+    return file.startswith(_OF_FAKES)
 
 
 def is_torch_layer(file: str) -> bool:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Generator, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import GeneratorType
 from typing import Any
 
 from stillgraph.core.faults import ends_capture, is_signal
 
 
-def close(generator: Generator[Any, Any, Any]) -> None:
+def close_all(made: Iterable[Any], is_outer: Callable[[Any], bool]) -> None:
+    """End the generators among what a capture has made, some of it held weakly, but those that were there before."""
+    for held in made:
+        iterator = held() if type(held) is weakref.ref else held
+        if isinstance(iterator, GeneratorType) and not is_outer(iterator):
+            close(iterator)
+
+
+def close(generator: GeneratorType[Any, Any, Any]) -> None:
     """End a generator that a capture has begun. Nobody hears of what it raises; what it would do outside is refused."""
     try:
         generator.close()

@@ -224,7 +224,6 @@ def entry_of(state: State) -> Any:
 
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
-    refuse_changed(entry, joiner.views[1])
     if entry and is_empty(entry[0]):
         return Listed(state.parts.type, structure(after.children, joiner.type_of), entry[0], ())
     kind, both, named = state.parts.type, (entry, after.children), joiner.named(place)
@@ -238,7 +237,6 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     if parts is None or parts.type is not state.kind:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     element = state.element
-    refuse_changed(parts.children, joiner.views[1])
     if parts.children:
         wider = cover_elements(element, structure(parts.children, joiner.type_of))
         assert wider is not None
@@ -307,6 +305,7 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
         assert parts is not None
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
+            refuse_changed(parts.children, view)
             return list(zip(state.slots, columns(state.element, parts.children)))
         values = [_never_read(parts, child) for child in parts.children]
         return [pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)]

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from types import CodeType, FrameType, FunctionType, GeneratorType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn
 
 import torch
@@ -42,7 +42,7 @@ from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.finalised import Finalised, close
+from stillgraph.trace.finalised import Finalised, close_all
 from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
 from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
 from stillgraph.trace.journal import Place
@@ -293,16 +293,12 @@ class Session(BothSides):
             self.before_unseen("a lock is given back that was taken before")
 
     def before_lock(self, frame: FrameType, lock: Any, method: str) -> None:
-        """To be called before code of whatever kind calls a method of a lock.
-
-        Raises:
-            BaseException: as `before_unseen_paired`, or as `Locks.before`.
-        """
+        """To be called before any code calls a method of a lock; it raises as `before_unseen_paired` or `Locks.before`."""
         name = frame.f_globals.get("__name__", "")
-        if name == locks.__name__ or not self.locks.before(lock, method) or self.left_some_alone:
+        if name == locks.__name__ or not self.locks.before(lock, method) or is_our_module(name):
             return  # the first only asks
         own = method == "release" or audits.is_of_users_project(frame.f_code, frame.f_globals)  # the user's blocks
-        if own and not is_our_module(name) and audits.is_users(frame):
+        if own and audits.is_users(frame) and not self.left_some_alone:
             self.before_unseen_paired(lock, method)
 
     def require_pairs(self) -> None:
@@ -318,10 +314,7 @@ class Session(BothSides):
     def close_generators(self) -> None:
         """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
         with self.witness.watching():
-            for held, *_ in reversed(list(self._made.values())):
-                iterator = held() if type(held) is weakref.ref else held
-                if isinstance(iterator, GeneratorType) and not self.is_outer(iterator):
-                    close(iterator)
+            close_all([held for held, *_ in reversed(self._made.values())], self.is_outer)
 
     def before_advancing(self, iterator: Any) -> None:
         """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.
@@ -581,15 +574,13 @@ class Session(BothSides):
 
     def needs_value(self, given: Any) -> None:
         """As `Recorder.needs_value`; it is asked whether the numbers can be constants: an axis, say."""
-        if current() is self:
-            for number in tree_leaves(given):
-                if isinstance(number, StagedNumber):
-                    ask_for_constants(self, number)
+        for number in tree_leaves(given) if current() is self else ():
+            if isinstance(number, StagedNumber):
+                ask_for_constants(self, number)
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """As `Recorder.number_meets_array`; first it is asked whether the number can be a constant."""
-        if current() is self:
-            ask_for_constants(self, number)
+        self.needs_value(number)
         super().number_meets_array(number)
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import torch
 
-from stillgraph.core.files import is_below_torch, is_library, is_ours, is_standard_library
+from stillgraph.core.files import is_below_torch, is_library, is_of_fakes, is_ours, is_standard_library
 from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.program.guards import (
     ApartGuard,
@@ -232,7 +232,8 @@ class WorldGuards(ObjectGuards):
         own = functools.reduce(operator.or_, map(self._names_of, scopes), Names())
         users = (code for code, (space, _) in scopes.items() if not is_library(code_file(code, space)))
         self.own = functools.reduce(operator.or_, map(self._names_of, users), Names()).attributes
-        blind = [names_of(code) for code in (*scopes, *self.reads.codes) if code not in self.reads.followed]
+        ran = {code for code in (*scopes, *self.reads.codes) if not is_of_fakes(code.co_filename)}
+        blind = [names_of(code) for code in ran - self.reads.followed.keys()]
         self.not_followed = frozenset().union(*(each.attributes | each.variables for each in blind))
         self.taken = frozenset().union(*map(taken_otherwise, {*scopes, *self.reads.codes, *self.reads.followed}))
         self.listed = not _LISTING.isdisjoint(own.attributes)

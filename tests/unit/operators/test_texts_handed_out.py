@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.unit.operators.careful_texts import never_asked_for, of_a_message
 
 P, N = torch.tensor([0.5, 0.25]), torch.tensor([-0.5, -2.25])
 
@@ -139,19 +140,6 @@ def asked_for_gradients_since(x: Tensor) -> Any:
     text = f"{y}"
     y.requires_grad_()
     return text, y
-
-
-def of_a_message(x: Tensor) -> Any:
-    y = x * 1
-    message = f"{y}"
-    y.add_(1)
-    assert y.sum() > -100, f"{y} and {x.sum():.2f}"
-    try:
-        if y.sum() < 0:
-            raise ValueError(message)
-    except ValueError:
-        y = y - 1
-    return y, message
 
 
 def infinite(x: Tensor) -> Any:
@@ -290,11 +278,6 @@ def test_numbers_that_are_none(full_graph: bool, capsys: pytest.CaptureFixture[s
             except (ValueError, OverflowError) as error:
                 outcomes.append((repr(error), capsys.readouterr().out))
         assert outcomes[0] == outcomes[1]
-
-
-def never_asked_for(x: Tensor) -> Any:
-    assert x.sum() > -100, f"{x:.2f}"  # which would be a TypeError
-    return x
 
 
 def test_a_message_that_nobody_asks_for() -> None:
