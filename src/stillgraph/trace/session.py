@@ -293,7 +293,7 @@ class Session(BothSides):
             self.before_unseen("a lock is given back that was taken before")
 
     def before_lock(self, frame: FrameType, lock: Any, method: str) -> None:
-        """To be called before any code calls a lock's method; it raises as `before_unseen_paired`, or `Locks.before`."""
+        """To be called before code calls a method of a lock; raises as `before_unseen_paired`, or `Locks.before`."""
         name = frame.f_globals.get("__name__", "")
         if name == locks.__name__ or not self.locks.before(lock, method) or is_our_module(name):
             return  # the first only asks
