@@ -94,7 +94,8 @@ class _Sampling:
         if isinstance(value, (torch.Tensor, StagedNumber)):
             return self._of_data(value)
         if isinstance(value, StagedArray):
-            return _unformatted("numpy.ndarray")
+            has_none = value.tensor.dim() == 0  # it is a number then
+            return self._of(_kind(value.tensor.dtype)) if has_none else _unformatted("numpy.ndarray")
         if isinstance(value, self._texts):
             return self._of(str)
         return _unformatted(kind.__name__) if isinstance(value, Staged) or holds_staged(value) else value

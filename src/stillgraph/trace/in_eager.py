@@ -59,9 +59,11 @@ def _said(error: BaseException, failed: Failed, number: Callable[[Any], int]) ->
             make = functools.partial(_real, number=number)
             given, options = torch.utils._pytree.tree_map(make, (failed.args, failed.kwargs))
             failed.function(*given, **options)
-    except _Unknown:
+    except _Unknown as unknown:
+        unknown.__context__ = None  # the error, which is being handled: what it leads to is still needed
         return error
     except Exception as said:  # of any kind: it is what is asked for
+        said.__context__ = None
         return said if type(said) is type(error) else error
     return error
 

@@ -168,6 +168,7 @@ assert static(x).equal(expected) and static(x).equal(expected)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1], ids=["dynamo-first", "dynamo-later"])
 def test_a_seed_that_dynamo_wraps(order: int, tmp_path: Path) -> None:
     first, second = ["import torch._dynamo", "import stillgraph"][::order]

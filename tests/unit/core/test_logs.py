@@ -109,6 +109,7 @@ def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
     shown = run(tmp_path, STILLGRAPH_LOG="capture,cache").stderr.splitlines()
     assert shown[0] == "[stillgraph.cache] no program of double fits: nothing has been captured yet"

@@ -238,6 +238,7 @@ def test_python_does_it(make: Callable[[], Case]) -> None:
     assert _states(make, partial) == _states(make, lambda function: function)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FOREIGN)
 def test_python_does_it_where_the_collector_passes_by_what_was_there(make: Callable[[], Case]) -> None:
     def frozen(function: Any) -> Any:

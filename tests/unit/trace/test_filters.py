@@ -42,16 +42,15 @@ def test_logs_that_tell_everything(tmp_path: Path) -> None:
         found = [words.get(each, 0) for each in given]
         return x * sum(each for each in found if isinstance(each, int)), sorted(names), words
 
-    handler, root = logging.FileHandler(tmp_path / "log"), logging.getLogger("stillgraph")
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
+    handler, logger = logging.FileHandler(tmp_path / "log"), logging.getLogger("stillgraph")
+    logger.addHandler(handler)
+    sg.set_verbosity(3)
     try:
         static = sg.to_static(function, backend="eager", full_graph=False, strict=True)
         for given in (["a"], ["b", "c"], ["a", "a", "c"] * 40):
             assert torch.equal(static(torch.ones(2), given)[0], function(torch.ones(2), given)[0])
     finally:
-        root.setLevel(level)
-        root.removeHandler(handler)
+        sg.set_verbosity(0)
+        logger.removeHandler(handler)
         handler.close()
     assert (tmp_path / "log").read_text()
