@@ -348,7 +348,7 @@ class Plan:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call."""
-        part, beside = self.entry, _beside()
+        part, beside = self.entry, None
         values: Sequence[Any] = args
         if torch_modes.in_function_mode():
             return part.plainly(args, kwargs)  # it would see what we ask of tensors, too
@@ -365,6 +365,7 @@ class Plan:
             del result
             empty(values)  # what is gone with the frames goes in the order of their variables, whoever has the parcels
             values = ()
+            beside = beside or _beside()  # a program starts no thread, and enters no mode
             following = end.go(held)
             layout, given = following.layout, following.values
             if layout is None:
