@@ -23,6 +23,7 @@ from stillgraph.bytecode.way import Done
 from stillgraph.bytecode.whys import Why
 from stillgraph.core.location import Location
 from stillgraph.core.lookup import stated, stated_signature
+from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import Argument, Global
 from stillgraph.program.outputs import BOUND, Constant, Container, Output, Same, Template
 from stillgraph.program.program import Program
@@ -237,12 +238,11 @@ def _is_made(name: str, template: Template) -> bool:
 
 def _computed_as(program: Program, name: str, template: Template) -> str:
     """The name of a value: of one on the stack that of the operation which computes it, or whose method it is."""
-    if _is_method(template):
-        (template,) = template.children  # type: ignore[union-attr]  # of a container
-    if "value_" not in name or not isinstance(template, Output):
+    computed = template if isinstance(template, Output) else _owner(template)
+    if "value_" not in name or computed is None:
         return name
-    (made,) = next(node for node in program.graph.graph.nodes if node.op == "output").args
-    node = made[template.index]
+    (made,) = arguments(program.graph.graph.output_node())
+    node = made[computed.index]
     return node.name if isinstance(node, fx.Node) else name
 
 
@@ -266,7 +266,7 @@ def _shown(name: str, template: Template) -> str:
     """A value as it is written in a step: by name, or where it is the same in all calls, as it is."""
     if isinstance(template, Same) and isinstance(template.source, Global):
         return template.source.name
-    if isinstance(template, Container) and _is_method(template) and "value_" not in name:
+    if isinstance(template, Container) and _owner(template) is not None and "value_" not in name:
         return f"{name}.{template.context}"
     if isinstance(template, Container) and template.type is MethodType:
         return _method(template) or name
@@ -279,10 +279,12 @@ def _shown(name: str, template: Template) -> str:
     return shown if isinstance(value, (str, int, float, type(None), tuple)) and len(shown) < 40 else name
 
 
-def _is_method(template: Template) -> bool:
-    """Whether a value is a method of C's that belongs to what a program computes."""
-    is_bound = isinstance(template, Container) and template.type in BOUND and isinstance(template.context, str)
-    return is_bound and len(template.children) == 1 and isinstance(template.children[0], Output)  # type: ignore[union-attr]
+def _owner(template: Template) -> Output | None:
+    """Of a method of C's, the value that it belongs to, if a program computes that."""
+    match template:
+        case Container(type=kind, context=str(), children=(Output() as owner,)) if kind in BOUND:
+            return owner
+    return None
 
 
 def _method(template: Container) -> str | None:

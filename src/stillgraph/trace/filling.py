@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import string
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.operations import text
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here
@@ -21,9 +23,9 @@ _SAMPLES: Mapping[type, tuple[Any, ...]] = {
     complex: (1j, -1j, 1j, 1j),
     str: ("text", "t", "text", "text"),
 }
-"""Values of each type, common ones first: a template that takes them all takes any."""
+"""As many values of each type: a template that takes them all takes any."""
 
-_COMMON = 2  # samples; the others are floats that are no numbers
+_COMMON = 2  # of them; in the others floats are infinite, or no number
 
 _OF_ANY_TYPE = (1, 1.5, True, None)
 _UNCERTAIN = ("stillgraph_mixed", "stillgraph_may_be_number", "stillgraph_optional")  # of types that the run tells
@@ -42,12 +44,15 @@ def require_fits(
         texts: the class of what stands for texts that only the run knows.
 
     Returns:
-        Whether it takes all such values; else it takes all but floats that are infinite or no number.
+        Whether it takes all such values. Else only the run tells: of floats that are infinite or no number, or of what
+        the template reaches into (``{0.shape}``).
 
     Raises:
         ValueError, TypeError: it takes no values of these types.
         CaptureError: only the run knows whether it does.
     """
+    if fill is text and _reaches_into(template):
+        return False
     errors: list[Exception | None] = []
     for number, uncertain in itertools.product(range(len(_SAMPLES[float])), _OF_ANY_TYPE):
         sampled = _Sampling(number, uncertain, texts)
@@ -66,6 +71,12 @@ def require_fits(
         raise failed
     message = f"whether a text takes a value, only the run knows: {failed}"
     raise refuse("SG302", message, location=here(), hint="Print or return the value itself.")
+
+
+def _reaches_into(template: str) -> bool:
+    """Whether a template asks its values for attributes or elements."""
+    fields = (name for _, name, _, _ in string.Formatter().parse(template) if name is not None)
+    return any("." in name or "[" in name for name in fields)
 
 
 class _Sampling:
@@ -94,11 +105,11 @@ class _Sampling:
         if isinstance(value, (torch.Tensor, StagedNumber)):
             return self._of_data(value)
         if isinstance(value, StagedArray):
-            has_none = value.tensor.dim() == 0  # it is a number then
-            return self._of(_kind(value.tensor.dtype)) if has_none else _unformatted("numpy.ndarray")
+            is_number = value.tensor.dim() == 0
+            return self._of(_kind(value.tensor.dtype)) if is_number else _unformatted("numpy.ndarray", None)
         if isinstance(value, self._texts):
             return self._of(str)
-        return _unformatted(kind.__name__) if isinstance(value, Staged) or holds_staged(value) else value
+        return _unformatted(kind.__name__, None) if isinstance(value, Staged) or holds_staged(value) else value
 
     def _of_data(self, value: Any) -> Any:
         if any(getattr(value, name, False) for name in _UNCERTAIN):
@@ -110,34 +121,30 @@ class _Sampling:
             return self._of_tensor(value)
 
     def _of(self, kind: type) -> Any:
-        samples = _SAMPLES[kind]
-        return samples[min(self._number, len(samples) - 1)]
+        return _SAMPLES[kind][self._number]
 
     def _of_tensor(self, tensor: torch.Tensor) -> Any:
         number = self._of(_kind(tensor.dtype))
         if tensor.dim() == 0 and type(tensor) is not torch.nn.Parameter:
             return number
         has_one = all(type(size) is int and size == 1 for size in tensor.shape)
-        return _unformatted(type(tensor).__name__, number if has_one else self)
+        return _unformatted(type(tensor).__name__, (lambda: number) if has_one else _refuse_several)
 
 
-def _unformatted(name: str, number: Any = None) -> Any:
-    """What takes no specification, and is a number where ``%`` asks for one, or something that may not be one."""
+def _unformatted(name: str, number: Callable[[], Any] | None) -> Any:
+    """What takes no specification.
 
-    def as_float(self: Any) -> float:
-        return float(_certain(number))
+    Args:
+        name: of its class, which an error tells.
+        number: gives what it is where ``%`` asks for a number; None where it is none.
+    """
+    if number is None:
+        return type(name, (), {})()
+    return type(name, (), {"__float__": lambda self: float(number()), "__int__": lambda self: int(number())})()
 
-    def as_int(self: Any) -> int:
-        return int(_certain(number))
 
-    methods = {} if number is None else {"__float__": as_float, "__int__": as_int}
-    return type(name, (), methods)()
-
-
-def _certain(number: Any) -> Any:
-    if isinstance(number, _Sampling):
-        raise refuse("SG302", "a tensor of several elements is shown as a number", location=here())
-    return number
+def _refuse_several() -> NoReturn:
+    raise refuse("SG302", "a tensor of several elements is shown as a number", location=here())
 
 
 def _kind(dtype: torch.dtype) -> type:

@@ -74,6 +74,7 @@ def test_what_an_arm_moves(function: Callable[..., Any]) -> None:
 # ---- an argument that a program computes with, and that an expression picks
 class Kept:
     value: Any = None
+    both: Any = None
 
 
 def by_or(x: Tensor, n: Any) -> Any:
@@ -102,8 +103,8 @@ def stored(x: Tensor, n: Any) -> Any:
     kept, d, y = Kept(), {}, x * n
     kept.value = n or 5
     d["a"] = n or 6
-    kept.both = [n or 7, max(n or 0, 4), d.get("b", n)]  # type: ignore[attr-defined]
-    return kept.value, d, kept.both, y  # type: ignore[attr-defined]
+    kept.both = [n or 7, max(n or 0, 4), d.get("b", n)]
+    return kept.value, d, kept.both, y
 
 
 def stored_in_a_global(x: Tensor, n: Any) -> Any:

@@ -106,6 +106,11 @@ def of_texts(x: Tensor) -> Any:
     return f"{[text, 'b']}", f"{ {'t': text} }", f"{(text,)}", repr(Pair(text, text))
 
 
+def of_parts(x: Tensor) -> Any:
+    whole = "{0.shape} {0[0]} {a[k]}".format(x, a={"k": x.sum().item()})
+    return whole, "{:>{w}.{p}f}|{:<8}|".format(x.sum().item(), "a", w=10, p=2)  # noqa: UP032 - it is what is tried
+
+
 def of_a_number_of_either_type(x: Tensor) -> Any:
     y = 1 if x.sum() > 0 else 2.5
     return f"{y:.2f}", f"{y}", f"{y:>5}"
@@ -227,7 +232,7 @@ def computed_with(x: Tensor) -> Any:
 
 WHOLE = [
     *(beside_a_tensor, in_a_loop, in_a_dict, twice, of_sizes, of_an_array, by_a_function, beside_a_loop_of_the_runs),
-    *(does_not_fit, of_containers, of_texts, of_a_number_of_either_type),
+    *(does_not_fit, of_containers, of_texts, of_parts, of_a_number_of_either_type),
     *(written_since, array_written_since, asked_for_gradients_since, of_a_message),
 ]
 REFUSED = {
