@@ -108,7 +108,7 @@ def of_texts(x: Tensor) -> Any:
 
 def of_parts(x: Tensor) -> Any:
     whole = "{0.shape} {0[0]} {a[k]}".format(x, a={"k": x.sum().item()})
-    return whole, "{:>{w}.{p}f}|{:<8}|".format(x.sum().item(), "a", w=10, p=2)  # noqa: UP032 - it is what is tried
+    return whole, "{:>{w}.{p}f}|{:<8}|".format(x.sum().item(), "a", w=10, p=2)
 
 
 def of_a_number_of_either_type(x: Tensor) -> Any:
