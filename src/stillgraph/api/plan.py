@@ -50,6 +50,7 @@ from stillgraph.core.tracebacks import let_go
 from stillgraph.operators import acts
 from stillgraph.operators.outside import OF_EXCEPTIONS
 from stillgraph.operators.process_state import CLOCKS
+from stillgraph.program.context import dispatch_mode_depth
 from stillgraph.program.program import Program
 from stillgraph.report.plan import PlanExplanation
 from stillgraph.settings import SETTINGS
@@ -77,7 +78,7 @@ def _is_clock(function: Any) -> bool:
 
 def _beside() -> tuple[int, int]:
     """What a call shares its effects with when it begins: threads, and dispatch modes around it."""
-    return threading.active_count(), torch_modes.dispatch_depth()
+    return threading.active_count(), dispatch_mode_depth()
 
 
 def _is_joined(beside: tuple[int, int]) -> bool:
@@ -86,7 +87,7 @@ def _is_joined(beside: tuple[int, int]) -> bool:
     What a thread of the call's writes cannot be undone, and modes see what a capture does, too.
     """
     threads, modes = beside
-    return threading.active_count() > threads or torch_modes.dispatch_depth() > modes or torch_modes.in_function_mode()
+    return threading.active_count() > threads or dispatch_mode_depth() > modes or torch_modes.in_function_mode()
 
 
 class Failed(BaseException):

@@ -35,9 +35,8 @@ Region = Callable[..., Sequence[Any]]
 Backend = Callable[[fx.GraphModule, list[Any]], Region]
 
 # ---- modes and metadata
-# The public ways to ask these take 0.2 µs for each device type, and 5 µs: too much for every call.
+# The public way to ask takes 0.2 µs for each device type: too much for every call.
 any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled
-function_mode_depth: Callable[[], int] = torch._C._len_torch_function_stack
 
 
 def native_tensor_check(

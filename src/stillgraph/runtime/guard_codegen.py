@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.lookup import is_unset
-from stillgraph.program.context import current_context
+from stillgraph.program.context import current_context, function_mode_depth
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
@@ -52,7 +52,7 @@ from stillgraph.program.guards import (
     UnsetGuard,
 )
 from stillgraph.program.program import Input
-from stillgraph.runtime.backends import TensorCheck, any_autocast, function_mode_depth
+from stillgraph.runtime.backends import TensorCheck, any_autocast
 from stillgraph.runtime.comparing import BY_IDENTITY, Contents, same_reading, strict_key
 from stillgraph.runtime.function_writer import FunctionWriter
 from stillgraph.runtime.guard_order import Reading, in_checking_order

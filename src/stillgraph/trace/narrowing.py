@@ -20,7 +20,6 @@ from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.unjoined import Unjoined
-from stillgraph.trace.versions import writes_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,15 @@ class _Follows:
     @property
     def holds(self) -> bool:
         """Whether the condition is still what it was."""
-        return self.version == writes_to(self.condition)
+        return self.version == _version(self.condition)
+
+
+def _version(condition: Any) -> int | None:
+    """How often a tensor has been written, as autograd counts it; None of what is none, or is of inference mode."""
+    if not isinstance(condition, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        return None if condition.is_inference() else condition._version
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +146,7 @@ class Narrowing(Recorder):
 
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """As `Recorder.implies`."""
-        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, writes_to(result)))
+        self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
 
     def opposite(self, flag: Any) -> Any:
         """As `Recorder.opposite`, and remember what it is the opposite of."""

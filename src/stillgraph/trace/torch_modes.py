@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from types import MethodType
 from typing import Any
 
-import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._python_dispatch import _pop_mode as _pop_dispatch_mode
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.program.context import dispatch_mode_depth, function_mode_depth
 from stillgraph.trace.frames import here
-
-function_depth = torch._C._len_torch_function_stack
-dispatch_depth = torch._C._len_torch_dispatch_stack
 
 _METHODS = (
     TorchFunctionMode.__enter__,
@@ -33,14 +30,14 @@ _METHODS = (
 
 def in_function_mode() -> bool:
     """Whether this thread is in a function mode that is not just a default device."""
-    if not function_depth():
+    if not function_mode_depth():
         return False
     return any(not isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack())
 
 
 def dispatch_modes() -> list[TorchDispatchMode]:
     """The dispatch modes that this thread is in, but those that torch's own tracing is made of."""
-    if not dispatch_depth():
+    if not dispatch_mode_depth():
         return []
     return [mode for mode in _get_current_dispatch_mode_stack() if not mode.is_infra_mode()]
 
@@ -53,13 +50,13 @@ def enters_or_leaves(function: Any) -> bool:
 @contextlib.contextmanager
 def all_left() -> Iterator[None]:
     """A body that leaves the modes which it has entered by hand, at the latest where it is left itself."""
-    functions, dispatches = function_depth(), dispatch_depth()
+    functions, dispatches = function_mode_depth(), dispatch_mode_depth()
     try:
         yield
     finally:
-        while function_depth() > functions:
+        while function_mode_depth() > functions:
             _pop_mode()
-        while dispatch_depth() > dispatches:
+        while dispatch_mode_depth() > dispatches:
             _pop_dispatch_mode()
 
 
