@@ -7,6 +7,7 @@ instruction, and another capture goes on behind it. Where that is, one learns: `
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,17 @@ from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_
 from stillgraph.bytecode.marking import may_be_marked
 from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
-from stillgraph.bytecode.showing import NAMING, SHOWING, look, look_into, meet, name_read, note_name
+from stillgraph.bytecode.showing import (
+    NAMING,
+    SHOWING,
+    look,
+    look_into,
+    meet,
+    name_read,
+    note_name,
+    note_operands,
+    only_moved,
+)
 from stillgraph.bytecode.table import MOVES, taken
 from stillgraph.bytecode.unseen import UNSEEN, refuse_users
 from stillgraph.bytecode.whys import Why, because, refused, why_of
@@ -65,6 +76,7 @@ class Segment:
         frames: those that are being run, the outermost first.
         regions: what they are in, the outermost first.
         calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
+        given: the containers that the last instruction got and that nothing has looked into before.
         made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
         foreign: the ids of those among them that may have been there before.
         generators: the frames of generators that were made, as long as there are these.
@@ -79,6 +91,7 @@ class Segment:
     frames: list[Frame] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     calling: tuple[Frame, CodeType] | None = None
+    given: list[Any] = field(default_factory=list)
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
     foreign: set[int] = field(default_factory=set)
     generators: weakref.WeakSet[Frame] = field(default_factory=weakref.WeakSet)
@@ -97,7 +110,7 @@ class Segment:
 
     def forget(self) -> None:
         """Let go of the user's objects: generators, say, end when nobody has them any more."""
-        self.calling = None
+        self.calling, self.given = None, []
         for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.passed, self.culprits):
             each.clear()
 
@@ -112,6 +125,8 @@ class Segment:
             frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
         else:
             is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
+            if is_called and not frame.code.co_flags & _TAKING_ANY:
+                only_moved(self.given)  # to variables of the frame
             frame.transparent = is_called and frame.code not in capture.knowledge.recursive
         self.frames.append(frame)
         capture.reads.followed.setdefault(frame.code, set())
@@ -208,10 +223,7 @@ class Segment:
                 if is_opaque(value.value):
                     self.end(frame, index, only_python(value.value))
                 self._open_parcel(frame, index, cell, value)
-            if each.name in _LOOKING_UP and each.argument != "maxlen":
-                meet(cell.cell_contents)  # a method may only be handed on
-            else:
-                look_into(cell.cell_contents)
+        self.given = note_operands(each, [cell.cell_contents for cell in operands])
         if each.name in CALLS:
             code = code_called(called(frame, each))
             if code is not None:
@@ -277,6 +289,8 @@ class Segment:
         each = frame.prepared.decoded.instructions[index]
         if each.name in _MEETING:
             self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))
+        elif each.name == "BINARY_SUBSCR":
+            meet(frame.peek())
         if each.name == "MAKE_CELL":
             made = frame.slots[each.argument]
         elif each.name in MOVES or not frame.depth:
@@ -507,7 +521,7 @@ _MEETING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"})
 _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR"})
 _OF_STACK = frozenset({"STORE_FAST", "SWAP", "RETURN_VALUE"})
 _WITH_ANOTHER = frozenset({"BEFORE_WITH", "LOAD_METHOD", "LOAD_SUPER_METHOD"})  # something is above what they make
-_LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ADDING = {"LIST_APPEND": 1, "SET_ADD": 1, "MAP_ADD": 2}  # how many values they take; the container is deeper down
 _MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LOAD_CONST", "LOAD_GLOBAL"})
+_TAKING_ANY = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.Tensor)

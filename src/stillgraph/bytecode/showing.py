@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import is_dataclass
 from types import BuiltinMethodType, CodeType, FunctionType, MethodWrapperType
 from typing import Any
@@ -31,6 +31,8 @@ _OF_SLOTS = frozenset({"LOAD_FAST", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF",
 
 CONTAINERS = frozenset({list, dict, set, collections.deque})
 """Containers that a program depends on only where it does more than move them."""
+
+_LOOKING_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 _TEXTS = (print, str, repr, format, ascii)
 _HASHES = (hash, id)
@@ -61,12 +63,53 @@ def meet(value: Any) -> None:
         capture.reads.met[id(value)] = value
 
 
-def look_into(value: Any) -> None:
-    """To be called with what an instruction does something with: a container, or a method of one."""
+def note_operands(each: Instruction, operands: Sequence[Any]) -> list[Any]:
+    """To be called before an instruction, with what it does something with; gives what `look_into` has noted."""
+    if each.name in _LOOKING_UP and each.argument != "maxlen":
+        for value in operands:
+            meet(value)  # a method may only be handed on
+        return []
+    if each.name == "BINARY_SUBSCR":
+        container, key = operands
+        picks = type(container) is dict or (type(container) is list and type(key) is int and 0 <= key < len(container))
+    elif each.name == "CONTAINS_OP":
+        key, container = operands
+        picks = type(container) is dict
+    else:
+        picks = False
+    return [] if picks and _pick(container, key) else [value for value in operands if look_into(value)]
+
+
+def _pick(container: Any, key: Any) -> bool:
+    """Note that an instruction looks for one entry of a container, at a key that is the same in each call."""
+    capture = session()
+    if capture is None or type(key) not in (int, str):
+        return False
+    capture.reads.picked.setdefault(id(container), (container, {}))[1][key] = None
+    return True
+
+
+def look_into(value: Any) -> bool:
+    """To be called with what an instruction does something with: a container, or a method of one.
+
+    Returns:
+        Whether it is a container, of which nobody has noted it before.
+    """
     capture = session()
     container = value.__self__ if isinstance(value, (BuiltinMethodType, MethodWrapperType)) else value
-    if capture is not None and type(container) in CONTAINERS:
-        capture.reads.looked_into[id(container)] = container
+    if capture is None or type(container) not in CONTAINERS or id(container) in capture.reads.looked_into:
+        return False
+    capture.reads.looked_into[id(container)] = container
+    return container is value
+
+
+def only_moved(values: Iterable[Any]) -> None:
+    """To be called with what `note_operands` gave, where the instruction has turned out to do nothing else with it."""
+    capture = session()
+    assert capture is not None
+    for value in values:
+        del capture.reads.looked_into[id(value)]
+        meet(value)
 
 
 def look(each: Instruction, operands: Sequence[Any]) -> None:

@@ -44,7 +44,7 @@ from stillgraph.trace.sources import Finder
 
 _PRIMITIVES = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None)})
-_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
+CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, types.MappingProxyType)
 _OPAQUE = PLAIN | {type(os.environ)}  # whose variables are guarded one by one
 _IMMUTABLE = (tuple, frozenset)
 _SHARED = (torch.nn.Module, list, dict, set, collections.deque, types.MappingProxyType, bytearray, array.array)
@@ -89,6 +89,7 @@ class Collector(abc.ABC):
     not_followed: frozenset[str] = frozenset()  # the names that code mentions whose steps were not looked at
     taken: frozenset[str] = frozenset()  # the globals of which code does more than to ask what is in them
     listed: bool = False  # whether the code goes through what modules hold
+    partly: dict[Source, dict[Any, None]] = field(default_factory=dict)  # containers: the entries that are read alone
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
     _free: set[int] = field(default_factory=set)  # ids of the cells that code reads, as far as it has run
@@ -111,7 +112,7 @@ class Collector(abc.ABC):
             self._add(ConstantGuard(source, value))
         elif isinstance(value, torch.Tensor):
             self._tensor(value, source, key)
-        elif isinstance(value, (*_CONTAINERS, torch.nn.Module)):
+        elif isinstance(value, (*CONTAINERS, torch.nn.Module)):
             pass  # guarded as it is gone through
         elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
             if self.finder.is_passed(source) and not is_kept(value) and not isinstance(value, _STAYING):
@@ -162,10 +163,10 @@ class Collector(abc.ABC):
     def was_read(self, source: Source) -> bool:
         """Whether every step of a path is named in the code."""
         while isinstance(source, (Attribute, Slot, Item, Called, Element)):
-            name = source.name if isinstance(source, (Slot, Attribute)) else None
-            if isinstance(source, Item) and isinstance(source.base, Attribute) and source.base.name == "__dict__":
-                name = source.key if not source.key.startswith("__") else None  # of a class
+            name = step_name(source)
             if name is not None and not self._is_named(name):
+                return False
+            if isinstance(source, Item) and source.base in self.partly and source.key not in self.partly[source.base]:
                 return False
             source = source.base
         if isinstance(source, Global) and self.reads.followed:
@@ -189,6 +190,14 @@ class Collector(abc.ABC):
     @abc.abstractmethod
     def _go_through(self, value: Any, source: Source) -> None:
         """Guard what the code reads of an object that is neither a module, a function, a class nor a tensor."""
+
+
+def step_name(source: Source) -> str | None:
+    """The name in the code by which it takes the last step of a path; None where it needs none."""
+    if isinstance(source, Item):
+        of_a_class = isinstance(source.base, Attribute) and source.base.name == "__dict__"
+        return source.key if of_a_class and not source.key.startswith("__") else None
+    return source.name if isinstance(source, (Attribute, Slot, Global, Cell)) else None
 
 
 _IMPLICIT = frozenset(  # steps that Python takes by itself

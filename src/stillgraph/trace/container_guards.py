@@ -8,24 +8,30 @@ import copy
 import io
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
+from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import (
     Attribute,
+    Called,
     ContentsGuard,
     Element,
     Global,
     Item,
     KeysGuard,
     LengthGuard,
+    MissingGuard,
+    Slot,
     Source,
     TypeGuard,
     item_of,
 )
 from stillgraph.trace.buffers import BUFFERS, READING, buffer_refused
-from stillgraph.trace.collector import PLAIN, Collector
+from stillgraph.trace.collector import CONTAINERS, PLAIN, Collector, step_name
+from stillgraph.trace.sources import STEPS
 
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
 
@@ -41,6 +47,8 @@ class ContainerGuards(Collector):
             return
         if self._is_only_moved(value, source):
             self._add(TypeGuard(source, type(value)))
+        elif place in self.partly:
+            self._entries(value, source, place)
         elif isinstance(value, (dict, types.MappingProxyType)):
             self._mapping(value, source, place)
         elif isinstance(value, (set, frozenset)):
@@ -64,9 +72,63 @@ class ContainerGuards(Collector):
 
     def _is_only_moved(self, value: Any, source: Source) -> bool:
         """Whether the code comes to a container by name, but does not look into it."""
-        if id(value) not in self.reads.met or id(value) in self.reads.looked_into or id(value) in self.reads.whole:
+        into = (self.reads.looked_into, self.reads.whole, self.reads.picked)
+        if id(value) not in self.reads.met or any(id(value) in each for each in into):
             return False
         return ("contents", id(value)) not in self.written and getattr(source, "name", None) not in self.not_followed
+
+    def _entries(self, value: Any, source: Source, place: Source) -> None:
+        """What the code comes to of a container, where that is all that it does with it."""
+        self._add(TypeGuard(source, type(value)))
+        keys = self.partly[place]
+        there = [key for key in keys if isinstance(value, list) or key in value]
+        self._elements(value, source, place, ((key, value[key]) for key in there))
+        lacking = keys.keys() - there
+        if lacking:
+            self._add(MissingGuard(source, tuple(key for key in keys if key in lacking)))
+
+    def _read_in_part(self) -> dict[Source, dict[Any, None]]:
+        """Where the containers are of which the code comes to single entries and does nothing else, and their keys."""
+        keys: dict[int, dict[Any, None]] = {key: {} for key in self.reads.met}  # of those that are but moved
+        keys.update((key, picked) for key, (_, picked) in self.reads.picked.items())
+        values = [*self.reads.met.values(), *(value for value, _ in self.reads.picked.values())]
+        places = {id(value): self.finder.find(value) for value in values if ("contents", id(value)) not in self.written}
+        found = {key: place for key, place in places.items() if place is not None}
+        others: dict[int, list[Source]] = {}  # where they and others are found too
+        for value, source in self.finder.again:
+            others.setdefault(id(value), []).append(source)
+        return {place: keys[key] for key, place in found.items() if not self._is_open(place, others)}
+
+    def _is_open(self, place: Source, others: dict[int, list[Source]]) -> bool:
+        """Whether code of which not every step was looked at may have come to what is in a container.
+
+        Args:
+            place: where the container is.
+            others: the further places of objects that are in several, by their ids.
+        """
+        found: dict[Source, Any] = {}
+        new = {place}
+        while new:
+            way = list(dict.fromkeys(step for each in new for step in _way(each) if step not in found))
+            values = self.finder.values_at(way)
+            found.update(zip(way, values, strict=True))
+            if any(self._is_open_step(step, found) for step in way):
+                return True
+            new = {source for value in values for source in others.get(id(value), ()) if source not in found}
+        return False
+
+    def _is_open_step(self, step: Source, found: dict[Source, Any]) -> bool:
+        """As `_is_open`, by one step; `found` is what is there, and in the places on the way."""
+        value, name = found[step], step_name(step)
+        if name in self.not_followed or isinstance(step, (Called, Element)) or id(value) in self.reads.whole:
+            return True
+        if isinstance(step, Attribute) and isinstance(found[step.base], (FunctionType, *STEPS)):
+            return True  # Python takes it by itself: defaults, what a partial is given
+        if isinstance(step, Global) and id(vars(sys.modules[step.module])) in self.reads.spaces:
+            return True
+        if isinstance(value, (type, types.MappingProxyType)) or not isinstance(value, CONTAINERS):
+            return id(own_attributes(value)) in self.reads.looked_into
+        return type(value) not in (dict, list, set, collections.deque) or id(value) in self.reads.looked_into
 
     def _is_only_asked(self, value: Any) -> bool:
         """Whether a set is a global that all code which mentions it only asks what is in it: it comes to no member."""
@@ -111,6 +173,14 @@ class ContainerGuards(Collector):
         for key, item in items:
             if item_of(container, place, key) not in self.promoted:
                 self._value(item_of(container, source, key), item)
+
+
+def _way(source: Source) -> Iterator[Source]:
+    """A path and all that it begins with, the longest first."""
+    yield source
+    while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+        source = source.base
+        yield source
 
 
 def is_plain(items: Iterable[Any]) -> bool:

@@ -31,6 +31,7 @@ class Reads:
             looked up; what it shows of objects is in ``shown``.
         met: containers that such code has come to by a name.
         looked_into: containers that such code has done anything with but to move them.
+        picked: containers of which such code has come to single entries, and the keys or indices of these.
         shown: whether such code may have shown an object that is no plain value, or asked for its hash.
     """
 
@@ -47,6 +48,7 @@ class Reads:
     followed: dict[CodeType, set[str]] = field(default_factory=dict)
     looked_into: dict[int, Any] = field(default_factory=dict)
     met: dict[int, Any] = field(default_factory=dict)
+    picked: dict[int, tuple[Any, dict[Any, None]]] = field(default_factory=dict)
     shown: bool = False
 
 

@@ -81,6 +81,7 @@ class WorldGuards(ObjectGuards):
         self._left_to_hooks([value for value, _ in found])
         self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
         self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
+        self.partly = self._read_in_part()
         for value, source in self.finder.arguments:
             self._reach(value, source)
         for code, (namespace, function) in scopes.items():
@@ -124,7 +125,7 @@ class WorldGuards(ObjectGuards):
         alike: dict[Any, dict[int, Source]] = {}  # by what their own guards do not tell apart
         for value, source in self._reached.values():
             if isinstance(value, (list, dict, set, collections.deque)):
-                keys = tuple(value) if isinstance(value, dict) else None
+                keys = tuple(value) if isinstance(value, dict) and not self.partly else None
                 alike.setdefault((type(value), keys), {})[id(value)] = source
         for places in alike.values():
             told = self.compares or any(("contents", key) in self.written for key in places)
