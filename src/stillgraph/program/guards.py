@@ -180,6 +180,8 @@ Source = Argument | Attribute | Item | Slot | Global | Cell | Held | Called | El
 
 def item_of(container: Any, base: Source, key: Any) -> Item:
     """Where a container keeps an element, itself being at ``base``."""
+    if type(container) in _PLAIN:
+        return Item(base, key)
     kind = next((kind for kind in _CONTAINERS if isinstance(container, kind)), None)
     plain = kind is None or type(container).__getitem__ is kind.__getitem__
     if kind is MappingProxyType or (kind is dict and hasattr(type(container), "__missing__")):
@@ -187,6 +189,7 @@ def item_of(container: Any, base: Source, key: Any) -> Item:
     return Item(base, key) if plain else Item(base, key, kind)
 
 
+_PLAIN = frozenset({dict, list, tuple})
 _MAPPINGS: tuple[Any, ...] = (dict, MappingProxyType)  # the latter, a view's, may be of a `defaultdict`
 _CONTAINERS: tuple[Any, ...] = (*_MAPPINGS, list, tuple, collections.deque)
 

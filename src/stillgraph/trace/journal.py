@@ -284,8 +284,13 @@ def replace_contents(container: Any, contents: Any) -> None:
 
 def kind_of_container(container: Any) -> Any:
     """Python's class whose methods are a container's own, whatever a class of the user's makes of them."""
-    kinds = (collections.OrderedDict, dict, list, set, collections.deque)
-    return next(kind for kind in kinds if isinstance(container, kind))
+    if id(type(container)) in _KIND_IDS:
+        return type(container)
+    return next(kind for kind in _KINDS if isinstance(container, kind))
+
+
+_KINDS = (collections.OrderedDict, dict, list, set, collections.deque)
+_KIND_IDS = frozenset(map(id, _KINDS))  # a metaclass may say what its classes are equal to, so none is asked
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write,
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import variable
 from stillgraph.trace.shared_state import of_class, of_code
-from stillgraph.trace.sources import slots
+from stillgraph.trace.sources import BUILT_IN, slots
 from stillgraph.trace.symbolic import is_fake
 
 _CONTAINERS = (list, dict, set, collections.deque)
@@ -53,9 +53,10 @@ class ModuleTables:
     def __init__(self, found: list[tuple[Any, Source]], log: Sequence[Write] = ()) -> None:
         self._log = log
         self._modules = [value for value, _ in found if isinstance(value, torch.nn.Module)]
-        objects = [value for value, _ in found if not isinstance(value, _NO_STATE)]
+        objects = [value for value, _ in found if type(value) not in BUILT_IN and not isinstance(value, _NO_STATE)]
         self._objects = [value for value in objects if type(own_attributes(value)) is dict]
-        self._slots = [_Slots(value, names) for value in objects if (names := slots(type(value)))]
+        names = {kind: slots(kind) for kind in {type(value) for value in objects}}
+        self._slots = [_Slots(value, names[type(value)]) for value in objects if names[type(value)]]
         self._shared = [state for value, _ in found if (state := of_class(value, log)) is not None]
         self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
         self._now: dict[int, _State] | None = None

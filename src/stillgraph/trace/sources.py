@@ -81,6 +81,10 @@ _ATOMS = (
 )
 
 
+BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
+"""The exact types of what holds others and has no attributes of its own, as most objects in a long list of rows."""
+_LEADING = BUILT_IN | {torch.Tensor, torch.nn.Parameter}
+
 _OPAQUE = frozenset({str, int, float, complex, bytes, bool, type(None), type(os.environ)})
 """The exact types of what leads nowhere; the environment's variables are guarded one by one."""
 
@@ -122,6 +126,7 @@ class Finder:
         self.arguments: list[tuple[Any, Source]] = [(value, Argument(position)) for position, value in enumerate(args)]
         self.arguments += [(value, Argument(name)) for name, value in kwargs.items()]
         self._members = Members()
+        self._slots: dict[type, list[str]] = {}
         self._parcels = {source for value, source in self.arguments if type(value) is Parcel}
         for value, source in self.arguments:
             self._push(value, source)
@@ -314,7 +319,8 @@ class Finder:
             self._found[id(value)] = (value, source)
             self._queue.append((value, source))
             self._members.found(id(value))
-            self.memory.note(value, source)
+            if type(value) not in _LEADING:
+                self.memory.note(value, source)
             if self.told is not None:
                 self.told(value, source)
             return
@@ -327,6 +333,8 @@ class Finder:
 
     def _leads_on(self, value: Any, source: Source) -> bool:
         """Whether anything is found by way of what is found here for the first time."""
+        if type(value) in _LEADING:
+            return True
         if is_proxy(value):
             return _is_alive(value)
         if isinstance(value, ModuleType):
@@ -350,6 +358,10 @@ class Finder:
                 continue
 
     def _walk(self, value: Any, source: Source) -> None:
+        kind = type(value)
+        if kind in BUILT_IN and id(kind) in self._found:
+            self._walk_elements(value, source)
+            return
         if isinstance(value, type):
             self._walk_class(value, source)
             if type(value) is not type:
@@ -434,7 +446,10 @@ class Finder:
         if isinstance(state, dict):
             for name, item in list(state.items()):
                 self._push(item, Attribute(source, name))
-        for name in slots(type(value)):
+        kind = type(value)
+        if kind not in self._slots:
+            self._slots[kind] = slots(kind)
+        for name in self._slots[kind]:
             self._push(slot_value(value, name), Attribute(source, name))
         for name, item in exception_state(value) if isinstance(value, BaseException) else ():
             self._push(item, Attribute(source, name))
