@@ -19,6 +19,7 @@ from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same, tensors_in
 
 
+@pytest.mark.slow
 def test_contenders_take_turns_and_the_warm_up_is_left_out() -> None:
     order: list[str] = []
 
@@ -65,6 +66,7 @@ def test_the_bare_graph_does_what_the_call_does(contender: str, name: str) -> No
     assert [tensor.shape for tensor in tensors_in(bare())] == shapes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(training.SUBJECTS))
 def test_contenders_train_the_same_model_on_the_same_batches(name: str) -> None:
     subject = training.SUBJECTS[name]("tiny")
@@ -90,6 +92,7 @@ def subjects() -> dict[str, breaks.Subject]:
     return {subject.name: subject for group in breaks.groups().values() for subject in group}
 
 
+@pytest.mark.slow
 def test_breaks_are_counted_and_first_calls_timed(tmp_path: Path) -> None:
     file = tmp_path / "breaks.json"
     found = CliRunner().invoke(breaks.main, ["--quick", "--json", str(file)])

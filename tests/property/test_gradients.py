@@ -90,7 +90,7 @@ def check(folder: Path, writer: str, count: int, seed: int, way: Way = SOURCE) -
     return found
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", ["plain", pytest.param("containers", marks=pytest.mark.slow)])
 def test_derivatives_are_eagers(folder: Path, writer: str) -> None:
     found = check(folder, writer, QUICK, seed=-1 - SEED * 1000)
     assert found["refused"] <= QUICK / 2, found

@@ -191,6 +191,7 @@ def pt2(tmp_path_factory: pytest.TempPathFactory) -> dict[type, Any]:
     return {kind: _loaded(path) for kind, path in _save(tmp_path_factory.mktemp("pt2"), ".pt2").items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in TABLES for name in TABLES[kind][1]], ids=str)
 def test_a_file_raises_what_python_raises(pt2: dict[type, Any], kind: type, name: str) -> None:
     function, table, _ = TABLES[kind]

@@ -82,6 +82,7 @@ def test_a_file_takes_every_length(tmp_path: Path, name: str, suffix: str) -> No
         torch.testing.assert_close(run(x), function(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_torch_s_own_kernel_runs_in_a_pt2(tmp_path: Path) -> None:
     sg.save(grown, path := tmp_path / "grown.pt2", args=(MIXED,), input_spec=OPEN)
     torch.save(([OTHER, ALL], [grown(OTHER), grown(ALL)]), tmp_path / "expected")

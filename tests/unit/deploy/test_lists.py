@@ -41,6 +41,7 @@ def test_a_loaded_program_gives_lists(tmp_path: Path) -> None:
         assert [type(each) for pair in got["pairs"] for each in pair] == [Tensor, int] * want["count"]
 
 
+@pytest.mark.slow
 def test_torch_alone_gives_rows(tmp_path: Path) -> None:
     save(gathered, tmp_path / "gathered.pt2", (X,))
     assert alone(f"""
@@ -52,6 +53,7 @@ def test_torch_alone_gives_rows(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_onnxruntime_gives_rows(tmp_path: Path) -> None:
     save(gathered, tmp_path / "gathered.onnx", (X,))
     session = onnxruntime.InferenceSession(str(tmp_path / "gathered.onnx"))

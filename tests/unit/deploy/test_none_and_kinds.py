@@ -135,7 +135,9 @@ def assert_same(given: Any, wanted: Any) -> None:
         assert given == wanted
 
 
-@pytest.mark.parametrize("example", [P, N], ids=["positive", "negative"])
+@pytest.mark.parametrize(
+    "example", [pytest.param(P, id="positive"), pytest.param(N, id="negative", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("suffix", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_type_on_every_path(function: Any, suffix: str, example: Tensor, tmp_path: Path) -> None:

@@ -41,7 +41,13 @@ def operators(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "Stateful"])
+FAST = ("branch_in_loop", "returned_from_loop", "numbers")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in SAMPLES if each != "Stateful"],
+)
 def test_onnxruntime_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name]
     path = tmp_path / "program.onnx"

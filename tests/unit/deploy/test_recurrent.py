@@ -80,6 +80,7 @@ def test_a_file_hears_every_length_and_number(tmp_path: Path, name: str, suffix:
     assert not loaded.notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
 def test_a_sequence_that_grows(tmp_path: Path, suffix: str) -> None:
     model = Grown().eval()
@@ -89,6 +90,7 @@ def test_a_sequence_that_grows(tmp_path: Path, suffix: str) -> None:
         torch.testing.assert_close(loaded(x), model(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_file_needs_torch_alone(tmp_path: Path) -> None:
     model, path = _saved(tmp_path, ".pt2", "lstm of two layers, both ways")
     torch.save((OTHERS, [model(x) for x in OTHERS]), tmp_path / "expected")
@@ -114,6 +116,7 @@ def test_python_source(tmp_path: Path) -> None:
         assert_same(model(x), again(x), "gru")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
 def test_without_a_step_the_file_fails_as_eager(tmp_path: Path, suffix: str) -> None:
     model, path = _saved(tmp_path, suffix, "gru")

@@ -295,7 +295,7 @@ def agrees(function: Any, **options: Any) -> None:
         assert actual == expected
 
 
-@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("full_graph", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", FUNCTIONS)
 def test_what_came_before_is_done(make: Callable[[Any], Any], kind: Any, full_graph: bool) -> None:

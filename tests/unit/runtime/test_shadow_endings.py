@@ -36,6 +36,7 @@ def test_a_loop_that_a_backend_makes_endless() -> None:
     assert "the program as it is run differs from what it means: 'add' in 'body' of the while" in text
 
 
+@pytest.mark.slow
 def test_a_loop_that_the_capture_makes_endless() -> None:
     def counting(x: Tensor) -> Tensor:
         while x < 3:

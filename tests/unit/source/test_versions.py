@@ -16,6 +16,7 @@ def interpreter(version: str) -> str | None:
     return installed or shutil.which(f"python{version}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_rewriting_under(version: str) -> None:
     python = interpreter(version)

@@ -387,7 +387,7 @@ NEW = [(act, make) for act in (_default, _cleared, _stored, _updated) for make i
 
 
 @pytest.mark.parametrize(("act", "make"), [*NEW, (_attribute, types.SimpleNamespace), (_appended, list)])
-@pytest.mark.parametrize("passed", [True, False])
+@pytest.mark.parametrize("passed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_number_that_the_call_itself_puts_there_and_changes(act: Any, make: Any, passed: bool) -> None:
     kept, ours = make(), make()
     static = sg.to_static(act if passed else lambda x: act(ours, x), backend="eager")

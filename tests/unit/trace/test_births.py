@@ -24,7 +24,7 @@ def test_what_was_there_is_not_new() -> None:
         assert [births.is_new(each) for each in ([], {1: []}, {2}, Plain())] == [True] * 4
 
 
-@pytest.mark.parametrize("generation", [0, 1, 2])
+@pytest.mark.parametrize("generation", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_new_ones_stay_new_as_they_grow_old(generation: int) -> None:
     births, old = Births(), [Plain()]
     with births.watched():

@@ -232,7 +232,10 @@ def test_one_program_is_refused(make: Callable[[], Case], front_end: str, reques
     assert repr(state()) == before
 
 
-@pytest.mark.parametrize("make", [*FOREIGN, *FOLLOWED])
+SLOW = pytest.param(in_globals, marks=pytest.mark.slow)  # it goes through all that pytest keeps in a module
+
+
+@pytest.mark.parametrize("make", [*(each for each in FOREIGN if each is not in_globals), SLOW, *FOLLOWED])
 def test_python_does_it(make: Callable[[], Case]) -> None:
     partial = functools.partial(sg.to_static, full_graph=False, strict=True, backend="eager")
     assert _states(make, partial) == _states(make, lambda function: function)
