@@ -214,7 +214,8 @@ class Session(BothSides):
             CaptureError: it cannot be.
         """
         left = raised or (Raised(kind),)
-        is_watched = self._is_watched(kind, certain, left)
+        seen = certain or self.for_segments  # what a block does in its end may be Python's, behind the program
+        is_watched = self._is_watched(kind, seen, left)
         if not self.knowledge.tries and (self.swallowing or is_watched):
             raise Restart("tries", None)
         if self.swallowing:
@@ -225,7 +226,7 @@ class Session(BothSides):
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
         for around, attempt in reversed([*enumerate(self.attempts)]):
             arrives = any(each.may_be(attempt.kinds) for each in left)
-            passes = attempt.only_cleans_up and not certain and not may_handle(self.attempts[:around], left)
+            passes = attempt.only_cleans_up and not seen and not may_handle(self.attempts[:around], left)
             if not attempt.staged and arrives and not passes:
                 raise StageTry(attempt)
             if attempt.staged:
@@ -239,10 +240,10 @@ class Session(BothSides):
         message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
-    def _is_watched(self, kind: type[BaseException] | None, certain: bool, raised: tuple[Raised, ...]) -> bool:
+    def _is_watched(self, kind: type[BaseException] | None, seen: bool, raised: tuple[Raised, ...]) -> bool:
         """Whether a context manager would see an exception that the user raises, or that is handled around it."""
-        own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
-        return bool(self.watching) and (own or any(self._passes(raised, place) for place in self.watching))
+        own = kind is not None and not issubclass(kind, _NOT_OF_THE_USER)
+        return bool(self.watching) and (seen or own or any(self._passes(raised, place) for place in self.watching))
 
     def _passes(self, raised: tuple[Raised, ...], place: int) -> bool:
         """Whether an exception may go by a place between the attempts, to a handler."""
