@@ -129,6 +129,8 @@ class Session(BothSides):
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
         self.for_segments = False  # as `FrontEnd.for_segments`
+        self.acted = False  # a step that does something outside has been recorded: the call cannot be made once more
+        self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -214,7 +216,7 @@ class Session(BothSides):
             CaptureError: it cannot be.
         """
         left = raised or (Raised(kind),)
-        seen = certain or self.for_segments  # what a block does in its end may be Python's, behind the program
+        seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
         is_watched = self._is_watched(kind, seen, left)
         if not self.knowledge.tries and (self.swallowing or is_watched):
             raise Restart("tries", None)
@@ -224,11 +226,15 @@ class Session(BothSides):
         if is_watched:
             message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
+        if self.watching:
+            self._pass_by()
         for around, attempt in reversed([*enumerate(self.attempts)]):
             arrives = any(each.may_be(attempt.kinds) for each in left)
             passes = attempt.only_cleans_up and not seen and not may_handle(self.attempts[:around], left)
             if not attempt.staged and arrives and not passes:
                 raise StageTry(attempt)
+            if passes:
+                self._pass_by()
             if attempt.staged:
                 attempt.raised += left
                 left = tuple(each for each in left if not each.is_surely(attempt.kinds))
@@ -239,6 +245,12 @@ class Session(BothSides):
             raise Restart("tries", None)
         message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
+
+    def _pass_by(self) -> None:
+        """An exception of the run goes past a block that eager PyTorch tells of it."""
+        self.passed_by = True
+        if self.for_segments:
+            self.watched = True  # what the block does may be a step of Python's, behind the program
 
     def _is_watched(self, kind: type[BaseException] | None, seen: bool, raised: tuple[Raised, ...]) -> bool:
         """Whether a context manager would see an exception that the user raises, or that is handled around it."""
@@ -348,6 +360,9 @@ class Session(BothSides):
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
         if self.cached_calls:
             raise Restart("cached", self.cached_calls[0])
+        if self.for_segments and self.passed_by and not self.knowledge.acts:
+            raise Restart("acts", None)
+        self.acted = True
 
     def unpacked(self, value: Any) -> Any:
         """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""

@@ -296,6 +296,22 @@ def swallowed(take: Callable[[Any], Any]) -> Any:
     return f
 
 
+def left_alone(take: Callable[[Any], Any]) -> Any:
+    class Leaves:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: Any) -> None:
+            print("exit")
+
+    def f(x: Any) -> Any:
+        with Leaves():
+            y = take(x)
+        return y
+
+    return f
+
+
 def of_a_generator(take: Callable[[Any], Any]) -> Any:
     def f(x: Any) -> Any:
         with told():
@@ -338,7 +354,7 @@ TAKEN: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
-@pytest.mark.parametrize("make", [of_a_class, swallowed, of_a_generator, with_a_finally, in_two])
+@pytest.mark.parametrize("make", [of_a_class, swallowed, left_alone, of_a_generator, with_a_finally, in_two])
 def test_a_block_is_told_of_what_an_operation_raises(make: Callable[[Any], Any], taken: Any) -> None:
     """Also where the program has printed before, and where nothing around the block handles it."""
     take, values = taken
