@@ -50,7 +50,7 @@ from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
-from stillgraph.trace.protected import StageTry, may_handle
+from stillgraph.trace.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
@@ -63,7 +63,6 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 
-_NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
@@ -217,14 +216,12 @@ class Session(BothSides):
         """
         left = raised or (Raised(kind),)
         seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
-        is_watched = self._is_watched(kind, seen, left)
+        is_watched = bool(self.watching) and (seen or sees_any(self.watching, self.attempts, kind, left))
         if not self.knowledge.tries and (self.swallowing or is_watched):
             raise Restart("tries", None)
-        if self.swallowing:
-            message = "an exception is raised where a tensor decides, inside a with block that may end it"
-            raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
-        if is_watched:
-            message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
+        if self.swallowing or is_watched:
+            whose = "that may end it" if self.swallowing else "whose manager would see it"
+            message = f"an exception is raised where a tensor decides, inside a with block {whose}"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
         if self.watching:
             self._pass_by()
@@ -251,17 +248,6 @@ class Session(BothSides):
         self.passed_by = True
         if self.for_segments:
             self.watched = True  # what the block does may be a step of Python's, behind the program
-
-    def _is_watched(self, kind: type[BaseException] | None, seen: bool, raised: tuple[Raised, ...]) -> bool:
-        """Whether a context manager would see an exception that the user raises, or that is handled around it."""
-        own = kind is not None and not issubclass(kind, _NOT_OF_THE_USER)
-        return bool(self.watching) and (seen or own or any(self._passes(raised, place) for place in self.watching))
-
-    def _passes(self, raised: tuple[Raised, ...], place: int) -> bool:
-        """Whether an exception may go by a place between the attempts, to a handler."""
-        for inner in self.attempts[place:]:
-            raised = tuple(each for each in raised if not each.is_surely(inner.kinds) or inner.only_cleans_up)
-        return may_handle(self.attempts[:place], raised)
 
     def made(self, iterator: Any, given: Any) -> None:
         """Remember where an iterator was made.
