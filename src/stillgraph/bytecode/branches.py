@@ -129,8 +129,8 @@ def branch_between(
     around = flow.loop_around([*starts[0], *starts[1]], stops.keys())
     meetings = flow.meetings(*starts, stops.keys() | around)
     meetings = (*meetings, *(around & flow.ends([*starts[0], *starts[1]], stops.keys() | around)))
-    if meetings:  # an end of the block around is told from them
-        reached = flow.ends([*starts[0], *starts[1]], stops.keys())
+    if meetings:  # an end of the block around is told from them, unless it is behind one of them
+        reached = flow.ends([*starts[0], *starts[1]], stops.keys() | set(meetings)) - set(meetings)
         meetings = (*meetings, *(index for index in sorted(reached) if stops[index].exit is None))
     flags: Targets = [
         (index, Variable(f"whether it goes on at {index}", False) if number < len(meetings) - 1 else None)

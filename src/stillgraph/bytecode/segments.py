@@ -44,6 +44,7 @@ from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import is_fault
 from stillgraph.core.files import is_users
 from stillgraph.core.parcel import Parcel
+from stillgraph.core.rewritten import Holder
 from stillgraph.trace.journal import CellPlace
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
@@ -63,7 +64,7 @@ class Region:
 
 
 @dataclass(eq=False)
-class Segment:
+class Segment(Holder):
     """An attempt at a segment.
 
     Attributes:

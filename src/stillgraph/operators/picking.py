@@ -30,6 +30,7 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type =
     if all(is_leaf(element) for element in elements):
         return _pick_leaf(capture, elements, key, kind)
     if all(same_constant(first, element) for element in elements[1:]):
+        _pick_leaf(capture, range(len(elements)), key, kind)  # which raises where there is no such element
         return first
     parts = [p for element in elements if isinstance(element, tuple) and (p := split(element)) is not None]
     alike = {(p.type, p.context) for p in parts}

@@ -12,7 +12,7 @@ from stillgraph.program.operations import build_list, to_numpy
 from stillgraph.program.types import ListType
 from stillgraph.trace import special
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.caught import Caught
+from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.hooks import Handle
@@ -30,6 +30,8 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
         raise refuse("SG302", "a text that is made on one path is used behind it", location=here())
     if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle)):
         return recorder.region.node_of(value)
+    if isinstance(value, CaughtPart):
+        return _part_of_caught(recorder, value)
     if isinstance(value, Items):
         return _build_list(recorder, value)
     if isinstance(value, StagedArray):
@@ -60,6 +62,17 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
     if isinstance(value, (fx.Node, *fx.node.base_types)) or value is None or value is ...:
         return value
     return recorder.region.attribute("constant", value)
+
+
+def _part_of_caught(recorder: Recorder, part: CaughtPart) -> fx.Node:
+    """The class of an exception, which the program asks for.
+
+    Raises:
+        CaptureError: it is not the class.
+    """
+    if part.what != "type":
+        part._refuse()
+    return recorder.emit("call_function", type, (part.error,), {})
 
 
 def _build_list(recorder: Recorder, column: Items) -> fx.Node:

@@ -133,6 +133,32 @@ def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
     return any(each.may_be(attempt.kinds) for attempt in handlers for each in raised)
 
 
+def sees_any(
+    watching: Sequence[int], attempts: Sequence[Attempt], kind: type[BaseException] | None, raised: Sequence[Raised]
+) -> bool:
+    """Whether a context manager sees an exception that the user raises, or that is handled around it.
+
+    Args:
+        watching: of each manager, how many of the attempts lie around it.
+        attempts: the ``try`` statements, the outermost first.
+        kind: of the exception; None if that is not known.
+        raised: what it may be.
+    """
+    if kind is not None and not issubclass(kind, _NOT_OF_THE_USER):
+        return True
+    return any(_goes_by(place, attempts, raised) for place in watching)
+
+
+def _goes_by(place: int, attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
+    """Whether an exception may go by a place between the attempts, to a handler."""
+    for inner in attempts[place:]:
+        raised = [each for each in raised if not each.is_surely(inner.kinds) or inner.only_cleans_up]
+    return may_handle(attempts[:place], raised)
+
+
+_NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
+
+
 def _held(place: Place) -> Any:
     """What a place holds; the name of a caught exception is unbound behind its handler."""
     value = place.get()

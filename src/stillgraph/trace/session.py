@@ -50,7 +50,7 @@ from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
-from stillgraph.trace.protected import StageTry, may_handle
+from stillgraph.trace.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
@@ -63,7 +63,6 @@ from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
 
-_NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
@@ -129,6 +128,8 @@ class Session(BothSides):
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
         self.for_segments = False  # as `FrontEnd.for_segments`
+        self.acted = False  # a step that does something outside has been recorded: the call cannot be made once more
+        self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -214,20 +215,23 @@ class Session(BothSides):
             CaptureError: it cannot be.
         """
         left = raised or (Raised(kind),)
-        is_watched = self._is_watched(kind, certain, left)
+        seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
+        is_watched = bool(self.watching) and (seen or sees_any(self.watching, self.attempts, kind, left))
         if not self.knowledge.tries and (self.swallowing or is_watched):
             raise Restart("tries", None)
-        if self.swallowing:
-            message = "an exception is raised where a tensor decides, inside a with block that may end it"
+        if self.swallowing or is_watched:
+            whose = "that may end it" if self.swallowing else "whose manager would see it"
+            message = f"an exception is raised where a tensor decides, inside a with block {whose}"
             raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
-        if is_watched:
-            message = "an exception is raised where a tensor decides, inside a with block whose manager would see it"
-            raise refuse("SG208", message, location=here(), hint=_CHECK_BEFORE)
+        if self.watching:
+            self._pass_by()
         for around, attempt in reversed([*enumerate(self.attempts)]):
             arrives = any(each.may_be(attempt.kinds) for each in left)
-            passes = attempt.only_cleans_up and not certain and not may_handle(self.attempts[:around], left)
+            passes = attempt.only_cleans_up and not seen and not may_handle(self.attempts[:around], left)
             if not attempt.staged and arrives and not passes:
                 raise StageTry(attempt)
+            if passes:
+                self._pass_by()
             if attempt.staged:
                 attempt.raised += left
                 left = tuple(each for each in left if not each.is_surely(attempt.kinds))
@@ -239,16 +243,11 @@ class Session(BothSides):
         message = "an exception is raised where a tensor decides, inside a try block that stays Python"
         raise refuse("SG208", message, location=location_of(frame))
 
-    def _is_watched(self, kind: type[BaseException] | None, certain: bool, raised: tuple[Raised, ...]) -> bool:
-        """Whether a context manager would see an exception that the user raises, or that is handled around it."""
-        own = certain or (kind is not None and not issubclass(kind, _NOT_OF_THE_USER))
-        return bool(self.watching) and (own or any(self._passes(raised, place) for place in self.watching))
-
-    def _passes(self, raised: tuple[Raised, ...], place: int) -> bool:
-        """Whether an exception may go by a place between the attempts, to a handler."""
-        for inner in self.attempts[place:]:
-            raised = tuple(each for each in raised if not each.is_surely(inner.kinds) or inner.only_cleans_up)
-        return may_handle(self.attempts[:place], raised)
+    def _pass_by(self) -> None:
+        """An exception of the run goes past a block that eager PyTorch tells of it."""
+        self.passed_by = True
+        if self.for_segments:
+            self.watched = True  # what the block does may be a step of Python's, behind the program
 
     def made(self, iterator: Any, given: Any) -> None:
         """Remember where an iterator was made.
@@ -347,6 +346,9 @@ class Session(BothSides):
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
         if self.cached_calls:
             raise Restart("cached", self.cached_calls[0])
+        if self.for_segments and self.passed_by and not self.knowledge.acts:
+            raise Restart("acts", None)
+        self.acted = True
 
     def unpacked(self, value: Any) -> Any:
         """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""

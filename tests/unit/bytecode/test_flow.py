@@ -50,3 +50,17 @@ def test_a_loop_with_a_chained_comparison_for_its_test() -> None:
         call = torch.tensor(s), torch.tensor(t), torch.ones(3), 4
         torch.testing.assert_close(static(*call), chained_and_left(*call))
     assert len(static.programs) == 1
+
+
+def half_an_operation(s: Tensor, t: Tensor) -> Tensor:
+    return t - (s if (s <= 0) or (-1 < s < 1) else -s)
+
+
+@pytest.mark.usefixtures("bytecode")
+def test_a_chained_comparison_while_a_value_waits_on_the_stack() -> None:
+    """Its way past the second half meets the others twice; where the operation goes on is behind that."""
+    static = sg.to_static(half_an_operation, backend="eager")
+    for s in (-0.5, 0.5, 2.0):
+        call = torch.tensor(s), torch.tensor(1.0)
+        torch.testing.assert_close(static(*call), half_an_operation(*call))
+    assert len(static.programs) == 1

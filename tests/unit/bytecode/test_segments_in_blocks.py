@@ -252,3 +252,110 @@ def test_a_check_before_a_step() -> None:
 
     static = agrees(make, *BOTH)
     assert segments(static) == 2
+
+
+class Told:
+    """A manager that prints how its block ends."""
+
+    def __init__(self, swallows: bool = False) -> None:
+        self.swallows = swallows
+
+    def __enter__(self) -> None:
+        print("enter")
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        print("exit", kind, error, trace is None)
+        return self.swallows
+
+
+@contextlib.contextmanager
+def told() -> Any:
+    print("enter")
+    try:
+        yield
+    finally:
+        print("exit")
+
+
+def of_a_class(take: Callable[[Any], Any]) -> Any:
+    def f(x: Any) -> Any:
+        with Told():
+            y = take(x)
+        return y
+
+    return f
+
+
+def swallowed(take: Callable[[Any], Any]) -> Any:
+    def f(x: Any) -> Any:
+        y = None
+        with Told(swallows=True):
+            y = take(x)
+        return x, y
+
+    return f
+
+
+def left_alone(take: Callable[[Any], Any]) -> Any:
+    class Leaves:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: Any) -> None:
+            print("exit")
+
+    def f(x: Any) -> Any:
+        with Leaves():
+            y = take(x)
+        return y
+
+    return f
+
+
+def of_a_generator(take: Callable[[Any], Any]) -> Any:
+    def f(x: Any) -> Any:
+        with told():
+            y = take(x)
+        return y
+
+    return f
+
+
+def with_a_finally(take: Callable[[Any], Any]) -> Any:
+    def f(x: Any) -> Any:
+        try:
+            y = take(x)
+        finally:
+            print("finally")
+        return y
+
+    return f
+
+
+def in_two(take: Callable[[Any], Any]) -> Any:
+    def f(x: Any) -> Any:
+        try:
+            with Told():
+                print("begun")
+                y = take(x)
+        finally:
+            print("finally", x)
+        return y
+
+    return f
+
+
+ITEMS = [1, 2, 3]
+TAKEN: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
+    "an index": (lambda n: ITEMS[n], (-1, 1, 7, 0)),
+    "a division": (lambda n: 12 // n, (-1, 1, 0, 3)),
+    "an operation": (torch.linalg.cholesky, (torch.eye(2), -torch.eye(2), torch.eye(2) * 4)),
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
+@pytest.mark.parametrize("make", [of_a_class, swallowed, left_alone, of_a_generator, with_a_finally, in_two])
+def test_a_block_is_told_of_what_an_operation_raises(make: Callable[[Any], Any], taken: Any) -> None:
+    """Also where the program has printed before, and where nothing around the block handles it."""
+    take, values = taken
+    agrees(lambda note: make(take), *((value,) for value in values))

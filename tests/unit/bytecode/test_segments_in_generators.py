@@ -184,3 +184,24 @@ def test_variables_of_other_functions_around_a_loop_over_a_generator() -> None:
         return f
 
     agrees(make, *CALLS)
+
+
+def test_a_list_of_what_a_generator_gives_in_a_loop_over_another() -> None:
+    """Each path makes its own list: what a segment keeps of it does not make that one from before the path."""
+
+    def make(note: Record) -> Any:
+        def positive(x: Tensor) -> Iterator[Tensor]:
+            for row in x:
+                if row > 0:
+                    yield row
+
+        def f(x: Tensor) -> Any:
+            found: list[Tensor] = []
+            before = found
+            for _ in positive(x):
+                found = list(positive(x))
+            return found, before, found is before
+
+        return f
+
+    agrees(make, *CALLS, (torch.tensor([-1.0, 2.0, -3.0]),))

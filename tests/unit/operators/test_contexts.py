@@ -252,6 +252,34 @@ def shown(x: Tensor) -> Any:
         check(x)
 
 
+def printed(x: Tensor) -> Tensor:
+    class Prints:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            print("left", kind, error, trace is None)
+
+    with Prints():
+        return check(x)
+
+
+def test_the_class_of_an_exception_is_printed() -> None:
+    agree(printed, *CALLS)
+
+
+def prints_the_traceback(x: Tensor) -> Any:
+    class Prints:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            print(trace)
+
+    with Prints():
+        return check(x)
+
+
 def by_a_stack(x: Tensor) -> Any:
     log: list[int] = []
     with contextlib.ExitStack() as stack:
@@ -278,7 +306,7 @@ def redirected(x: Tensor) -> str:
     ("function", "code"),
     [
         *((by_a_generator, "SG208"), (shown, "SG301"), (by_a_stack, "SG208"), (pushed_in_an_arm, "SG305")),
-        (redirected, "SG305"),
+        *((redirected, "SG305"), (prints_the_traceback, "SG301")),
     ],
 )
 def test_refused(function: Any, code: str) -> None:

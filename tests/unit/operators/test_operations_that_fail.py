@@ -59,6 +59,13 @@ def test_remove_says_what_pythons_says() -> None:
     agree(function, *((X, torch.tensor(n)) for n in (2, 3, 1, -1)))
 
 
+@pytest.mark.parametrize("element", ["a", None, len, (), ("a", ())], ids=["text", "None", "function", "empty", "tuple"])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_an_index_among_elements_that_are_one(kind: type[list[object] | tuple[object, ...]], element: object) -> None:
+    values = kind([element] * 2)
+    agree(lambda x, n: (values[int(n)], x), *((X, torch.tensor(n)) for n in (0, 1, -2, 2, -3, 7)))
+
+
 # ---- what cleans up on the way to a handler
 class Counting:
     """A context manager that counts how often it was left."""
