@@ -44,7 +44,8 @@ def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]
     places = [place for place in places if not isinstance(place, ContentsPlace)]
     held = [(place, place.get()) for place in places]
     found = [(place, list(mutable_containers(value))) for place, value in held]
-    counts = collections.Counter(id(container) for _, containers in found for container in containers)
+    behind = {id(c): recorder.identities.behind(c) for _, containers in found for c in containers}
+    counts = collections.Counter(id(each) for _, containers in found for c in containers for each in behind[id(c)])
     if not counts:
         return []
     try:
@@ -55,4 +56,5 @@ def with_other_names(recorder: Recorder, places: Iterable[Place]) -> list[Place]
     finally:
         for place, value in held:
             place.set(value)
-    return [place for place, inside in found if any(counts[id(c)] > 1 or older.holds(c) for c in inside)]
+    named = {key for key, each in behind.items() if any(counts[id(c)] > 1 or older.holds(c) for c in each)}
+    return [place for place, inside in found if not named.isdisjoint(map(id, inside))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -106,20 +107,33 @@ class Identities:
     def uncertain(self, handed_out: Iterable[int]) -> Any:
         """One of the objects with the given ids that may be, or hold, a copy of another one of them; or None."""
         handed_out = set(handed_out)
-        seen = dict.fromkeys(handed_out, 1)  # by an object: how many of them may be it, or hold it
-        for each in handed_out:
-            sides = self.met_by(each)
-            if not sides.isdisjoint(self._kept.keys() & handed_out):
+        told = {each: {each, *self.met_by(each)} for each in handed_out}  # which of these it is, a flag tells
+        for each, sides in told.items():
+            if not sides.isdisjoint(self._kept.keys() & handed_out - {each}):
                 return self._met[each][0]
-            for side in sides:
-                seen[side] = seen.get(side, 0) + 1
-        for copy, originals in self.copies.values():
-            mine = {id(copy), *self.met_by(id(copy))}
-            for original in originals.keys() - mine if id(copy) in handed_out else ():
-                seen[original] = seen.get(original, 0) + 1
-                if seen[original] > 1:
-                    return copy
+        copied = {each: self._originals(sides).keys() - sides for each, sides in told.items()}
+        seen = collections.Counter(key for each in handed_out for key in told[each] | copied[each])
+        for each, originals in copied.items():
+            if any(seen[key] > 1 for key in originals):
+                return next(self.copies[key][0] for key in told[each] if key in self.copies)
         return None
+
+    def behind(self, container: Any) -> list[Any]:
+        """A container, and what it may be: what it was joined of, or is a copy of, whatever lies between."""
+        found = {id(container): container}
+        queue = [container]
+        while queue:
+            key = id(queue.pop())
+            sides = (*self._met.get(key, (None, ()))[1], *self.copies.get(key, (None, {}))[1].values())
+            new = {id(side): side for side in sides if id(side) not in found}
+            found |= new
+            queue += new.values()
+        return [*found.values()]
+
+    def _originals(self, containers: Iterable[int]) -> dict[int, Any]:
+        """What containers may be copies of, given by their ids."""
+        originals = [side for key in containers for side in self.copies.get(key, (None, {}))[1].values()]
+        return {id(each): each for side in originals for each in self.behind(side)}
 
     def before_refusal(self, copy: Any) -> None:
         """To be called before a capture is refused for a copy, of which somebody may know how to do without it."""
