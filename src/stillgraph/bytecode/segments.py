@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, place_of, reason_of, sees_frames, told
-from stillgraph.bytecode.called import called, code_called
+from stillgraph.bytecode.called import SHOWING_VARIABLES, called, code_called
 from stillgraph.bytecode.decode import Instruction
+from stillgraph.bytecode.depth_of_reading import goes_deep
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays
@@ -77,6 +78,7 @@ class Segment(Holder):
         frames: those that are being run, the outermost first.
         regions: what they are in, the outermost first.
         calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
+        doubt: whether the last instruction goes deeper into objects than what is noted of it, unless it enters a frame.
         given: the containers that the last instruction got and that nothing has looked into before.
         made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
         foreign: the ids of those among them that may have been there before.
@@ -93,6 +95,7 @@ class Segment(Holder):
     regions: list[Region] = field(default_factory=list)
     calling: tuple[Frame, CodeType] | None = None
     given: list[Any] = field(default_factory=list)
+    doubt: bool = False
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
     foreign: set[int] = field(default_factory=set)
     generators: weakref.WeakSet[Frame] = field(default_factory=weakref.WeakSet)
@@ -111,7 +114,7 @@ class Segment(Holder):
 
     def forget(self) -> None:
         """Let go of the user's objects: generators, say, end when nobody has them any more."""
-        self.calling, self.given = None, []
+        self.calling, self.given, self.doubt = None, [], False
         for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.passed, self.culprits):
             each.clear()
 
@@ -128,6 +131,7 @@ class Segment(Holder):
             is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
             if is_called and not frame.code.co_flags & _TAKING_ANY:
                 only_moved(self.given)  # to variables of the frame
+            self.doubt = self.doubt and not is_called
             frame.transparent = is_called and frame.code not in capture.knowledge.recursive
         self.frames.append(frame)
         capture.reads.followed.setdefault(frame.code, set())
@@ -187,6 +191,7 @@ class Segment(Holder):
         capture = session()
         if capture is not None:
             capture.finalised.require_none()
+        self._settle_doubt()
         each = frame.prepared.decoded.instructions[index]
         reasons = self.breaks.residual.get(frame.code)
         if reasons is not None and index in reasons:
@@ -224,9 +229,15 @@ class Segment(Holder):
                 if is_opaque(value.value):
                     self.end(frame, index, only_python(value.value))
                 self._open_parcel(frame, index, cell, value)
-        self.given = note_operands(each, [cell.cell_contents for cell in operands])
+        values = [cell.cell_contents for cell in operands]
+        self.given = note_operands(each, values)
+        self.doubt = goes_deep(each, values)
         if each.name in CALLS:
-            code = code_called(called(frame, each))
+            function = called(frame, each)
+            if any(function is shown for shown in SHOWING_VARIABLES):
+                for value in map(contents, frame.slots):
+                    look_into(contents(value) if isinstance(value, CellType) else value)
+            code = code_called(function)
             if code is not None:
                 self.calling = frame, code
         if each.name == "DELETE_DEREF":
@@ -248,6 +259,13 @@ class Segment(Holder):
                 why = why_of("gone", kind_of(value.value))
                 self.breaks.leave(frame.code, index, why)
                 raise Learned
+
+    def _settle_doubt(self) -> None:
+        """Note that the last instruction went deeper into objects than what is noted of it."""
+        capture = session()
+        if self.doubt and capture is not None:
+            capture.reads.deep = True
+        self.doubt = False
 
     def _open_moved(self, frame: Frame, index: int, each: Instruction) -> None:
         """Open what an instruction moves in a branch or loop: its ways are joined by the values that they leave."""
@@ -287,6 +305,7 @@ class Segment(Holder):
             Learned: in the next attempt, Python carries out the instruction.
         """
         self.require_none_refused()
+        self._settle_doubt()
         each = frame.prepared.decoded.instructions[index]
         if each.name in _MEETING:
             self._meet(frame.peek(2 if each.name == "LOAD_METHOD" else 1))

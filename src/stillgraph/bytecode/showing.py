@@ -77,7 +77,8 @@ def note_operands(each: Instruction, operands: Sequence[Any]) -> list[Any]:
         picks = type(container) is dict
     else:
         picks = False
-    return [] if picks and _pick(container, key) else [value for value in operands if look_into(value)]
+    noted = [] if picks and _pick(container, key) else [value for value in operands if look_into(value)]
+    return [] if each.name == "CALL_FUNCTION_EX" else noted  # which takes the elements out
 
 
 def _pick(container: Any, key: Any) -> bool:

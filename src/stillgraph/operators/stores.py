@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any, NoReturn
 
@@ -475,7 +475,16 @@ def matched(subject: Any, by_class: bool) -> Any:
         if isinstance(value, (Staged, Unjoined)) and not harmless:
             message = "a pattern is tried on a value that only the run knows"
             raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
+    if by_class:
+        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
     return subject
+
+
+def _by_position(kind: type) -> Iterator[str]:
+    """The attributes that class patterns may look at by position: no code names them."""
+    for base in kind.__mro__:
+        names = vars(base).get("__match_args__", ())
+        yield from (name for name in names if isinstance(name, str))
 
 
 def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:

@@ -105,6 +105,7 @@ class Assumptions:
         rewritten = self.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reads.looked_into |= self.session.identities.taken_apart()
         reads.followed = {c: names for c, names in reads.followed.items() if not self.session.witness.ran(c)}
         ran = {*self.session.witness.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}
         reads.hooks = [hook for hook in self.session.hooked.hooks if hook.__code__ not in ran]

@@ -46,6 +46,7 @@ class Identities:
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # a joined container, and what each path has for it
+        self._apart: dict[int, Any] = {}
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
 
@@ -56,6 +57,16 @@ class Identities:
         for each in sides:
             sides += [side for side in (each.left, each.right) if isinstance(side, Origin)]
             self._sides.update({id(side): side for side in (each.left, each.right)})
+
+    def taken_apart(self) -> dict[int, Any]:
+        """By their ids, the objects that joins and loops have looked into, to make others of them."""
+        sides = [*self._apart.values(), *(side for _, met in self._met.values() for side in met)]
+        sides += [side for _, originals in self.copies.values() for side in originals.values()]
+        return {id(side): side for side in sides}
+
+    def take_apart(self, containers: Iterable[Any]) -> None:
+        """Remember containers of which a loop or handler makes others, element by element."""
+        self._apart.update((id(each), each) for each in containers)
 
     def is_ambiguous(self, target: Any) -> bool:
         """Whether a container has two names on one path, and only one on the other."""

@@ -253,6 +253,8 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
         made_anew = isinstance(state, (Tree, Listed)) and not isinstance(loop_.places[key], ContentsPlace)
         if slots_of(state) or made_anew:
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
+            for value in (entry, left[key]):
+                recorder.identities.take_apart(mutable_containers(value))
             _freeze(recorder, state, left[key], result, arm)
             leave(recorder, loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):

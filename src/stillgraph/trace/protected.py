@@ -101,6 +101,8 @@ class Attempt:
         self.shared |= keys_of_shared(self.places, values)
         for key, value in values.items():
             state = self._widened(key, value)
+            if isinstance(state, (Tree, Listed)):
+                self.recorder.identities.take_apart(mutable_containers(value))
             self.settled = self.settled and state is self.states[key]
             self.states[key] = state
             leaves += leaves_of(state, value, split)

@@ -32,6 +32,7 @@ class Reads:
         met: containers that such code has come to by a name.
         looked_into: containers that such code has done anything with but to move them.
         picked: containers of which such code has come to single entries, and the keys or indices of these.
+        deep: whether such code may have gone deeper into objects, in C, than these tell.
         shown: whether such code may have shown an object that is no plain value, or asked for its hash.
     """
 
@@ -49,6 +50,7 @@ class Reads:
     looked_into: dict[int, Any] = field(default_factory=dict)
     met: dict[int, Any] = field(default_factory=dict)
     picked: dict[int, tuple[Any, dict[Any, None]]] = field(default_factory=dict)
+    deep: bool = False
     shown: bool = False
 
 

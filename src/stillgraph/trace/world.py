@@ -81,7 +81,8 @@ class WorldGuards(ObjectGuards):
         self._left_to_hooks([value for value, _ in found])
         self.of_protocols = frozenset().union(*(protocol_names(value) for value, _ in found if isinstance(value, type)))
         self.names |= Names(attributes=self.of_protocols, asked=self.of_protocols)
-        self.partly = self._read_in_part()
+        if not self.reads.deep and scopes.keys() <= self.reads.followed.keys():
+            self.partly = self._read_in_part()
         for value, source in self.finder.arguments:
             self._reach(value, source)
         for code, (namespace, function) in scopes.items():
