@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,8 @@ def told(function: Any, args: tuple[Any, ...], accumulate: bool, curved: bool) -
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         found = derivatives(function, function, args, 2, accumulate, curved)
     kept = copy.deepcopy([getattr(function, name, None) for name in KEPT])
-    return found | {"printed": printed.getvalue(), "kept": kept}
+    text = re.sub(r"grad_fn=<\w+>", "grad_fn=<>", printed.getvalue())  # a staged loop selects elements, eager unbinds
+    return found | {"printed": text, "kept": kept}
 
 
 def check(folder: Path, writer: str, count: int, seed: int, way: Way = SOURCE) -> Counter[str]:
