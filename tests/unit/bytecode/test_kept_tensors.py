@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,40 @@ def test_what_a_module_keeps_in_a_growing_list() -> None:
     layer = Layer()
     settles(layer.__class__.forward, layer)
     assert_same([x * 1 for (x,) in CALLS], layer.kept)
+
+
+# ---- elements of two tuples that are one tensor, others in each call
+def stacked(batch: Any) -> Any:
+    first, second = zip(*batch)
+    print(len(batch))
+    return torch.stack(first).sum() - torch.stack(second).prod()
+
+
+def written(batch: Any) -> Any:
+    first, second = zip(*batch)
+    print(len(batch))
+    for each in first:
+        each.add_(1)
+    return torch.stack(second).sum()
+
+
+def transitions(function: Callable[..., Any]) -> list[Any]:
+    """What calls give of a replay buffer, where the end of one step is the beginning of the next."""
+    chance = random.Random(3)
+    states = [torch.arange(3.0) + number for number in range(41)]
+    found = []
+    for _ in range(40):
+        batch = [(states[number], states[number + 1]) for number in chance.sample(range(40), 16)]
+        with contextlib.redirect_stdout(io.StringIO()):
+            found.append(function(batch))
+    return [*found, states]
+
+
+@pytest.mark.parametrize("function", [stacked, written])
+def test_steps_of_a_replay_buffer(function: Callable[..., Any]) -> None:
+    static = to_partial(function)
+    assert_same(transitions(function), transitions(static))
+    assert static.plan.gave_up is None
 
 
 # ---- where it matters, and differs from call to call
