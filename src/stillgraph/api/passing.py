@@ -100,11 +100,13 @@ class Passing:
             failed: dict[tuple[bool, str], int] = {}
             free = {each.source: each.code.co_freevars for each in call.program.guards if type(each) is FunctionGuard}
             for guard, _ in failing(call.program.guards, args, kwargs):
-                step = None if isinstance(guard, TensorGuard) else _named_step(_place_of(guard), free)
+                place = _place_of(guard)
+                of_variable = isinstance(guard, TensorGuard) and not isinstance(place, Item)
+                step = None if of_variable else _named_step(place, free)
                 if step is None:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
-                weight = most if held and _is_anew(guard) else _FEW
+                weight = most if held and _is_anew(guard) else 1 if isinstance(guard, TensorGuard) else _FEW
                 failed[held, step.name] = max(weight, failed.get((held, step.name), 0))
             found.update(failed)
         before = len(self.closed) + len(self.unread)

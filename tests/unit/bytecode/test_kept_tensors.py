@@ -223,3 +223,19 @@ def made(function: Callable[..., Any]) -> list[Any]:
 )
 def test_one_tensor_or_two(function: Callable[..., Any]) -> None:
     assert_same(made(function), made(to_partial(function)))
+
+
+def joined(rows: Any) -> Any:
+    found = [torch.tensor(row) for row in rows]
+    print(len(found))
+    return torch.cat(found).float().mean()
+
+
+def test_elements_of_other_sizes_in_each_call() -> None:
+    chance = random.Random(3)
+    static = to_partial(joined)
+    for _ in range(30):
+        rows = [[*range(chance.randrange(2, 12))] for _ in range(3)]
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert_same(joined(rows), static(rows))
+    assert static.plan.gave_up is None
