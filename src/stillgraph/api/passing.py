@@ -13,6 +13,7 @@ import torch
 from stillgraph.bytecode.parcels import is_opaque, is_plain
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.program.guards import (
+    AliasGuard,
     Argument,
     Attribute,
     Called,
@@ -99,11 +100,13 @@ class Passing:
             failed: dict[tuple[bool, str], int] = {}
             free = {each.source: each.code.co_freevars for each in call.program.guards if type(each) is FunctionGuard}
             for guard, _ in failing(call.program.guards, args, kwargs):
-                step = None if isinstance(guard, TensorGuard) else _named_step(getattr(guard, "source", None), free)
+                place = _place_of(guard)
+                of_variable = isinstance(guard, TensorGuard) and not isinstance(place, Item)
+                step = None if of_variable else _named_step(place, free)
                 if step is None:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
-                weight = most if held and _is_anew(guard) else _FEW
+                weight = most if held and _is_anew(guard) else 1 if isinstance(guard, TensorGuard) else _FEW
                 failed[held, step.name] = max(weight, failed.get((held, step.name), 0))
             found.update(failed)
         before = len(self.closed) + len(self.unread)
@@ -181,6 +184,13 @@ def _named_step(
 
 _PASSED_BY = frozenset({"__func__", "__self__", "cell_contents"})
 """What a bound method is made of, and what a cell holds: what is another in each call is the method or variable."""
+
+
+def _place_of(guard: Guard) -> Source | None:
+    """What is another thing than before where a guard does not hold: of two places, the element of a container."""
+    if isinstance(guard, AliasGuard):
+        return next((place for place in (guard.right, guard.left) if isinstance(place, Item)), None)
+    return getattr(guard, "source", None)
 
 
 def _is_anew(guard: Guard) -> bool:

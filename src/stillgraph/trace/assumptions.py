@@ -97,7 +97,7 @@ class Assumptions:
             *size_guards(self.session, self.inputs),
             *met.wrapper_guards(),
         ]
-        return [*filter(met.is_relied_on, guards), *lists, *met.same_tensors()]
+        return [*filter(met.is_relied_on, guards), *lists, *met.same_tensors(world)]
 
     def _reads(self) -> Reads:
         """What the capture has read."""

@@ -213,5 +213,6 @@ _IMPLICIT = frozenset(  # steps that Python takes by itself
         "__defaults__",
         "__kwdefaults__",
         "__dict__",
+        "cell_contents",
     }
 )

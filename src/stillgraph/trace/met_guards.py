@@ -89,11 +89,19 @@ class MetGuards:
         if not writes and not self.knowledge.aliases_matter:
             return self.inputs.apart()
         passed = {source for value, first in arguments for _, source in places_in(value, first)}
-        others = [(v, s) for v, s in self.finder.everything() if s not in passed and world.was_read(s)]
+        others = [*self._places_read(world, passed)]
         tensors = [(value, source) for value, source in others if isinstance(value, torch.Tensor)]
         containers = [(value, source) for value, source in others if not isinstance(value, (torch.Tensor, type))]
         found = self.inputs.tensors_apart(tensors) if self.knowledge.aliases_matter else []
         return [*found, *self.inputs.apart(containers)]
+
+    def _places_read(self, world: WorldGuards, passed: set[Source]) -> Iterator[tuple[Any, Source]]:
+        """The objects that the code comes to, each by the first of its paths that the code takes, ``passed`` apart."""
+        seen: set[int] = set()
+        for value, source in (*self.finder.everything(), *self.finder.again):
+            if id(value) not in seen and source not in passed and world.was_read(source):
+                seen.add(id(value))
+                yield value, source
 
     def arrays_read(self, guards: list[Guard]) -> list[tuple[Any, Source]]:
         """The arrays and buffers whose contents are guarded."""
@@ -111,11 +119,12 @@ class MetGuards:
             guards.append(ElementsGuard(source, element.type.kind))
         return guards
 
-    def same_tensors(self) -> list[Guard]:
-        """Guards on the tensors that the call reaches by several paths: tied weights, an argument that was kept."""
+    def same_tensors(self, world: WorldGuards) -> list[Guard]:
+        """Guards on the tensors that the code may come to by several paths: tied weights, an argument that was kept."""
         given = {item.source for item in self.inputs.inputs if item.kind == "argument"}
         met = ((value, source) for value, source in self.finder.again if id(value) in self.session.fakes)
-        pairs = ((self.finder.find(value), source) for value, source in met if source not in given)
+        read = ((value, source) for value, source in met if source not in given and not world.is_passed_by(source))
+        pairs = ((self.finder.find(value), source) for value, source in read)
         apart = dict.fromkeys((first, source) for first, source in pairs if first is not None and first != source)
         return [AliasGuard(first, source, same=True) for first, source in apart]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
 import types
 from collections.abc import Iterable, Iterator
@@ -178,8 +179,7 @@ class ObjectGuards(ContainerGuards):
         state = shown_attributes(value)
         if isinstance(state, dict) or slots(type(value)):
             self._add(TypeGuard(source, type(value)))
-        named = "__dict__" in self.names.attributes and type(value) is not Parcel  # which no code has got hold of
-        whole = named or id(value) in self.reads.whole or not _looks_up_plainly(type(value))
+        whole = self._reads_all(value)
         if isinstance(state, dict):
             if whole:
                 self._add(KeysGuard(Attribute(source, "__dict__"), tuple(state)))
@@ -198,6 +198,11 @@ class ObjectGuards(ContainerGuards):
             if shown or name in self.own:
                 self._attribute(value, source, name, held)
         self._asked(value, source)
+
+    def _reads_all(self, value: Any) -> bool:
+        """Whether the code may read each attribute of an object, whatever names it mentions."""
+        named = "__dict__" in self.names.attributes and type(value) is not Parcel  # which no code has got hold of
+        return named or id(value) in self.reads.whole or not _looks_up_plainly(type(value))
 
     def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:
         """The attributes that an object has of its class stay those, as long as it has none of these names itself."""
@@ -258,6 +263,12 @@ def _looks_up_plainly(kind: type) -> bool:
     """Whether an attribute of an object of a class is looked up in its dictionary and its class alone."""
     plain = getattr(kind, "__getattr__", None) in (None, vars(torch.nn.Module)["__getattr__"])
     return plain and _found_in(kind, "__getattribute__") is object and kind.__dictoffset__ != 0
+
+
+def is_plainly_the_users(kind: type) -> bool:
+    """Whether an object's attributes are read by code that mentions them: the user's, a module's ``forward``."""
+    bases = (base for base in kind.__mro__ if base not in (object, abc.ABC, torch.nn.Module))
+    return _looks_up_plainly(kind) and all(is_users(file_of(base)) for base in bases)
 
 
 def _found_in(kind: type, name: str) -> type:

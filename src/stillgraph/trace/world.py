@@ -20,11 +20,14 @@ import torch
 
 from stillgraph.core.files import is_below_torch, is_library, is_of_fakes, is_ours, is_standard_library
 from stillgraph.core.lookup import is_unset, own_attributes
+from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
     ApartGuard,
     Attribute,
     Called,
+    Element,
     EnvironmentGuard,
+    Global,
     Guard,
     Held,
     Item,
@@ -32,6 +35,7 @@ from stillgraph.program.guards import (
     MembersGuard,
     MissingGuard,
     ReadingGuard,
+    Slot,
     Source,
     UnsetGuard,
 )
@@ -51,7 +55,7 @@ from stillgraph.trace.namespaces import (
     users_classes,
     variable,
 )
-from stillgraph.trace.object_guards import ObjectGuards, has_attribute
+from stillgraph.trace.object_guards import ObjectGuards, has_attribute, is_plainly_the_users
 from stillgraph.trace.reads import Failure, code_file, variable_value
 from stillgraph.trace.sources import STEPS, is_machinery, steps_of
 from stillgraph.trace.torch_settings import backend_settings
@@ -114,6 +118,38 @@ class WorldGuards(ObjectGuards):
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
         return [*self.guards.values(), *spaces, *lacking, *apart, *self._containers_apart(), *self._cells_apart()]
+
+    def is_passed_by(self, source: Source) -> bool:
+        """Whether the code does not come to what is found by a path: a step of it is one that no code takes.
+
+        Such are parcels that are not opened, containers that are only moved, and attributes of the user's objects, and
+        globals, that no code mentions; not what torch's own code takes by itself: parameters, gradients.
+        """
+        while isinstance(source, (Attribute, Slot, Item, Called, Element)):
+            if self._is_step_untaken(source):
+                return True
+            source = source.base
+        return isinstance(source, Global) and self._is_global_untaken(source)
+
+    def _is_step_untaken(self, step: Attribute | Slot | Item | Called | Element) -> bool:
+        if isinstance(step, Item):
+            return step.base in self.partly and step.key not in self.partly[step.base]
+        if not (isinstance(step, Attribute) or (isinstance(step, Slot) and step.table == "__dict__")):
+            return False
+        owner = self._by_place.get(step.base)
+        if type(owner) is Parcel:
+            return not self._reads(owner, step.name)
+        return is_plainly_the_users(type(owner)) and not (self._reads_all(owner) or self._reads(owner, step.name))
+
+    def _is_global_untaken(self, source: Global) -> bool:
+        """Whether no code looks for a global, be it by a name that it computes."""
+        space = vars(sys.modules[source.module]) if source.module in sys.modules else None
+        asked = any(name == source.name for _, name in self.reads.variables) or id(space) in self.reads.spaces
+        return not asked and not self.was_read(source)
+
+    @functools.cached_property
+    def _by_place(self) -> dict[Source, Any]:
+        return {source: value for value, source in self.finder.everything()}
 
     def _cells_apart(self) -> Iterator[ApartGuard]:
         """That variables of functions made anew are different ones: the code may write to one and read another."""
