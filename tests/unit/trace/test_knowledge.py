@@ -31,6 +31,7 @@ WHAT: dict[str, Any] = {
     "quiet": "a function",
     "not_tail": CODE,
     "constant": {WHERE},
+    "acts": None,
     "aliases": None,
     "hashed": None,
     "elsewhere": {1},
