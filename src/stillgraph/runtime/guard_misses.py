@@ -290,7 +290,7 @@ def _kind_found(packed: Any) -> str:
 
 
 class _Repr(reprlib.Repr):
-    """Calls no ``__repr__`` of a user's: it may do something, and nobody has asked for it. Tensors are shown briefly."""
+    """Calls no ``__repr__`` of a user's: it may do something, and nobody has asked for it. Tensors are brief."""
 
     def repr1(self, x: Any, level: int) -> str:
         x = opened(x)

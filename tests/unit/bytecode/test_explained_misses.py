@@ -79,8 +79,9 @@ def test_values_are_shown_briefly(name: str, full_graph: bool) -> None:
     why = to_partial(f, full_graph=full_graph, strict=False)
     why(torch.ones(2), first)
     told = why.explain_miss(torch.ones(2), second)
-    assert told.startswith(begins) and "\n" not in told and len(told) < 180
-    for words in ("tensor(", "Parcel"):
+    assert told.startswith(begins)
+    assert len(told) < 180
+    for words in ("tensor(", "Parcel", "\n"):
         assert words not in told
 
 
