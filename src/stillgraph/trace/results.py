@@ -208,11 +208,10 @@ class Results:
 
     def _passed(self, value: Any) -> Source | None:
         """The argument that a value is, be it in a parcel that was opened: it is guarded there."""
-        read = {id(asked) for asked, _ in self.session.reads.attributes}
         for argument, source in self.finder.arguments:
             if argument is value:
                 return source
-            if type(argument) is Parcel and argument.value is value and id(argument) in read:
+            if type(argument) is Parcel and argument.value is value and self.session.has_unpacked(argument):
                 return Attribute(source, argument.name)
         return None
 

@@ -356,6 +356,10 @@ class Session(BothSides):
             self.reads.attributes.append((value, value.name))
         return opened(value)
 
+    def has_unpacked(self, parcel: Parcel) -> bool:
+        """As `PlainAnswers.has_unpacked`."""
+        return any(asked is parcel for asked, _ in self.reads.attributes)
+
     def before_unknown_length(self) -> None:
         """Begin anew with libraries converted: code that is not would take such a list for one of known length."""
         if not self.knowledge.convert_libraries:

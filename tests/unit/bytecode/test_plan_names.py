@@ -223,3 +223,39 @@ def test_an_exception_is_not_to_be_made_outside() -> None:
 def test_what_differs_is_told_by_kind(value: Any, reason: str) -> None:
     assert why_differing(value).text == reason
     assert "joins" in why_differing(value, joined=True).text
+
+
+# ---- the user's own text, and names that hold from one program to the next
+def counted(counter: Any, tokens: Any, x: Tensor) -> Any:
+    counter.update(tokens)
+    print(tokens)
+    return x * len(counter)
+
+
+def test_a_step_is_told_as_the_user_wrote_it() -> None:
+    static = sg.to_static(counted, full_graph=False, strict=True, backend="eager")
+    counter: Any = collections.Counter()
+    for number in range(14):
+        static(counter, [f"a{number}", "b"], torch.ones(2))
+    assert {"counter.update", "print(tokens)"} <= {each.text for each in static.explain().breaks}
+    assert "value_0.update" not in static.code
+    assert "  (behind " in str(static.explain())  # one step behind many programs is told once
+    breaks = static.explain().breaks
+    assert len({(str(each.place), each.place.column, each.why) for each in breaks if each.place}) == len(breaks)
+
+
+def most_common(counter: Any, x: Tensor) -> Any:
+    counter["a"] += 1
+    return x * 2, counter.most_common(1)[0][0]
+
+
+def test_variables_of_the_code_are_set_before_they_are_used() -> None:
+    static = sg.to_static(most_common, full_graph=False, strict=True, backend="eager")
+    counter: Any = collections.Counter()
+    for number in range(20):
+        static(counter, torch.ones(2))
+        counter[f"z{number}"] += 1
+    assert "of collections/__init__.py, by Python" in static.code
+    first = static.code.split("\n\n")[0]
+    assert "value_0 = region_" in first  # which the next program takes
+    assert "mul" not in first
