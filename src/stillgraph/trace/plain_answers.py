@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.parcel import Parcel, opened
+from stillgraph.core.parcel import opened
 from stillgraph.program.guards import Source
 from stillgraph.program.so_far import SoFar
 from stillgraph.trace.frames import here
@@ -115,10 +115,6 @@ class PlainAnswers(TorchFunctionMode):
     def unpacked(self, value: Any) -> Any:
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""
         return opened(value)
-
-    def has_unpacked(self, parcel: Parcel) -> bool:
-        """Whether the capture depends on what is in a parcel."""
-        return False
 
     def before_unknown_length(self) -> None:
         """To be called before a list, dict or set is made of which only the run knows the length."""

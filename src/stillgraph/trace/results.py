@@ -211,7 +211,7 @@ class Results:
         for argument, source in self.finder.arguments:
             if argument is value:
                 return source
-            if type(argument) is Parcel and argument.value is value and self.session.has_unpacked(argument):
+            if type(argument) is Parcel and argument.value is value and id(argument) in self.session.unpacked_ones:
                 return Attribute(source, argument.name)
         return None
 
