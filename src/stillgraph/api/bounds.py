@@ -69,10 +69,37 @@ def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
     if grows is not None:
         return f"{reason}. Write to the list without reading it in the same call, or keep a tensor of fixed size"
     spec = _open_spec(cache.programs[0], cache.programs[1:]) if is_entry else None
-    hint = "Pass what changes as a tensor, keep it out of the function, or raise cache_size"
+    hint = advice_on(reason)
     if spec is not None:
         hint = f"Leave its sizes open, with {spec} in input_spec"
     return f"each call needs another program: {reason}. {hint}"
+
+
+def advice_on(reason: str) -> str:
+    """What to do where a program is made for each call, by the sentence on what differs (`runtime/guard_misses.py`)."""
+    return next(advice for pattern, advice in _ADVICE if re.search(pattern, reason))
+
+
+_TENSOR = r"\w+ \w+\[[^]]*\] on "
+_ADVICE = (
+    (
+        f"should be {_TENSOR}.*, but is {_TENSOR}",
+        "Pass tensors of few shapes and dtypes, padded say, or raise cache_size",
+    ),
+    (
+        "should be the same|are the same object|should run the code of",
+        "Pass the same object in each call, or what is needed of it, or raise cache_size",
+    ),
+    (
+        r"^len\(|^the keys of| the key |should (not )?hold",
+        "Pass as many entries in each call, or a tensor in their place, or raise cache_size",
+    ),
+    (
+        r"should be an? .*, but is an? |should be .* \(\w+\), but is .* \(\w+\)$|, but is " + _TENSOR,
+        "Pass one type of value there, or have a function for each, or raise cache_size",
+    ),
+    ("", "Pass what changes as a tensor, keep it out of the function, or raise cache_size"),
+)
 
 
 def _open_spec(newest: Program, others: Sequence[Program]) -> InputSpec | None:

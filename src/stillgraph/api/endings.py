@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -68,6 +70,28 @@ def written_at(code: CodeType, index: int) -> str | None:
     place = place_of(code, index)
     line = place.source_line()
     return None if line is None else line.encode()[place.column : place.end_column].decode().strip()
+
+
+def as_written(code: CodeType, index: int) -> str | None:
+    """The expression of the user's that an instruction is; None where none is known to be just that."""
+    each = prepared(code).decoded.instructions[index]
+    ending = _ENDINGS.get(each.name)
+    text = None if ending is None else written_at(code, index)
+    if text is None or ending is None or not text.endswith(ending.format(each.argument)):
+        return None
+    with contextlib.suppress(SyntaxError, ValueError):
+        ast.parse(text, mode="eval")
+        return text
+    return None
+
+
+_ENDINGS = {
+    **dict.fromkeys(("CALL", "CALL_KW", "CALL_FUNCTION_EX"), ")"),
+    **dict.fromkeys(("BINARY_SUBSCR", "BINARY_SLICE"), "]"),
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD"), ".{}"),
+    **dict.fromkeys(("BINARY_OP", "COMPARE_OP", "IS_OP", "CONTAINS_OP"), ""),
+}
+"""Instructions that are an expression of their own, and how that ends."""
 
 
 def _frames(layout: Layout, names: Sequence[str]) -> Iterator[_Frame]:

@@ -32,6 +32,7 @@ from stillgraph.program.guards import (
 from stillgraph.runtime.cache import CapturedCall
 from stillgraph.runtime.guard_misses import failing
 from stillgraph.runtime.weak import WeakIdentityGuard
+from stillgraph.trace.sources import is_opened_by_name
 
 _OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)
 _FEW = 2
@@ -200,7 +201,7 @@ def _is_anew(guard: Guard) -> bool:
 
 
 def _is_pythons(value: Any) -> bool:
-    """Whether only Python can work with an argument: an open file, an iterator, a lock."""
-    if is_opaque(value):
+    """Whether only Python can work with an argument, or hardly anything else: an open file, a lock, a logger."""
+    if is_opaque(value) or is_opened_by_name(value):
         return True
     return hasattr(type(value), "__exit__") and not isinstance(value, (torch.Tensor, torch.nn.Module))

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import fx
 
-from stillgraph.api.endings import ending_text, written_at
+from stillgraph.api.endings import as_written, ending_text, written_at
 from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.breaks import place_of
 from stillgraph.bytecode.called import keywords_at
@@ -106,7 +106,7 @@ def explained(
             last: str | None = None
             if ending is not None:
                 between, values = ends[ending[0]], ending[1]
-                step, outputs, shown = _step(program, between.layout, values, reasons)
+                step, outputs, shown = _step(program, between, values, reasons)
                 goes_on = tuple(None if each is None else places.get(each) for each in between.followed)
                 then, last = _then(between, shown, step.result)
             takes = tuple(_parameter_names(original)) if layout is None else tuple(names_of(layout))
@@ -183,26 +183,56 @@ def _shown_names(layout: Layout) -> list[str]:
 
 
 def _step(
-    program: Program, layout: Layout, values: list[Template], reasons: Callable[[FrameLayout], Why]
+    program: Program, between: Between, values: list[Template], reasons: Callable[[FrameLayout], Why]
 ) -> tuple[Break, tuple[str, ...], list[str]]:
     """The step that Python does, what the program hands out for it and later, and all values as they are shown."""
+    layout = between.layout
     innermost = layout[-1]
     each = prepared(innermost.code).decoded.instructions[innermost.index]
-    names = names_in_turn([_computed_as(program, *each) for each in zip(names_of(layout), values)])
+    places = names_of(layout)
+    taking = {name for name in _operands(each, _stack(innermost, places)) if name is not None}
+    if not any(following is not None for following in between.followed):
+        taking.update(places)
+    computed_as = [  # what only stays on the stack is called as the next program calls it
+        _computed_as(program, name, value) if name in taking else name for name, value in zip(places, values)
+    ]
+    names = names_in_turn(computed_as)
+    renamed = {name for name, before in zip(names, computed_as) if name != before}
     known = dict(zip(names, values))
-    stack = _stack(innermost, names)
-    operands = stack[len(stack) - taken(each) :] if taken(each) else []
-    if each.name == "CALL_FUNCTION_EX":
-        operands = stack[len(stack) - 3 - bool(each.argument) :]
+    operands = _operands(each, _stack(innermost, names))
     shown = [None if name is None else _shown(name, known[name]) for name in operands]
     place, *callers = reversed([_place(frame) for frame in layout])
     why, around = reasons(innermost), tuple(reversed(callers))
     told = why.text, place, around, why.code, why.advice, why.cause
-    step = Break(_text(layout, each, shown), _result_of(innermost), *told)
     seen = operands[:-1] if each.name == "CALL_KW" else operands  # the names of keywords are written out
     used = {text for text, name in zip(shown, seen) if text == name}
-    outputs = tuple(name for name, template in known.items() if name in used or _is_made(name, template))
+    text, hidden = _text(layout, each, shown), set[str | None]()
+    if any(name in renamed or _OF_PLACE.search(name) for name in used if name is not None):
+        written = as_written(innermost.code, innermost.index)
+        if written is not None:
+            text, used = written, set()
+            hidden = {name for name in operands if name is not None and not isinstance(known[name], Output)}
+    step = Break(text, _result_of(innermost), *told)
+    again = {name for name in renamed - used if isinstance(known[name], Output)}  # the program hands it out once
+    made = [name for name, template in known.items() if name in used or _is_made(name, template)]
+    outputs = tuple(name for name in made if not (name in hidden or (name in again and _is_known(known, name))))
     return step, outputs, [_shown(name, template) for name, template in known.items()]
+
+
+def _operands(each: Instruction, stack: list[str | None]) -> list[str | None]:
+    """The names of what an instruction takes from the stack."""
+    if each.name == "CALL_FUNCTION_EX":
+        return stack[len(stack) - 3 - bool(each.argument) :]
+    return stack[len(stack) - taken(each) :] if taken(each) else []
+
+
+_OF_PLACE = re.compile(r"(^|_)value_\d+$")
+"""The names of places on the stack, which nobody has written."""
+
+
+def _is_known(known: dict[str, Template], name: str) -> bool:
+    """Whether a value has another name."""
+    return sum(template == known[name] for template in known.values()) > 1
 
 
 def _text(layout: Layout, each: Instruction, names: Sequence[str | None]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections import defaultdict, deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, ItemsView, Iterable, Iterator, KeysView, ValuesView
 from types import (
     BuiltinFunctionType,
     BuiltinMethodType,
@@ -23,6 +23,7 @@ import torch
 from stillgraph.bytecode.breaks import with_article
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import is_bound, is_opaque
+from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
@@ -133,6 +134,23 @@ def attributes_of(values: Iterable[Any]) -> frozenset[int]:
     """The ids of the dictionaries of objects that leave a segment: one that is handed out itself would be another."""
     objects = (value for value in values if not isinstance(value, type) and not is_our_module(type(value).__module__))
     return frozenset(id(own) for own in map(own_attributes, objects) if own is not None)
+
+
+def why_differing(value: Any, joined: bool = False) -> Why:
+    """Why Python takes a value that differs from call to call: by itself, in what it holds, or in which one it is."""
+    if is_bound(value) and isinstance(value.__self__, _HOLDING):
+        value = value.__self__
+    if isinstance(value, _DATA):
+        kind = "differs"
+    else:
+        kind = "contents" if isinstance(value, _HOLDING) else "another"
+    if joined:
+        kind = "joined" if kind == "differs" else f"{kind} joined"
+    return why_of(kind, kind_of(value))
+
+
+_DATA = (int, float, complex, str, bytes, type(None), StagedText)
+_HOLDING = (list, tuple, dict, set, frozenset, deque, slice, range, KeysView, ValuesView, ItemsView)
 
 
 def kind_of(value: Any) -> str:

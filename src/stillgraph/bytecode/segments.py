@@ -22,7 +22,7 @@ from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.depth_of_reading import goes_deep
 from stillgraph.bytecode.frame import Frame, contents
 from stillgraph.bytecode.layouts import Layout, suspended
-from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays
+from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays, why_differing
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
 from stillgraph.bytecode.marking import may_be_marked
 from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
@@ -282,7 +282,7 @@ class Segment(Holder):
 
     def _open_parcel(self, frame: Frame, index: int, cell: CellType, parcel: Parcel) -> None:
         if parcel.name in self.closed:
-            self.end(frame, index, why_of("differs", kind_of(parcel.value)))
+            self.end(frame, index, why_differing(parcel.value))
         cell.cell_contents = read(parcel)
 
     def before_joining(self, parcel: Parcel) -> None:
@@ -292,7 +292,7 @@ class Segment(Holder):
             Learned: what is in it is another in each call. The next attempt runs what writes it by its jumps.
         """
         if parcel.name in self.closed and self.regions:
-            why = why_of("joined", kind_of(parcel.value))
+            why = why_differing(parcel.value, joined=True)
             for region in self.regions:
                 self._open(region, why)
             raise Learned
@@ -529,7 +529,8 @@ class Segment(Holder):
             if holder is not None and (is_pythons or self._is_foreign(value)):
                 _, frame, index = self.made[holder]
                 each = frame.prepared.decoded.instructions[index]
-                makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of("makes", kind_of(value))
+                made = "raised" if isinstance(value, BaseException) else "makes"
+                makes = why_of("inside") if each.name == "BEFORE_WITH" else why_of(made, kind_of(value))
                 self.breaks.leave(frame.code, index, makes)
                 raise Learned
         self.require_closed()

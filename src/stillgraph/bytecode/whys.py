@@ -39,6 +39,8 @@ class Kind:
 
 
 _ITS_VALUE = "Pass it as a tensor or a number, or call with few different ones."
+_IN_A_TENSOR = "Keep what changes in a tensor, or take what is needed out of it before the call, and pass that."
+_SAME = "Pass the same one in each call, or make it in the function, of what is passed as a tensor or a number."
 _OUTSIDE = "Make it outside of the function and pass it, or make and use it up behind the last step of Python's."
 
 KINDS: dict[str, Kind] = {
@@ -66,13 +68,21 @@ KINDS: dict[str, Kind] = {
     ),
     "variables": Kind("{} may show all variables", "Name the variables that are needed."),
     "makes": Kind("it makes {} that no program can hand on", _OUTSIDE),
+    "raised": Kind(
+        "it makes {} to be raised, which no program can hand on",
+        "Ask for what it is raised for with an `if`, instead of handling it.",
+    ),
     "closing": Kind("it makes a generator that has something to clean up, which Python closes", _OUTSIDE),
     "unmade": Kind("a generator is closed that Python cannot make", _OUTSIDE),
     "cache": Kind("{} has a cache, which only Python may fill", "Ask it before the call, and pass what it gives."),
     "value": Kind("'{}' is another value in each call", _ITS_VALUE),
-    "variable": Kind("'{}' is another variable in each call", "Pass what it holds as an argument."),
+    "variable": Kind("what the variable '{}' holds differs from call to call", "Pass that as an argument."),
     "differs": Kind("{} that it needs differs from call to call", _ITS_VALUE),
+    "contents": Kind("what {} holds differs from call to call", _IN_A_TENSOR),
+    "another": Kind("it needs {} that is another one in each call", _SAME),
     "joined": Kind("{} that it joins differs from call to call", _ITS_VALUE),
+    "contents joined": Kind("what {} holds that it joins differs from call to call", _IN_A_TENSOR),
+    "another joined": Kind("it joins {} that is another one in each call", _SAME),
     "gone": Kind("something may be done when {} is gone", "Let the caller hold it until the call has ended."),
     "loop": Kind(
         "it leaves a loop in which Python does something",

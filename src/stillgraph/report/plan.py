@@ -50,6 +50,12 @@ class Break:
     cause: Location | None = None
 
     @property
+    def cause_of_it(self) -> tuple[Any, ...]:
+        """What it has in common with the step behind another program, where values may have other names."""
+        where = (self.text, self.result) if self.place is None or self.place.column is None else (self.place,)
+        return (*where, self.callers, self.reason, self.code, self.cause)
+
+    @property
     def why(self) -> str:
         """The reason, with its name in the catalogue."""
         return self.reason if self.code is None else f"{self.reason} ({self.code}, {REASONS[self.code].title})"
@@ -129,10 +135,28 @@ class Subgraph:
     @property
     def lines(self) -> str:
         """The user's lines that it stands for."""
-        found = [each.line for each in self.program.source_map.values() if each is not None]
+        found = [_line_in_function(each) for each in self.program.source_map.values() if each is not None]
         if not found:
             return "nothing is computed"
         return f"line {min(found)}" if min(found) == max(found) else f"lines {min(found)}-{max(found)}"
+
+
+def _line_in_function(place: Location) -> int:
+    """The line of a place; where that is in another file than the function, that of the function's that called."""
+    own = place.callers[0] if place.callers else place
+    return place.line if place.file == own.file else own.line
+
+
+def _at(place: Location | None, step: Break) -> str:
+    """The line of what Python does, with the file where that is another one than the function's."""
+    if place is None:
+        return ""
+    own = step.callers[0] if step.callers else step.place
+    if own is None or place.file == own.file:
+        return f"line {place.line}, "
+    folder, name = os.path.split(place.file)
+    name = os.path.join(os.path.basename(folder), name) if name == "__init__.py" else name
+    return f"line {place.line} of {name}, "
 
 
 @dataclass(frozen=True)
@@ -175,9 +199,19 @@ class PlanExplanation:
 
     @property
     def breaks(self) -> tuple[Break, ...]:
-        """All steps that Python does, each once."""
+        """All steps that Python does, each once: what stands in one place for one reason is one."""
+        found: dict[Any, Break] = {}
+        for step in self._steps():
+            found.setdefault(step.cause_of_it, step)
+        return tuple(found.values())
+
+    def _steps(self) -> Iterator[Break]:
         steps = (self.whole, *(each.step for each in self.subgraphs))
-        return tuple(dict.fromkeys(step for step in steps if step is not None))
+        return (step for step in steps if step is not None)
+
+    def count_of(self, step: Break) -> int:
+        """Behind how many programs a step is."""
+        return sum(each.cause_of_it == step.cause_of_it for each in self._steps())
 
     @property
     def code(self) -> str:
@@ -276,11 +310,9 @@ def _segment(
     yield _with_comment(f"{', '.join(each.outputs)} = {call}" if each.outputs else call, each.lines)
     step = each.step if each.step.result is None else None
     text = each.step.text if step is not None else f"{each.step.result} = {each.step.text}"
-    place = "" if each.step.place is None else f"line {each.step.place.line}, "
-    yield _with_comment(text, f"{place}by Python: {each.step.reason}")
+    yield _with_comment(text, f"{_at(each.step.place, each.step)}by Python: {each.step.reason}")
     for further in each.then:
-        at = "" if further.place is None else f"line {further.place.line}, "
-        yield _with_comment(further.text, f"{at}by Python as well")
+        yield _with_comment(further.text, f"{_at(further.place, each.step)}by Python as well")
     names = [_name(plan, number) for number in each.goes_on if number is not None]
     if len(each.goes_on) == 1 and each.goes_on[0] is not None and each.goes_on[0] in inline - inside:
         following = plan.entries[each.goes_on[0]]
@@ -314,7 +346,9 @@ def _told(plan: PlanExplanation) -> Iterator[str]:
         yield f"calls are made in plain PyTorch from now on: {plan.gave_up}"
     for step in breaks:
         yield ""
-        yield f"break at {step.place or 'an unknown line'}: {step.text}"
+        count = plan.count_of(step)
+        often = "" if count == 1 else f"  (behind {count} programs)"
+        yield f"break at {step.place or 'an unknown line'}: {step.text}{often}"
         yield f"  {step.why}"
         if step.cause is not None and str(step.cause) != str(step.place):
             yield f"  at {step.cause}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stillgraph.core.parcel import opened
 from stillgraph.runtime.comparing import strict_key
 
 Show = Callable[[Any], str]
@@ -61,6 +62,7 @@ def _of_sequences(name: str, expected: Sequence[Any], found: Sequence[Any], show
 
 
 def _both(expected: Any, found: Any, show: Show) -> str:
+    expected, found = opened(expected), opened(found)
     if type(expected) is type(found):
         return f"{show(expected)}, but is {show(found)}"
     return f"{show(expected)} ({type(expected).__name__}), but is {show(found)} ({type(found).__name__})"

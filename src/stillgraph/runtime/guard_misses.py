@@ -14,7 +14,7 @@ import torch
 
 from stillgraph.core.files import is_users
 from stillgraph.core.lookup import class_member, is_unset
-from stillgraph.core.parcel import opened
+from stillgraph.core.parcel import Parcel, opened
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
@@ -107,12 +107,13 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             value = read(source)
             return None if tensor_holds(guard, value) else f"{_expected_tensor(guard)}, but is {_shown(value, guard)}"
         case TypeGuard(source=source, type=kind):
-            found = type(read(source))
-            return None if found is kind else f"{source} should be a {kind.__qualname__}, but is a {found.__qualname__}"
+            value = read(source)
+            return None if type(value) is kind else f"{source} should be {_kind(kind)}, but is {_kind_found(value)}"
         case ConstantGuard(source=source, value=expected):
             value = read(source)
             if strict_key(value) == strict_key(expected):
                 return None
+            value = opened(value)
             kinds = (f" ({type(expected).__name__})", f" ({type(value).__name__})")
             if type(value) is type(expected):
                 kinds = ("", "")
@@ -279,8 +280,23 @@ def _lazy_text(lazy: tuple[bool, bool]) -> str:
     return "".join(word for word, is_on in zip((", conjugated", ", negated"), lazy) if is_on)
 
 
+def _kind(kind: type) -> str:
+    """What a value is to be: one of a class, or what is passed by a program that does not look at it."""
+    return "an object that is only handed on" if kind is Parcel else f"a {kind.__qualname__}"
+
+
+def _kind_found(packed: Any) -> str:
+    return f"a {type(opened(packed)).__qualname__}"
+
+
 class _Repr(reprlib.Repr):
-    """Calls no ``__repr__`` of a user's: it may do something, and nobody has asked for it."""
+    """Calls no ``__repr__`` of a user's: it may do something, and nobody has asked for it. Tensors are brief."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        x = opened(x)
+        if isinstance(x, torch.Tensor):
+            return f"{str(x.dtype).removeprefix('torch.')}{[*x.shape]}"
+        return super().repr1(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
         method = class_member(type(x), "__repr__")
@@ -290,7 +306,14 @@ class _Repr(reprlib.Repr):
 
 
 _REPR = _Repr()
-_REPR.maxstring = _REPR.maxother = 80
+_REPR.maxstring = _REPR.maxother = 60
+_MOST = 64  # characters of a value
+
+
+def _cut(text: str) -> str:
+    """A text in one line, and none that is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}..."
 
 
 def _shown(packed: Any, guard: TensorGuard | None = None) -> str:
@@ -298,7 +321,7 @@ def _shown(packed: Any, guard: TensorGuard | None = None) -> str:
     value = opened(packed)
     if not isinstance(value, torch.Tensor):
         try:
-            return repr(value) if isinstance(value, (type, types.FunctionType)) else _REPR.repr(value)
+            return repr(value) if isinstance(value, (type, types.FunctionType)) else _cut(_REPR.repr(value))
         except Exception:  # the user's own `__repr__`
             return f"a {type(value).__qualname__}"
     strides = value.stride() if guard is not None and guard.strides is not None else None

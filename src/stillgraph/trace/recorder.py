@@ -86,6 +86,7 @@ class Recorder(PlainAnswers):
         self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
         self.compared = False  # whether objects were compared by a function of Python's
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
+        self.unpacked_ones: dict[int, Any] = {}  # by id: parcels on whose contents the capture depends
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
         self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path

@@ -15,6 +15,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.parcel import Parcel
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -57,7 +58,7 @@ from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.recorder import Recorder
-from stillgraph.trace.sources import Finder
+from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Stale, Unjoined, describe, is_lost
@@ -160,6 +161,9 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
+        passed = self._passed(value) if is_machinery(type(value)) else None
+        if passed is not None:
+            return Same(passed)
         if id(value) in self.session.met or is_of_its_module(value) or self._is_outer(value):
             return Constant(value)
         if is_our_module(type(value).__module__):  # what stands for a range, say
@@ -201,6 +205,15 @@ class Results:
         self._require_keys(parts)
         self._require_factory(value)
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
+
+    def _passed(self, value: Any) -> Source | None:
+        """The argument that a value is, be it in a parcel that was opened: it is guarded there."""
+        for argument, source in self.finder.arguments:
+            if argument is value:
+                return source
+            if type(argument) is Parcel and argument.value is value and id(argument) in self.session.unpacked_ones:
+                return Attribute(source, argument.name)
+        return None
 
     def _is_outer(self, value: Any) -> bool:
         """Whether it is a variable of a function from before, which is itself: what is written to it is an effect."""

@@ -116,7 +116,6 @@ class Session(BothSides):
         self.midway: list[tuple[Effect, ...]] = []
         self.account = Account(self)
         self.reads = Reads()  # of the world, besides what the code says
-        self.acted = False  # whether the program has done something outside by now that the code could read there
         self.cached_calls: list[Any] = []  # functions with a cache that are being called
         self.own_streams: dict[int, Any] = {}  # streams in memory that the function has made
         self.scripting = False  # whether we are in code that TorchScript compiled
@@ -128,7 +127,7 @@ class Session(BothSides):
         self.told_of_unseen: Callable[[CodeType, dict[str, Any]], None] | None = None  # who compares
         self.can_follow_methods = False  # whether another front end would follow it
         self.for_segments = False  # as `FrontEnd.for_segments`
-        self.acted = False  # a step that does something outside has been recorded: the call cannot be made once more
+        self.acted = False  # a step has been recorded that does something outside, which the code could read there
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
@@ -354,6 +353,7 @@ class Session(BothSides):
         """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""
         if type(value) is Parcel:
             self.reads.attributes.append((value, value.name))
+            self.unpacked_ones[id(value)] = value
         return opened(value)
 
     def before_unknown_length(self) -> None:

@@ -339,7 +339,7 @@ class Finder:
             return _is_alive(value)
         if isinstance(value, ModuleType):
             self.modules[id(value)] = value
-        if id(value) not in self.unopened and _is_opened_by_name(value):
+        if id(value) not in self.unopened and is_opened_by_name(value):
             self.unopened[id(value)] = (value, source)
             self._push_named(value, source, self._named)
         kind = type(value)
@@ -489,7 +489,7 @@ def is_machinery(kind: type) -> bool:
     return not module.startswith(("torch.optim.", "torch.utils.data.", "torch.distributions.", "stillgraph.demo."))
 
 
-def _is_opened_by_name(value: Any) -> bool:
+def is_opened_by_name(value: Any) -> bool:
     """Whether it is a logger or handler, a static function, or an object of torch's that people may use."""
     module = f"{type(value).__module__}."  # of some classes of C's it is no text
     if not module.startswith(("torch.", "logging.", "stillgraph.api.")) or module.startswith("torch._"):

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from stillgraph.api.bounds import advice_on
+from stillgraph.core.parcel import Parcel
+from stillgraph.runtime import guard_misses
+from stillgraph.runtime.differences import difference
 from tests.unit.bytecode.segmented import Record, agrees, to_partial
 
 
@@ -53,3 +57,56 @@ def test_a_default_is_not_made() -> None:
 
     x = torch.ones(2)
     agrees(make, *((x, keys) for keys in ("abab", "a", "", "zzb")), times=4, settled=9)
+
+
+# ---- what is said of values
+LAYERS = [(torch.ones(2, 3), torch.ones(2, 3))] * 9
+MISSES: dict[str, tuple[Any, Any, str]] = {
+    "tensors": (None, LAYERS, "cache should be None (NoneType), but is [(float32[2, 3], float32[2, 3]), "),
+    "none": (LAYERS, None, "cache should be a list, but is a NoneType"),
+    "lines": (("a\nb" * 99,), ("b" * 99,), "cache[0] should be 'a\\nba\\n"),
+}
+
+
+@pytest.mark.parametrize("name", MISSES)
+@pytest.mark.parametrize("full_graph", [False, True])
+def test_values_are_shown_briefly(name: str, full_graph: bool) -> None:
+    first, second, begins = MISSES[name]
+
+    def f(x: Any, cache: Any = None) -> Any:
+        return x if cache is None else x + len(cache[0])
+
+    why = to_partial(f, full_graph=full_graph, strict=False)
+    why(torch.ones(2), first)
+    told = why.explain_miss(torch.ones(2), second)
+    assert told.startswith(begins)
+    assert len(told) < 180
+    for words in ("tensor(", "Parcel", "\n"):
+        assert words not in told
+
+
+def test_what_is_handed_on_is_not_called_by_our_names() -> None:
+    kinds = [guard_misses._kind(Parcel), guard_misses._kind_found(Parcel("held", 3))]
+    assert kinds == ["an object that is only handed on", "a int"]
+    assert difference("x", [None], [Parcel("held", [torch.ones(3)])], guard_misses._shown) == (
+        "x[0] should be None (NoneType), but is [float32[3]] (list)"
+    )
+
+
+# ---- and to do about it
+ADVICE = {
+    "x should be Tensor float32[2] on cpu, but is Tensor float32[3] on cpu": "tensors of few shapes",
+    "x should be Parameter float32[2] on cpu, requires grad, but is Tensor float32[2] on cpu": "tensors of few shapes",
+    "x should be the same Log as before, but is <Log object>": "the same object",
+    "f should run the code of a (a.py:1), but runs that of b (b.py:1)": "the same object",
+    "len(x) should be 2, but is 3": "as many entries",
+    "x should have the key 'a', but lacks it": "as many entries",
+    "x should be a list, but is a NoneType": "one type of value",
+    "x should be None (NoneType), but is [float32[3]] (list)": "one type of value",
+    "x should be 3, but is 4": "as a tensor",
+}
+
+
+@pytest.mark.parametrize("reason", ADVICE)
+def test_the_advice_fits_what_differs(reason: str) -> None:
+    assert ADVICE[reason] in advice_on(reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.bytecode.decode import OPERATIONS
+from stillgraph.bytecode.leaving import why_differing
 from stillgraph.bytecode.table import MOVES, REFUSED
 from stillgraph.bytecode.texts import _TEXTS
 from stillgraph.bytecode.whys import KINDS
@@ -163,3 +165,97 @@ def test_a_refusal_tells_its_line() -> None:
     elsewhere = replace(step, place=Location(__file__, 3, 0, None, "takes"))
     assert f"  at {step.cause}\n" in str(replace(explanation, entries=(), whole=elsewhere))
     assert [each["cause"]["line"] for each in explanation.to_dict()["breaks"] if each["cause"]] == [first + 1]
+
+
+# ---- what differs from call to call
+def _told(function: Callable[..., Any], make: Callable[[int], tuple[Any, ...]]) -> dict[str, str | None]:
+    """The reasons of the breaks and what to do, after calls that each differ; all give what they give in eager."""
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for number in range(14):
+        assert str(static(*make(number))) == str(function(*make(number)))
+    return {each.reason: each.advice for each in static.explain().breaks}
+
+
+def by_a_slice(x: Tensor, part: slice) -> Tensor:
+    print("a")
+    return x[part] * 2
+
+
+def by_length(x: Tensor, items: Any) -> Tensor:
+    print("a")
+    return x * len(list(items))
+
+
+def caught(x: Tensor, limit: int) -> Tensor:
+    try:
+        if x.sum().item() > limit:
+            raise ValueError(f"above {limit}")
+    except ValueError as error:
+        print(error)
+    return x * 2
+
+
+def test_what_a_container_holds_differs() -> None:
+    ones = torch.ones(99)
+    assert "what a slice holds differs from call to call" in _told(by_a_slice, lambda n: (ones, slice(n)))
+    for kind in (set, tuple, collections.Counter):
+        told = _told(by_length, lambda n, kind=kind: (ones, kind([str(n)])))
+        name = kind.__name__
+        assert f"what a {name} holds differs from call to call" in told
+        assert not any("few different ones" in str(each) for each in told.values())
+
+
+def test_an_exception_is_not_to_be_made_outside() -> None:
+    told = _told(caught, lambda n: (torch.ones(3), n % 5))
+    assert "`if`" in str(told["it makes a ValueError to be raised, which no program can hand on"])
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (3, "an int that it needs differs from call to call"),
+        ("a", "a text that it needs differs from call to call"),
+        ({"a": 1}, "what a dict holds differs from call to call"),
+        ([].append, "what a list holds differs from call to call"),
+        (GUIDE.exists, "it needs a method that is another one in each call"),
+    ],
+)
+def test_what_differs_is_told_by_kind(value: Any, reason: str) -> None:
+    assert why_differing(value).text == reason
+    assert "joins" in why_differing(value, joined=True).text
+
+
+# ---- the user's own text, and names that hold from one program to the next
+def counted(counter: Any, tokens: Any, x: Tensor) -> Any:
+    counter.update(tokens)
+    print(tokens)
+    return x * len(counter)
+
+
+def test_a_step_is_told_as_the_user_wrote_it() -> None:
+    static = sg.to_static(counted, full_graph=False, strict=True, backend="eager")
+    counter: Any = collections.Counter()
+    for number in range(14):
+        static(counter, [f"a{number}", "b"], torch.ones(2))
+    assert {"counter.update", "print(tokens)"} <= {each.text for each in static.explain().breaks}
+    assert "value_0.update" not in static.code
+    assert "  (behind " in str(static.explain())  # one step behind many programs is told once
+    breaks = static.explain().breaks
+    assert len({(str(each.place), each.place.column, each.why) for each in breaks if each.place}) == len(breaks)
+
+
+def most_common(counter: Any, x: Tensor) -> Any:
+    counter["a"] += 1
+    return x * 2, counter.most_common(1)[0][0]
+
+
+def test_variables_of_the_code_are_set_before_they_are_used() -> None:
+    static = sg.to_static(most_common, full_graph=False, strict=True, backend="eager")
+    counter: Any = collections.Counter()
+    for number in range(20):
+        static(counter, torch.ones(2))
+        counter[f"z{number}"] += 1
+    assert "of collections/__init__.py, by Python" in static.code
+    first = static.code.split("\n\n")[0]
+    assert "value_0 = region_" in first  # which the next program takes
+    assert "mul" not in first

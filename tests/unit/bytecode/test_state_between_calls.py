@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from tests.cases.compare import assert_same
 from tests.unit.bytecode.segmented import X, captured, held, observed, to_partial
@@ -429,3 +432,27 @@ def test_a_function_that_is_found_by_two_ways() -> None:
         if number == 4:
             f.set_g(other.g)
         assert_same(observed(f, (X,)).value, observed(static, (X,)).value, f"call {number}")
+
+
+def test_the_best_state_is_kept_as_a_deep_copy() -> None:
+    def keep(best: dict[str, Any], model: torch.nn.Module, x: Any) -> Any:
+        value = model(x).sum().item()
+        if best.get("value") is None or value > best["value"]:
+            best["value"] = value
+            best["state"] = copy.deepcopy(model.state_dict())
+        print(value)
+        return value
+
+    model = torch.nn.Linear(2, 2)
+    made = []
+    for function in (keep, to_partial(keep)):
+        best: dict[str, Any] = {}
+        values = []
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("error")  # one of the capture's own would be the user's
+            for factor in (1, -1, 3):
+                model.weight.fill_(0.5 * factor)
+                values.append((function(best, model, torch.ones(1, 2)), best["state"]["weight"].clone()))
+        assert best["state"]["weight"] is not model.weight
+        made.append(values)
+    assert_same(*made)
