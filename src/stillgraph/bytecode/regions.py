@@ -15,6 +15,7 @@ from stillgraph.core.faults import ends_capture
 from stillgraph.operators.calls import call
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import Context, capture_for
+from stillgraph.operators.sequences import Entries, as_sequence
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.staging import continue_
@@ -40,7 +41,7 @@ def structure_at(frame: Frame, index: int, started: bool = False) -> tuple[Struc
         return delegate, index
     tries = prepared.tries.get(index, ())
     loop_here = prepared.flow.loops.get(index)
-    if loop_here is None and prepared.decoded.instructions[index].name == "FOR_ITER" and _is_over_generator(frame):
+    if loop_here is None and prepared.decoded.instructions[index].name == "FOR_ITER" and _is_of_the_run(frame):
         loop_here = prepared.flow.once.get(index)
     segment = frame.segment
     inner = [each for each in tries if loop_here is not None and not loop_here.nodes <= each.nodes]
@@ -66,10 +67,15 @@ def structure_at(frame: Frame, index: int, started: bool = False) -> tuple[Struc
     return (with_, index) if index in prepared.flow.withs else None
 
 
-def _is_over_generator(frame: Frame) -> bool:
-    """Whether a loop runs a generator, rather than drawing from it."""
+def _is_of_the_run(frame: Frame) -> bool:
+    """Whether nothing can be drawn from what a loop runs over: a generator, or a number of elements of the run."""
     iteration = frame.peek()
-    return isinstance(iteration, Iteration) and isinstance(iteration.values, Produced)
+    if not isinstance(iteration, Iteration) or isinstance(iteration.values, Produced):
+        return isinstance(iteration, Iteration)
+    sequence = None if iteration.begun else as_sequence(iteration.values)
+    if sequence is None or isinstance(sequence, Entries) or sequence.cursor is not None:
+        return False
+    return not isinstance(sequence.length(), int)
 
 
 def _are_operators(frame: Frame, index: int) -> bool:
