@@ -158,6 +158,7 @@ def _shorter() -> None:
     ROWS[3]["values"].clear()
 
 
+FAST = (_kinds, _new_tables, _gone)
 CHANGES = (_others, _scale, _kinds, _new_tables, _other_types, _late, _shorter, _gone)
 
 
@@ -313,7 +314,13 @@ def _same(static: Callable[..., Any], function: Callable[..., Any]) -> None:
     assert repr([CONFIG, ROWS, PAIR, Kept.table, KEPT.config]) == after
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(each, id=each.__name__.strip("_"), marks=() if each in FAST else pytest.mark.slow)
+        for each in CHANGES
+    ],
+)
 @pytest.mark.parametrize("function", READ_IN_PART + READ, ids=lambda each: each.__name__)
 def test_as_in_eager(function: Callable[..., Any], change: Callable[[], None]) -> None:
     static = to_partial(function)
