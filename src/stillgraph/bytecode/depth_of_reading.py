@@ -7,7 +7,6 @@ code gets: it may compare, copy or show whatever its arguments lead to.
 from __future__ import annotations
 
 import builtins
-import collections
 import enum
 import operator
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import torch
 from stillgraph.bytecode.called import SHOWING_VARIABLES
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.frame import NULL
+from stillgraph.bytecode.showing import CONTAINERS
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
 
@@ -49,7 +49,6 @@ _SHALLOW_METHODS = frozenset(
 )
 _SPECIAL_METHODS = frozenset({"__class__", "__name__", "__doc__", "__init__", "__call__", "__len__", "__getitem__"})
 _LEADING = frozenset({"cell_contents", "f_locals", "f_back", "f_globals", "gi_frame", "tb_frame"})
-_CONTAINERS = frozenset({list, dict, set, collections.deque})
 _FLAT = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), range, slice, enum.Enum, type, ModuleType),
     *(torch.Tensor, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator),
@@ -90,7 +89,7 @@ def _is_deep_name(function: Any, operands: Sequence[Any]) -> bool:
 def _is_shallow_method(function: Any) -> bool:
     if not isinstance(function, BuiltinFunctionType):
         return False
-    return type(function.__self__) in _CONTAINERS and function.__name__ in _SHALLOW_METHODS
+    return type(function.__self__) in CONTAINERS and function.__name__ in _SHALLOW_METHODS
 
 
 def _is_module_of_torchs(value: Any) -> bool:

@@ -78,6 +78,7 @@ class Segment(Holder):
         frames: those that are being run, the outermost first.
         regions: what they are in, the outermost first.
         calling: the frame whose instruction calls, and the code that it calls, whose result is its own.
+        callee: the code that the last instruction calls, if its frame has not been entered.
         doubt: whether the last instruction goes deeper into objects than what is noted of it, unless it enters a frame.
         given: the containers that the last instruction got and that nothing has looked into before.
         made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
@@ -94,6 +95,7 @@ class Segment(Holder):
     frames: list[Frame] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     calling: tuple[Frame, CodeType] | None = None
+    callee: CodeType | None = None
     given: list[Any] = field(default_factory=list)
     doubt: bool = False
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class Segment(Holder):
 
     def forget(self) -> None:
         """Let go of the user's objects: generators, say, end when nobody has them any more."""
-        self.calling, self.given, self.doubt = None, [], False
+        self.calling, self.callee, self.given, self.doubt = None, None, [], False
         for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.passed, self.culprits):
             each.clear()
 
@@ -129,10 +131,12 @@ class Segment(Holder):
             frame.transparent = frame.code is self.root and frame.code not in capture.knowledge.recursive
         else:
             is_called = calling is not None and calling[0] is self.frames[-1] and calling[1] is frame.code
-            if is_called and not frame.code.co_flags & _TAKING_ANY:
-                only_moved(self.given)  # to variables of the frame
-            self.doubt = self.doubt and not is_called
+            if self.callee is frame.code:  # the last instruction has done no more than to call it
+                self.doubt = False
+                if not frame.code.co_flags & _TAKING_ANY:
+                    only_moved(self.given)  # to variables of the frame
             frame.transparent = is_called and frame.code not in capture.knowledge.recursive
+        self.callee = None
         self.frames.append(frame)
         capture.reads.followed.setdefault(frame.code, set())
 
@@ -230,7 +234,7 @@ class Segment(Holder):
                     self.end(frame, index, only_python(value.value))
                 self._open_parcel(frame, index, cell, value)
         values = [cell.cell_contents for cell in operands]
-        self.given = note_operands(each, values)
+        self.given, self.callee = note_operands(each, values), None
         self.doubt = goes_deep(each, values)
         if each.name in CALLS:
             function = called(frame, each)
@@ -239,7 +243,7 @@ class Segment(Holder):
                     look_into(contents(value) if isinstance(value, CellType) else value)
             code = code_called(function)
             if code is not None:
-                self.calling = frame, code
+                self.calling, self.callee = (frame, code), code
         if each.name == "DELETE_DEREF":
             self.end(frame, index, why_of("deletes"))
         if each.name in _OF_CELLS:

@@ -126,7 +126,7 @@ class ContainerGuards(Collector):
             return True  # Python takes it by itself: defaults, what a partial is given
         if isinstance(step, Global) and id(vars(sys.modules[step.module])) in self.reads.spaces:
             return True
-        if step_name(step) == "__dict__" or not isinstance(value, CONTAINERS):
+        if name == "__dict__" or not isinstance(value, CONTAINERS):
             return id(own_attributes(value)) in self.reads.looked_into
         return type(value) not in (dict, list, set, collections.deque) or id(value) in self.reads.looked_into
 

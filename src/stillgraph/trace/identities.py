@@ -46,7 +46,7 @@ class Identities:
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # a joined container, and what each path has for it
-        self._apart: dict[int, Any] = {}
+        self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
         self._kept: dict[int, Any] = {}  # objects of a path that lists of unknown length hold as they are
         self._places: dict[int, Any] = {}  # where the capture was when it made a copy
 

@@ -151,7 +151,7 @@ def _late() -> None:
 
 def _other_types() -> None:
     CONFIG["kind"], Kept.table["kind"], CONFIG["inner"] = 3, 4.0, {"scale": None}
-    ROWS[3] = {"values": ("in a tuple",)}  # type: ignore[dict-item]  # on purpose
+    ROWS[3] = {"values": ("in a tuple",)}  # type: ignore[dict-item]  # it was a list
 
 
 def _shorter() -> None:

@@ -191,7 +191,7 @@ def under_a_computed_name(kept: list[Tensor], x: Tensor, y: Tensor) -> Any:
 
 def among_all_attributes(kept: list[Tensor], x: Tensor, y: Tensor) -> Any:
     agent = Agent()
-    agent.other = y  # type: ignore[attr-defined]
+    agent.other = y  # type: ignore[attr-defined]  # an attribute that the class does not declare
     print(len(agent.kept))
     x.add_(1)
     (found,) = [value for name, value in vars(agent).items() if name == "other"]
