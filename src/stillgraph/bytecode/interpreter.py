@@ -292,7 +292,7 @@ def _send(frame: Frame, target: int, stops: Stops) -> _Left:
 def _sent(generator: Any, value: Any) -> Any:
     capture = session()
     if capture is not None:
-        capture.before_drawing(generator)
+        capture.iterators.before_drawing(generator)
     return next(generator) if value is None else generator.send(value)
 
 

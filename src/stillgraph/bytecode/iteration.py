@@ -70,9 +70,9 @@ def advanced(iterator: Iterator[Any]) -> Any:
         if isinstance(iterator, Iteration) and is_spread(iterator.values):
             raise refuse("SG210", "a loop over a list of unknown length is run by its iterations", location=here())
         if not isinstance(iterator, Iteration):
-            capture.before_drawing(iterator)
+            capture.iterators.before_drawing(iterator)
         elif not iterator.begun:
-            capture.before_drawing(iterator.values)
+            capture.iterators.before_drawing(iterator.values)
     return next(iterator)
 
 

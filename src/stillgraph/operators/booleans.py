@@ -272,7 +272,7 @@ def in_(item: Any, container: Any) -> Any:
     if class_member(type(container), "__contains__") is None:
         container = drawn(container)
     else:
-        capture.before_drawing(container)
+        capture.iterators.before_drawing(container)
     if isinstance(container, (dict, set, frozenset, KeysView)) and isinstance(item, Caught):
         raise refuse("SG301", "a caught exception is looked up, which is only known at run time", location=here())
     if isinstance(container, (dict, set, frozenset)):

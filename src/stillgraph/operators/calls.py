@@ -134,7 +134,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
-        capture.made(result, (args, kwargs))
+        capture.iterators.made(result, (args, kwargs))
     acts.note_stream(capture, result)
     return result
 

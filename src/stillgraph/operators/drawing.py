@@ -40,7 +40,7 @@ def drawn(values: Any) -> Any:
         from stillgraph.operators.calls import call
 
         values = call(method, values)
-    capture.before_drawing(values)
+    capture.iterators.before_drawing(values)
     return values
 
 
@@ -82,9 +82,9 @@ def before_call(capture: Session, function: Any, has_meaning: bool, args: tuple[
         CaptureError: it may advance an iterator that is not the capture's to advance.
     """
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)) and function.__name__ in _ADVANCES:
-        capture.before_drawing(function.__self__)
+        capture.iterators.before_drawing(function.__self__)
     if _may_draw(capture, function, has_meaning):
-        capture.before_drawing(*args)
+        capture.iterators.before_drawing(*args)
 
 
 def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:

@@ -21,11 +21,12 @@ from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import locals_of_users
+from stillgraph.trace.iterators import ADVANCE_OUTSIDE
 from stillgraph.trace.journal import MISSING, Midway, Place, Variable, of_a_block
 from stillgraph.trace.loops import loop
 from stillgraph.trace.memory import Held
 from stillgraph.trace.region import Mark
-from stillgraph.trace.session import ADVANCE_OUTSIDE, Session, session
+from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import any_flag, branch
 from stillgraph.trace.unjoined import Unjoined, refuse_loop
 from stillgraph.trace.unknown import refuse_unknown
@@ -66,8 +67,8 @@ class Context:
             capture.region.mark(),
             len(capture.splits),
             len(capture.watch.decisions),
-            len(capture.advances),
-            capture.iterators_made,
+            len(capture.iterators.advances),
+            capture.iterators.count,
             len(capture.begun),
             len(capture.learned),
             capture.memory.as_now(locals_of_users(capture)),
@@ -97,7 +98,7 @@ class Checkpoint:
         Raises:
             CaptureError: an iterator from before has been advanced.
         """
-        if any(number <= self.iterators for number in self.session.advances[self.advances :]):
+        if any(number <= self.iterators for number in self.session.iterators.advances[self.advances :]):
             message = "an iterator is advanced in a loop that only the run ends"
             raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         for sequence in self.session.begun[self.begun :]:
@@ -303,12 +304,12 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     if sequence is None:
         iterable = drawn(iterable)
         if isinstance(iterable, Iterator):
-            context.session.before_advancing(iterable)
+            context.session.iterators.before_advancing(iterable)
         return _unroll(context, _while_unchanged(iterable), body)
     if isinstance(sequence, Entries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
-        context.session.before_advancing(sequence)
+        context.session.iterators.before_advancing(sequence)
         return _unroll(context, sequence.cursor, body)
     length = sequence.length()
     if not isinstance(length, int):

@@ -559,7 +559,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return left
     capture = session()
     if capture is not None:
-        capture.before_drawing(right)
+        capture.iterators.before_drawing(right)
     if capture is not None and may_be_number(left):
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):

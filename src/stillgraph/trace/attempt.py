@@ -152,7 +152,7 @@ class CaptureAttempt:
                         self.session.witness.require_none_refused()  # the code's handlers may have made this of that
                     raise
                 finally:
-                    self.session.close_generators()
+                    self.session.iterators.close_generators()
                     self._note_functions()
                 self.session.finalised.require_none()
                 self.session.witness.require_none_refused()
@@ -171,6 +171,7 @@ class CaptureAttempt:
                     self.session.reads.same += results.relied
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
+                    self.session.require_told(graph)
                     self.written = set(self.journal.written(0))
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
                     if current_context() != context:
@@ -194,6 +195,7 @@ class CaptureAttempt:
             tables.forget()
             self.session.elsewhere.forget()
             self.session.account.forget()
+            self.session.iterators.forget()
             self._let_go()
 
     def _let_go(self) -> None:

@@ -3,12 +3,111 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import io
+import weakref
+from collections.abc import Iterable, Iterator
 from types import FunctionType, GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module, is_standard_library, is_torch
 from stillgraph.core.lookup import class_member
+from stillgraph.trace.finalised import close_all
+from stillgraph.trace.frames import here
+from stillgraph.trace.region import Region
+
+if TYPE_CHECKING:
+    from stillgraph.trace.session import Session
+
+ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
+_ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
+_VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
+_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
+
+
+class Iterators:
+    """The iterators that a capture has made and advanced.
+
+    Attributes:
+        advances: of those that were advanced and cannot be put back: which they are.
+        count: how many have been made: those that are made later have larger numbers.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.advances: list[int] = []
+        self.count = 0
+        self._made: dict[int, tuple[Any, Region | None, int]] = {}  # where they are from, and which they are
+        self._over_outer: set[int] = set()  # those among them that advance others from outside the function
+
+    def made(self, iterator: Any, given: Any) -> None:
+        """Remember where an iterator was made.
+
+        Args:
+            iterator: what a call gave.
+            given: the call's arguments; it may advance the iterators among them.
+        """
+        behind = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, Iterator)]
+        plain = type(iterator) in _MADE_OF_ARGUMENTS and not behind
+        known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
+        region = next((each for each in known if each is not self.session.region), self.session.region)
+        if any(self.session.is_outer(each) or id(each) in self._over_outer for each in behind):
+            self._over_outer.add(id(iterator))
+        self.count += 1
+        generator = drawn_from(iterator)
+        held = iterator if generator is None else self._while_there_is(generator, id(iterator))
+        self._made[id(iterator)] = (held, region, self.count if plain else 0)
+
+    def _while_there_is(self, generator: Any, number: int) -> Any:
+        """What stands for the iterator with an id that goes with a generator, itself or one that draws from it.
+
+        A generator cleans up when the code has let go of it: nothing of the capture's is to hold it.
+        """
+
+        def gone(_: Any) -> None:
+            self._made.pop(number, None)
+            self._over_outer.discard(number)
+
+        return weakref.ref(generator, gone)
+
+    def close_generators(self) -> None:
+        """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
+        with self.session.witness.watching():
+            close_all([held for held, *_ in reversed(self._made.values())], self.session.is_outer)
+
+    def forget(self) -> None:
+        """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
+        self._made.clear()
+        self._over_outer.clear()
+
+    def before_advancing(self, iterator: Any) -> None:
+        """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.
+
+        Raises:
+            CaptureError: it is that, or in an arm nobody knows where it is from.
+        """
+        known, session = self._made.get(id(iterator)), self.session
+        self.advances.append(known[2] if known is not None else 0)
+        if session.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not session.region):
+            message = "an iterator is advanced in a branch or loop that began after it"
+            raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
+        if isinstance(iterator, Iterator) and (self.session.is_outer(iterator) or id(iterator) in self._over_outer):
+            message = "an iterator from outside the function is advanced"
+            if isinstance(iterator, io.IOBase):
+                message = f"a {type(iterator).__name__} from outside the function is read"
+            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+
+    def before_drawing(self, *values: Any) -> None:
+        """To be called before code that the capture does not see may run over values, which advances iterators.
+
+        Raises:
+            CaptureError: as `before_advancing`.
+        """
+        for value in values:
+            if is_advanced_unseen(value):
+                self.before_advancing(value)
 
 
 def is_advanced_unseen(value: Any) -> bool:

@@ -27,7 +27,7 @@ class Knowledge:
     hashed: bool = False  # the code uses arguments that are tensors as keys, or as elements of sets
     distributions: bool = False  # those of torch's are used: their code is converted
     tries: bool = False  # something inside a ``try`` raises in the run: these statements are to be operators
-    acts: bool = False  # it does something outside: without a full graph, blocks are told of what the run raises
+    acts: bool = False  # it does more than compute: without a full graph, blocks are told of what the run raises
     recursive: set[CodeType] = field(default_factory=set)  # functions that call themselves on what only the run knows
     not_tail: set[CodeType] = field(default_factory=set)  # ... and use what those calls give
     cached: set[Any] = field(default_factory=set)  # functions with a cache (``lru_cache``) that do something outside

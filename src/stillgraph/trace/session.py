@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import collections
-import io
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
@@ -30,6 +29,7 @@ from stillgraph.core.files import (
 )
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.core.rewritten import resumes
+from stillgraph.passes.repeating import only_computes
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
@@ -42,9 +42,9 @@ from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.finalised import Finalised, close_all
+from stillgraph.trace.finalised import Finalised
 from stillgraph.trace.frames import here, in_autograd_function, location_of, surrounds_with_mode, unwrapped
-from stillgraph.trace.iterators import drawn_from, is_advanced_unseen
+from stillgraph.trace.iterators import Iterators
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
@@ -55,16 +55,12 @@ from stillgraph.trace.raised import Raised
 from stillgraph.trace.reads import Reads
 from stillgraph.trace.recorder import current
 from stillgraph.trace.recursion import Pending, Recursion, TailCalls
-from stillgraph.trace.region import Region
 from stillgraph.trace.rehearsal import rehearsal
 from stillgraph.trace.results import Results
 from stillgraph.trace.settling import Settling, callbacks_of_autograd
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.spreads import as_spread, each, is_spread, torch_call
-
-_VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
-_MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
 
 class Session(BothSides):
@@ -130,7 +126,6 @@ class Session(BothSides):
         self.acted = False  # a step has been recorded that does something outside, which the code could read there
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
-        self.advances: list[int] = []  # of the iterators that were advanced and cannot be put back: which they are
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
@@ -139,9 +134,7 @@ class Session(BothSides):
         self.locks = Locks(self.elsewhere, self.journal)
         self.tokens = context_variables.Tokens()
         self.finalised = Finalised()
-        self._made: dict[int, tuple[Any, Region | None, int]] = {}  # iterators, where they are from, which they are
-        self.iterators_made = 0  # how many: those that are made later have larger numbers
-        self._over_outer: set[int] = set()  # those among them that advance others from outside the function
+        self.iterators = Iterators(self)
         self.recursions: dict[tuple[CodeType, tuple[int, ...]], Recursion | TailCalls] = {}  # by code and closure
         self.calls: collections.Counter[CodeType] = collections.Counter()  # functions being called, inside arms
 
@@ -248,36 +241,6 @@ class Session(BothSides):
         if self.for_segments:
             self.watched = True  # what the block does may be a step of Python's, behind the program
 
-    def made(self, iterator: Any, given: Any) -> None:
-        """Remember where an iterator was made.
-
-        Args:
-            iterator: what a call gave.
-            given: the call's arguments; it may advance the iterators among them.
-        """
-        behind = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, Iterator)]
-        plain = type(iterator) in _MADE_OF_ARGUMENTS and not behind
-        known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
-        region = next((each for each in known if each is not self.region), self.region)
-        if any(self.is_outer(each) or id(each) in self._over_outer for each in behind):
-            self._over_outer.add(id(iterator))
-        self.iterators_made += 1
-        generator = drawn_from(iterator)
-        held = iterator if generator is None else self._while_there_is(generator, id(iterator))
-        self._made[id(iterator)] = (held, region, self.iterators_made if plain else 0)
-
-    def _while_there_is(self, generator: Any, number: int) -> Any:
-        """What stands for the iterator with an id that goes with a generator, itself or one that draws from it.
-
-        A generator cleans up when the code has let go of it: nothing of the capture's is to hold it.
-        """
-
-        def gone(_: Any) -> None:
-            vars(self).get("_made", {}).pop(number, None)
-            vars(self).get("_over_outer", set()).discard(number)
-
-        return weakref.ref(generator, gone)
-
     def before_unseen_paired(self, paired: Any, method: str) -> None:
         """To be called before code that is not rewritten calls a method of one of `PAIRED`.
 
@@ -309,38 +272,6 @@ class Session(BothSides):
         self.locks.require_given_back()
         context_variables.require_put_back(self)
 
-    def close_generators(self) -> None:
-        """End the generators that were begun: what they clean up is to be undone with the rest, not done later."""
-        with self.witness.watching():
-            close_all([held for held, *_ in reversed(self._made.values())], self.is_outer)
-
-    def before_advancing(self, iterator: Any) -> None:
-        """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.
-
-        Raises:
-            CaptureError: it is that, or in an arm nobody knows where it is from.
-        """
-        known = self._made.get(id(iterator))
-        self.advances.append(known[2] if known is not None else 0)
-        if self.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not self.region):
-            message = "an iterator is advanced in a branch or loop that began after it"
-            raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
-        if isinstance(iterator, Iterator) and (self.is_outer(iterator) or id(iterator) in self._over_outer):
-            message = "an iterator from outside the function is advanced"
-            if isinstance(iterator, io.IOBase):
-                message = f"a {type(iterator).__name__} from outside the function is read"
-            raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
-
-    def before_drawing(self, *values: Any) -> None:
-        """To be called before code that the capture does not see may run over values, which advances iterators.
-
-        Raises:
-            CaptureError: as `before_advancing`.
-        """
-        for value in values:
-            if is_advanced_unseen(value):
-                self.before_advancing(value)
-
     def before_act(self) -> None:
         """To be called before a step that does something outside: in a function with a cache, the cache decides."""
         if self.cached_calls:
@@ -348,6 +279,15 @@ class Session(BothSides):
         if self.for_segments and self.passed_by and not self.knowledge.acts:
             raise Restart("acts", None)
         self.acted = True
+
+    def require_told(self, graph: fx.GraphModule) -> None:
+        """To be called in the end: where the run fails, blocks are told of it, or else the call is made once more.
+
+        Raises:
+            Restart: the program leaves something behind, so that no call is made twice, and a block is passed by.
+        """
+        if self.for_segments and self.passed_by and not self.knowledge.acts and not only_computes(graph):
+            raise Restart("acts", None)
 
     def unpacked(self, value: Any) -> Any:
         """As `PlainAnswers.unpacked`: what was in a parcel is guarded."""
@@ -589,8 +529,6 @@ class Session(BothSides):
 SPEAKING = frozenset({print, input})
 PAIRED = (*WRITTEN_IN_C, ContextVar)
 """Objects of which each call undoes what it does, by another method."""
-_ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
-ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, reasons, segments
+from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, reasons, segments, to_partial
 
 BAD = torch.tensor([1.0, 20.0, 300.0])
 BOTH = (*CALLS, (BAD,))
@@ -359,3 +359,126 @@ def test_a_block_is_told_of_what_an_operation_raises(make: Callable[[Any], Any],
     """Also where the program has printed before, and where nothing around the block handles it."""
     take, values = taken
     agrees(lambda note: make(take), *((value,) for value in values))
+
+
+class Noting:
+    """A manager that puts on record how its block ends, which a program does when it is done."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def __enter__(self) -> None:
+        self.record("enter")
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.record(f"exit {kind and kind.__name__}")
+
+
+def with_a_manager(record: Record, begin: Callable[[Any], Any]) -> Any:
+    def f(x: Any, index: Any) -> Any:
+        with Noting(record):
+            y = begin(x)[index]
+        return y * 2
+
+    return f
+
+
+def with_a_generator(record: Record, begin: Callable[[Any], Any]) -> Any:
+    @contextlib.contextmanager
+    def noted() -> Any:
+        record("enter")
+        try:
+            yield
+        finally:
+            record("exit")
+
+    def f(x: Any, index: Any) -> Any:
+        with noted():
+            y = begin(x)[index]
+        return y * 2
+
+    return f
+
+
+def with_cleanup(record: Record, begin: Callable[[Any], Any]) -> Any:
+    def f(x: Any, index: Any) -> Any:
+        y = begin(x)
+        try:
+            return y[index] * 2
+        finally:
+            record("finally")
+
+    return f
+
+
+def with_a_lock(record: Record, begin: Callable[[Any], Any]) -> Any:
+    lock = threading.Lock()
+
+    def f(x: Any, index: Any) -> Any:
+        record(lock.locked())
+        with lock:
+            y = begin(x)[index]
+        return y * 2
+
+    return f
+
+
+def before_what_is_left(record: Record, begin: Callable[[Any], Any]) -> Any:
+    def f(x: Any, index: Any) -> Any:
+        with Noting(record):
+            y = x[index]
+            begin(x)
+        return y * 2
+
+    return f
+
+
+def in_its_own(x: Any) -> Any:
+    y = torch.zeros(3)
+    y[0] = x.sum()
+    return y
+
+
+LEAVING: dict[str, Callable[[Any], Any]] = {
+    "a number drawn": lambda x: x + torch.rand(3),
+    "dropout": lambda x: torch.nn.functional.dropout(x),
+    "a write to what was given": lambda x: x.add_(1),
+    "a write to a view of it": lambda x: x.view(3, 1)[:, 0].mul_(2),
+    "a write to what a branch hands out": lambda x: (x if x.sum() > 0 else x[:]).add_(1),
+    "a write to its own": in_its_own,
+}
+AROUND = [with_a_manager, with_a_generator, with_cleanup, with_a_lock, before_what_is_left]
+
+
+@pytest.mark.parametrize("begin", LEAVING.values(), ids=LEAVING)
+@pytest.mark.parametrize("around", AROUND)
+def test_a_block_of_a_program_that_leaves_something_is_told(around: Any, begin: Callable[[Any], Any]) -> None:
+    """Such a program is not run twice, so that plain PyTorch cannot end the block in its stead."""
+
+    def outcomes(convert: Callable[[Any], Any]) -> list[Any]:
+        noted: list[Any] = []
+        f, found = convert(around(noted.append, begin)), []
+        for index in (1, 7, 2, 9, 0):
+            for x in (X, -X):
+                torch.manual_seed(index)
+                given = x.clone()
+                try:
+                    value = f(given, torch.tensor(index)).tolist()
+                except IndexError as error:
+                    value = str(error)
+                found.append((value, given.tolist(), noted.copy()))
+                noted.clear()
+        return found
+
+    assert outcomes(to_partial) == outcomes(lambda f: f)
+
+
+def test_a_block_stays_in_the_program_that_writes_to_its_own_tensors() -> None:
+    notes: list[Any] = []
+    f = with_a_manager(notes.append, in_its_own)
+    static = to_partial(f)
+    with pytest.raises(IndexError):
+        static(X, torch.tensor(9))
+    assert notes == ["enter", "exit IndexError"]
+    static(X, torch.tensor(1))
+    assert segments(static) == 1

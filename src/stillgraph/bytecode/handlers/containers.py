@@ -121,7 +121,7 @@ def _unpacked(value: Any, count: int) -> Any:
         return value.either(lambda chosen: _unpacked(chosen, count))
     capture = session()
     if capture is not None:
-        capture.before_drawing(value)
+        capture.iterators.before_drawing(value)
     method = None if capture is None else method_of(value, "__iter__")
     value = value if method is None else call(method, value)
     return _taking_apart(", ".join(f"a{i}" for i in range(count)) + "," * (count == 1))(value)

@@ -34,7 +34,7 @@ def _iterator(value: Any) -> Any:
     if isinstance(value, Iterator):
         return Iteration(value) if is_advanced_unseen(value) else iter(value)
     made = iter(value)
-    capture.made(made, value)
+    capture.iterators.made(made, value)
     return made
 
 
