@@ -35,6 +35,7 @@ from stillgraph.runtime.static_function import StaticFunction
 from stillgraph.runtime.tracebacks import presenting
 from stillgraph.runtime.traced import TracedFunction
 from stillgraph.settings import SETTINGS, enable_to_static, mark_skipped
+from stillgraph.trace.compiled import is_compiled
 from stillgraph.trace.knowledge import Options
 from stillgraph.trace.tracer import trace as trace_call
 
@@ -101,7 +102,7 @@ def to_static(
 
     Raises:
         CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
-        TypeError: the target is not callable, or an option has the wrong type.
+        TypeError: the target is not callable, is a class or what ``torch.compile`` made, or an option has the wrong type.
         ValueError: an option is out of range, or does not go with ``full_graph``.
     """
     if target is None:
@@ -129,6 +130,10 @@ def to_static(
     if check and not full_graph:
         raise ValueError(f"to_static: check is for full graphs. {NO_WHOLE}")
     _check_spec(input_spec)
+    if isinstance(target, type):
+        raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
+    if is_compiled(target):
+        raise TypeError('to_static takes what torch.compile was given, not what it made; backend="inductor" compiles, too')
     options = Options(unroll_limit)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
     make = functools.partial(
@@ -140,8 +145,6 @@ def to_static(
         return _static_module(target, make)
     if isinstance(target, (MethodType, BoundStaticFunction)):
         return BoundStaticFunction(make(target.__func__), target.__self__)
-    if isinstance(target, type):
-        raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
     return make(target)
 
 
@@ -161,7 +164,7 @@ def symbolic_trace(target: Any, *, backend: Any = "eager", cache_size: int = 8, 
         A static function; a module is returned itself, its ``forward`` replaced.
 
     Raises:
-        TypeError: the target is not callable.
+        TypeError: the target is not callable, or is what ``torch.compile`` made.
     """
     options: Any = {"backend": backend, "cache_size": cache_size, "strict": strict}
     known = kept_of(target)
@@ -379,7 +382,7 @@ def _check_target(target: Any) -> None:
         raise TypeError(f"save takes a function or an instance of {target.__name__}, not the class")
     if not callable(target):
         raise TypeError(f"save takes a function, module, static function or program, not a {type(target).__name__}")
-    if hasattr(target, "_torchdynamo_orig_callable") or hasattr(target, "_orig_mod"):
+    if is_compiled(target):
         raise TypeError("save takes what torch.compile was given, not what it made: that is compiled for this process")
 
 

@@ -158,7 +158,7 @@ def branch_between(
 
     def run_from(targets: Targets, until: Stops) -> Exit | None:
         frame.states = dict(states)
-        arrived = arrive(frame, targets, until)
+        arrived = arrive(frame, targets, until, here)
         exit = run_block(frame, until) if arrived is None else arrived[0]
         states.update({index: state for index, state in frame.states.items() if index in until})
         return exit
@@ -175,21 +175,28 @@ def branch_between(
         exit = continue_(capture, exit, rest, *places(frame, beyond, frozenset(stops), (), stops))
         frame.states = states
         return (exit,)
-    return arrive(frame, flags, stops)
+    return arrive(frame, flags, stops, here)
 
 
 _LEAVES = frozenset({"RETURN_VALUE"})
 _LEAVES_INSIDE_OUT = _LEAVES | {"YIELD_VALUE", "GET_YIELD_FROM_ITER"}  # its loop may be left there
 
 
-def arrive(frame: Frame, targets: Targets, stops: Stops) -> Left:
-    """Go on at the one of some places where the frame is; where only the run knows which, in a branch."""
+def arrive(frame: Frame, targets: Targets, stops: Stops, place: int) -> Left:
+    """Go on at the one of some places where the frame is; where only the run knows which, in a branch.
+
+    Args:
+        frame: of the function.
+        targets: the places, with what says whether it is there.
+        stops: of the block.
+        place: an instruction that stands where the branch does: what a place begins, a ``try``, is not around that.
+    """
     for number, (index, flag) in enumerate(targets):
         if flag is None or flag.value is True:
             frame.go(index)
             return None
         if flag.value is not False:
-            others = targets[number + 1 :]
+            others, frame.next = targets[number + 1 :], place
             return branch_between(frame, flag.value, [(index, None)], others, stops)
     raise AssertionError("a block ended at none of its ends")
 

@@ -55,7 +55,7 @@ def _loop(frame: Frame, header: int, stops: Stops) -> tuple[bool, Exit | None]:
         if ends is not None:
             frame.states[ends] = start
     frame.line("call", header)(_note_unrolled, ("for" if is_for else "while", context), {})
-    return behind(frame, exit, ordered, stops)
+    return behind(frame, exit, ordered, stops, header)
 
 
 def _asking(frame: Frame, header: int, start: State, go_on: Variable) -> Callable[[], Any]:
@@ -108,19 +108,21 @@ def _body(frame: Frame, header: int, start: State, stops: Stops) -> Callable[...
     return body
 
 
-def behind(frame: Frame, exit: Exit | None, targets: Targets, stops: Stops) -> tuple[bool, Exit | None]:
+def behind(
+    frame: Frame, exit: Exit | None, targets: Targets, stops: Stops, place: int
+) -> tuple[bool, Exit | None]:
     """Go on behind a loop, unless it was left by what leaves the block around it as well."""
     from stillgraph.bytecode.interpreter import run_block
 
     outside = None if exit is None else replace(exit, broke=False, continued=False, ended=False)
     if outside is None or all(flag is False for flag in outside.flags):
-        left = arrive(frame, targets, stops)
+        left = arrive(frame, targets, stops, place)
         return (False, None) if left is None else (True, left[0])
     if outside.certain:
         return True, outside
 
     def rest() -> Exit | None:
-        left = arrive(frame, targets, stops)
+        left = arrive(frame, targets, stops, place)
         return run_block(frame, stops) if left is None else left[0]
 
     nodes = frozenset().union(*(frame.prepared.flow.reach(index, stops.keys()) for index, _ in targets))

@@ -222,13 +222,13 @@ class _Statement(Holder):
         frame, stops, targets = self.frame, self.stops, self._targets
         frame.states = self._states
         if exit is None:
-            left = arrive(frame, targets, stops)
+            left = arrive(frame, targets, stops, self.found.outer)
             return (False, None) if left is None else (True, left[0])
         if exit.certain:
             return True, exit
 
         def rest() -> Exit | None:
-            left = arrive(frame, targets, stops)
+            left = arrive(frame, targets, stops, self.found.outer)
             return run_block(frame, stops) if left is None else left[0]
 
         nodes = frozenset().union(*(frame.prepared.flow.reach(index, stops.keys()) for index, _ in targets))

@@ -114,7 +114,7 @@ def with_(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]:
     if not any(flag.value is True for flag in flags.values()):
         line(call, (manager.cell_contents, None, None, None), {})
         manager.cell_contents = _left_before
-    left = arrive(frame, list(flags.items()), stops)
+    left = arrive(frame, list(flags.items()), stops, index)
     return (False, None) if left is None else (True, left[0])
 
 
@@ -171,4 +171,4 @@ def delegate(frame: Frame, index: int, stops: Stops) -> tuple[bool, Exit | None]
     exit = frame.act(capture_for, Context(capturing(), [], []), frame.pop(), body)
     end = frame.prepared.delegations[index]
     frame.states[end] = frame.state
-    return behind(frame, exit, [(end, None)], stops)
+    return behind(frame, exit, [(end, None)], stops, index)

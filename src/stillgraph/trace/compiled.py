@@ -1,4 +1,4 @@
-"""Functions that ``torch.jit.script`` compiled, and the Python that they keep."""
+"""Functions that torch compiled already, and the Python that those of ``torch.jit.script`` keep."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def original_of(compiled: Any) -> FunctionType | None:
         return None
     known = _try_get_jit_cached_function(function)
     return function if known is not None and known.qualified_name == compiled.qualified_name else None
+
+
+def is_compiled(target: Any) -> bool:
+    """Whether ``torch.compile`` made a function, method or module: its calls run under Dynamo."""
+    held = getattr(getattr(target, "__func__", target), "__dict__", {})
+    return "_torchdynamo_orig_callable" in held and "_torchdynamo_disable" not in held

@@ -266,10 +266,17 @@ def test_what_torch_jit_made(kind: str, strict: bool) -> None:
 
 
 @pytest.mark.slow
-def test_a_compiled_target_leaves_no_capture_behind() -> None:
-    compiled = torch.compile(lambda x: x * 2, backend="eager")
-    found = sg.to_static(compiled, full_graph=False, backend="eager")(torch.ones(2))
-    torch.testing.assert_close(found, torch.ones(2) * 2)
-    static = sg.to_static(lambda x: x * 3, full_graph=False, backend="eager")
-    static(torch.ones(2))
-    assert static.cache_info().programs == 1
+@pytest.mark.parametrize("full_graph", [False, True])
+def test_what_torch_compile_made_is_refused(full_graph: bool) -> None:
+    """Its calls would run the capture under Dynamo."""
+
+    class Holder:
+        @torch.compile(backend="eager")
+        def method(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    for made in (torch.compile(lambda x: x * 2, backend="eager"), torch.compile(nn.Linear(2, 2)), Holder().method):
+        with pytest.raises(TypeError, match="takes what torch.compile was given"):
+            sg.to_static(made, full_graph=full_graph)
+    disabled = torch.compiler.disable(lambda x: x * 2)
+    assert sg.to_static(disabled, full_graph=full_graph, backend="eager")(torch.ones(2)).tolist() == [2, 2]

@@ -320,3 +320,57 @@ def test_exceptions_of_the_run_come_to_their_handlers_in_segments(function: Any)
     static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
     for x in (1.0, 9.0, -9.0, 0.5, 60.0):
         assert observed(static, x) == observed(function, x), x
+
+
+def risky(x: Tensor) -> Tensor:
+    if x.sum() > 1.5:
+        raise KeyError("big")
+    return x * 0.5
+
+
+def at_a_meeting(x: Tensor, n: int) -> Any:
+    kept: dict[str, Any] = {}
+    if [x] == [] or (n < x.sum() and n in (0, 2)):
+        try:
+            x = risky(x)
+        except KeyError:
+            x = x + 1
+    else:
+        kept = dict()
+    return x, kept
+
+
+def behind_a_loop(x: Tensor, n: int) -> Any:
+    found = 0
+    while x.sum() > n:
+        if x.max() > 2:
+            found = 1
+            break
+        x = x * 0.5 - 1
+    try:
+        x = risky(x)
+    except KeyError:
+        found = found + 2
+    return x, found
+
+
+def behind_a_try(x: Tensor, n: int) -> Any:
+    try:
+        x = risky(x)
+    except KeyError:
+        n = n + 1
+    try:
+        x = risky(x * 3)
+    except KeyError:
+        n = n + 10
+    return x, n
+
+
+@pytest.mark.parametrize("function", [at_a_meeting, behind_a_loop, behind_a_try])
+def test_a_statement_that_begins_where_ways_meet(bytecode: None, function: Any) -> None:
+    """What tells the ways apart stands before it, and not in it."""
+    static = sg.to_static(function, backend="eager")
+    for values in ([0.0, -1.0], [0.5, 0.25], [1.0, 3.0], [0.75, 0.5], [-1.0, -3.0]):
+        for n in (0, 1):
+            x = torch.tensor(values)
+            torch.testing.assert_close(static(x, n), function(x, n), rtol=0, atol=0)
