@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.property.steps import KEPT
 from tests.property.test_containers import REFUSED, refusal
 from tests.property.test_programs import SEED, Inputs, folder, inputs, load
 from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
+from tests.sampling import few
 from tests.unit.gradients.derivatives import derivatives
 
 __all__ = ["folder", "way"]  # the fixtures
@@ -106,8 +108,12 @@ def test_many_derivatives_are_eagers(folder: Path, writer: str, batch: int) -> N
     assert found["twice differentiable"] >= 2, found
 
 
-@ways(BYTECODE, SEGMENTS, STEPS)
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize(
+    ("writer", "way"),
+    few(itertools.product(WRITERS, (BYTECODE, SEGMENTS, STEPS)), 2),
+    indirect=["way"],
+    ids=lambda each: getattr(each, "name", None),
+)
 def test_a_few_derivatives_are_eagers(folder: Path, writer: str, way: Way) -> None:
     found = check(folder, writer, FEW, -1 - SEED * 1000, way)
     assert found["refused"] <= FEW / 2, found

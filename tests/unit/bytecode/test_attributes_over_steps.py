@@ -12,6 +12,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph import CaptureError
+from tests.sampling import few
 from tests.unit.bytecode.segmented import CALLS, agrees, reasons
 
 
@@ -165,14 +166,14 @@ def counts_behind_a_step(x: Tensor) -> Any:
     return inner.cache_info().hits
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        *(on_a_function, counted_on_a_function, defaults, on_a_partial, on_a_static_method, past_a_set_attribute),
-        *(past_a_set_attribute_in_a_loop, in_the_dict, held, asked_by_vars, is_the_same, in_a_list),
-        *(of_an_object_that_is_gone, counts, counts_behind_a_step),
-    ],
-)
+FUNCTIONS = [
+    *(on_a_function, counted_on_a_function, defaults, on_a_partial, on_a_static_method, past_a_set_attribute),
+    *(past_a_set_attribute_in_a_loop, in_the_dict, held, asked_by_vars, is_the_same, in_a_list),
+    *(of_an_object_that_is_gone, counts, counts_behind_a_step),
+]
+
+
+@pytest.mark.parametrize("function", few(FUNCTIONS, slow=(on_a_partial, past_a_set_attribute_in_a_loop, in_the_dict)))
 def test_as_eager(function: Callable[..., Any]) -> None:
     agrees(lambda record: function, *CALLS, times=5, settled=4)
     agrees(lambda record: function, *reversed(CALLS), times=5, settled=4)

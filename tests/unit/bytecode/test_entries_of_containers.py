@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.sampling import only
 from tests.unit.bytecode.segmented import observed, to_partial
 
 X = torch.arange(3.0)
@@ -314,13 +315,7 @@ def _same(static: Callable[..., Any], function: Callable[..., Any]) -> None:
     assert repr([CONFIG, ROWS, PAIR, Kept.table, KEPT.config]) == after
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(each, id=each.__name__.strip("_"), marks=() if each in FAST else pytest.mark.slow)
-        for each in CHANGES
-    ],
-)
+@pytest.mark.parametrize("change", only(CHANGES, FAST), ids=lambda each: each.__name__.strip("_"))
 @pytest.mark.parametrize("function", READ_IN_PART + READ, ids=lambda each: each.__name__)
 def test_as_in_eager(function: Callable[..., Any], change: Callable[[], None]) -> None:
     static = to_partial(function)

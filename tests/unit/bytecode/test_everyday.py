@@ -15,17 +15,13 @@ import torch
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
+from tests.sampling import few
 from tests.unit.bytecode.everyday import modeling, objects, sharing, state, training, values
 
 MODULES = (values, state, modeling, objects, training, sharing)
-SLOW = (training, modeling)  # a few seconds each
 LONG = {"early", "namedt", "missing", "rl", "search_tree", "ns", "buckets", "argskw", "sorting", "late_closures"}
-FUNCTIONS = [
-    pytest.param(each, name, id=name, marks=[pytest.mark.slow] if each in SLOW or name in LONG else [])
-    for each in MODULES
-    for name in vars(each)
-    if hasattr(vars(each)[name], "calls")
-]
+ALL = [(each, name) for each in MODULES for name in vars(each) if hasattr(vars(each)[name], "calls")]
+SLOW = [(each, name) for each, name in ALL if each in (training, modeling) or name in LONG]  # a few seconds each
 
 
 def made(function: Any, call: tuple[Any, ...]) -> dict[str, Any]:
@@ -42,7 +38,7 @@ def made(function: Any, call: tuple[Any, ...]) -> dict[str, Any]:
     return {"value": value, "error": error, "printed": printed.getvalue(), "arguments": arguments}
 
 
-@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+@pytest.mark.parametrize(("module", "name"), few(ALL, 2, SLOW), ids=[name for _, name in ALL])
 def test_everyday(module: ModuleType, name: str) -> None:
     function = getattr(module, name)
     static = sg.to_static(function, full_graph=False, strict=True, backend="eager")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.sampling import few
 from tests.unit.bytecode.segmented import agrees
 
 NAMES = {1: "a", 2: "b", 3: "c", 0: "z", 4: "q"}
@@ -241,6 +242,6 @@ FUNCTIONS = [
 VALUES = ([0, 1, 1, 1], [1, 1, 0, 0], [1, 1], [0, 0], [1, 1, 1], [1, 1, 1, 1], [2, 1, 1])
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", few(FUNCTIONS, 2, slow=(mapped_and_filtered,)), ids=lambda each: each.__name__)
 def test_as_in_eager(function: Callable[..., Any]) -> None:
     agrees(lambda record: function, *((torch.tensor(each),) for each in VALUES), times=2, settled=2)

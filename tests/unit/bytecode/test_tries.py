@@ -22,6 +22,7 @@ from stillgraph.bytecode.flow import codes_in
 from stillgraph.bytecode.prepared import Prepared
 from stillgraph.bytecode.tries import Try, is_try
 from tests.front_ends import bytecode
+from tests.sampling import few
 
 __all__ = ["bytecode"]
 
@@ -210,7 +211,7 @@ def asked_in_a_loop(x: Tensor, each: int, seen: list[Any]) -> Tensor:
 
 
 @pytest.mark.usefixtures("bytecode")
-@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("full_graph", few([False, True], 2))
 def test_jumps_that_the_table_of_handlers_leaves_out_are_in_the_statement(full_graph: bool) -> None:
     assert tries_in(asked_in_a_loop.__code__)[1] == tries_in(asked_in_a_loop.__code__)[0] != set()
     static = sg.to_static(asked_in_a_loop, backend="eager", full_graph=full_graph)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph import CaptureError
+from tests.sampling import few
 from tests.unit.bytecode.segmented import CALLS, agrees
 
 SHORT = tuple((args[0] / 4,) for args in CALLS)  # a loop makes few iterations
@@ -254,7 +255,7 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("function", ALL)
+@pytest.mark.parametrize("function", few(ALL, 2))
 def test_in_segments(function: Callable[..., Any]) -> None:
     agrees(lambda record: function, *SHORT)
     agrees(lambda record: function, *reversed(SHORT))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.sampling import crossed
 from tests.unit.bytecode.segmented import Args, agrees, to_partial
 
 ONE = torch.tensor(1.0)
@@ -138,17 +139,20 @@ def kept_over_a_step(x: Tensor, n: Any) -> Any:
     return m, m if y.sum() > 9 else None, y
 
 
-NUMBERS: tuple[Args, ...] = tuple((torch.ones(3), n) for n in (2, 3, 4, 5, 0, 3, 2, -1))
-FLOATS: tuple[Args, ...] = tuple((torch.ones(3), n) for n in (2.5, 3.5, 4.5, 0.0, 3.0))
+NUMBERS: dict[str, tuple[Args, ...]] = {
+    "int": tuple((torch.ones(3), n) for n in (2, 3, 4, 5, 0, 3, 2, -1)),
+    "float": tuple((torch.ones(3), n) for n in (2.5, 3.5, 4.5, 0.0, 3.0)),
+}
 
 
-@pytest.mark.parametrize("calls", [NUMBERS, FLOATS], ids=["int", "float"])
-@pytest.mark.parametrize(
-    "function",
-    [by_or, by_and, by_a_condition, looked_at, stored, stored_in_a_global, by_an_inner_function, kept_over_a_step],
-)
-def test_what_an_expression_picks(function: Callable[..., Any], calls: tuple[Args, ...]) -> None:
-    agrees(lambda record: function, *calls)
+PICKING = [
+    *(by_or, by_and, by_a_condition, looked_at, stored, stored_in_a_global, by_an_inner_function, kept_over_a_step),
+]
+
+
+@pytest.mark.parametrize(("function", "kind"), crossed(PICKING, NUMBERS))
+def test_what_an_expression_picks(function: Callable[..., Any], kind: str) -> None:
+    agrees(lambda record: function, *NUMBERS[kind])
 
 
 def test_an_iterator_that_an_expression_picks() -> None:

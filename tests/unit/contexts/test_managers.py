@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 import stillgraph as sg
+from tests.sampling import few
 from tests.unit.contexts.modes import DOWN, MATRICES, UP, VECTORS, agree_in
 from tests.unit.trace.agreement import refusal
 
@@ -278,10 +279,10 @@ def in_a_manager_with_a_lock(x: Tensor) -> Tensor:
     return x
 
 
-@pytest.mark.parametrize(
-    "function",
-    [in_a_manager, in_a_generator, in_a_begun_generator, in_a_finally, in_a_lock, in_a_manager_with_a_lock],
-)
+LEFT = [in_a_manager, in_a_generator, in_a_begun_generator, in_a_finally, in_a_lock, in_a_manager_with_a_lock]
+
+
+@pytest.mark.parametrize("function", few(LEFT, slow=(in_a_manager, in_a_generator, in_a_lock)))
 def test_what_was_entered_is_left(function: Any) -> None:
     assert "leaves a torch mode switched" in str(refusal(function, UP))
     gc.collect()  # a generator would clean up now

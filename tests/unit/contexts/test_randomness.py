@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +176,12 @@ def test_a_seed_that_dynamo_wraps(order: int, tmp_path: Path) -> None:
     script = tmp_path / "seeded.py"
     script.write_text(SEEDED.format(first=first, second=second))
     subprocess.run([sys.executable, str(script)], check=True)
+
+
+def test_a_seed_that_dynamo_has_wrapped_by_now() -> None:
+    importlib.import_module("torch._dynamo")
+    assert hasattr(torch.manual_seed, "__wrapped__")
+    agree_in(lambda: seeded, *VECTORS, UP)
 
 
 def test_a_generator_from_outside() -> None:

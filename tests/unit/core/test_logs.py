@@ -118,10 +118,6 @@ def test_the_environment_says_what_is_shown(tmp_path: Path) -> None:
     assert shown[3] == "[stillgraph.cache] double has 1 of 8 programs"
     assert len(shown) == 4
 
-    lines = [json.loads(line) for line in run(tmp_path, STILLGRAPH_LOG="capture,json").stderr.splitlines()]
-    assert [(line["topic"], line["event"]) for line in lines] == [("capture", "begins"), ("capture", "captured")]
-    assert lines[1]["regions"] == 3
-
     assert run(tmp_path).stderr == ""
     assert "no topic is called captures" in run(tmp_path, STILLGRAPH_LOG="captures").stderr
 
@@ -169,9 +165,12 @@ def test_a_level_is_an_integer(setter: str, level: object) -> None:
         getattr(sg, setter)(level)
 
 
-def test_artefacts(tmp_path: Path) -> None:
+def test_the_environment_asks_for_artefacts_and_for_lines_of_json(tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    assert run(tmp_path, STILLGRAPH_ARTEFACTS=str(folder)).stderr == ""
+    shown = run(tmp_path, STILLGRAPH_ARTEFACTS=str(folder), STILLGRAPH_LOG="capture,json").stderr
+    lines = [json.loads(line) for line in shown.splitlines()]
+    assert [(line["topic"], line["event"]) for line in lines] == [("capture", "begins"), ("capture", "captured")]
+    assert lines[1]["regions"] == 3
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*")) == [
         "0001-double/driver.py", "0001-double/explanation.txt", "0001-double/guards.py", "0001-double/program.txt",
         "code/__main__.double.3.py",

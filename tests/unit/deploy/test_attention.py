@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -17,6 +18,7 @@ import stillgraph as sg
 from stillgraph.passes import pipeline
 from stillgraph.passes.attention import open_attention
 from stillgraph.passes.hiding import OPEN_ATTENTION, hide, obstacle_to_inference, write_out
+from tests.sampling import only
 from tests.unit.deploy.alone import alone
 from tests.unit.trace.test_attention import ALL, KINDS, LAYERS, MIXED, NONE, OPEN, OTHER, WIDTH, chosen, heads
 
@@ -64,14 +66,7 @@ def _opened(path: Path) -> Any:
 FAST = {("plain", ".pt2"), ("causal", ".onnx"), ("keys and values that grow", ".pt2"), ("a text that grows", ".py")}
 
 
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [
-        pytest.param(name, suffix, marks=() if (name, suffix) in FAST else pytest.mark.slow)
-        for name in PROGRAMS
-        for suffix in SUFFIXES
-    ],
-)
+@pytest.mark.parametrize(("name", "suffix"), only(itertools.product(PROGRAMS, SUFFIXES), FAST))
 @torch.no_grad()
 def test_a_file_takes_every_length(tmp_path: Path, name: str, suffix: str) -> None:
     function = PROGRAMS[name]()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.sampling import only
 
 OPEN = [sg.InputSpec([None, None]), None]
 
@@ -71,10 +72,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
 FILES = [(name, suffix) for name in MAKERS for suffix in (".pt2", ".onnx")]
 
 
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [pytest.param(*file, marks=() if file in FAST else pytest.mark.slow) for file in FILES],
-)
+@pytest.mark.parametrize(("name", "suffix"), only(FILES, FAST))
 def test_a_file_for_every_size(name: str, suffix: str, tmp_path: Path) -> None:
     make = MAKERS[name]
     path = tmp_path / f"joined{suffix}"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.sampling import crossed
 
 X = torch.ones(3)
 
@@ -259,8 +260,7 @@ class Carries(Holding):
         return x
 
 
-@pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
-@pytest.mark.parametrize("make", [Appends, Stores, Begins, Carries])
+@pytest.mark.parametrize(("make", "suffix"), crossed([Appends, Stores, Begins, Carries], [".pt2", ".onnx"]))
 def test_what_no_call_finds(make: Any, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"program{suffix}"
     sg.save(make(), path, args=(X,))

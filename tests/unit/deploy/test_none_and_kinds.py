@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 import stillgraph as sg
+from tests.sampling import few
 
 P, N, SMALL = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0]), torch.tensor([-0.25, 0.0])
 
@@ -117,6 +119,7 @@ FUNCTIONS = [
     *(number, truth_or_number, computed_with, carried, in_nested_loops, picked, caught),
     *(nothing, early, boxes, last, number_or_nothing, in_a_tree, one_list_twice),
 ]
+EXAMPLES = {"positive": P, "negative": N}
 
 
 def assert_same(given: Any, wanted: Any) -> None:
@@ -136,12 +139,10 @@ def assert_same(given: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "example", [pytest.param(P, id="positive"), pytest.param(N, id="negative", marks=pytest.mark.slow)]
+    ("function", "suffix", "example"), few(itertools.product(FUNCTIONS, ("pt2", "onnx"), EXAMPLES), 5)
 )
-@pytest.mark.parametrize("suffix", ["pt2", pytest.param("onnx", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_type_on_every_path(function: Any, suffix: str, example: Tensor, tmp_path: Path) -> None:
-    sg.save(function, tmp_path / f"f.{suffix}", args=(example,))
+def test_the_type_on_every_path(function: Any, suffix: str, example: str, tmp_path: Path) -> None:
+    sg.save(function, tmp_path / f"f.{suffix}", args=(EXAMPLES[example],))
     loaded = sg.load(tmp_path / f"f.{suffix}")
     assert loaded.notes == ()
     for x in (P, N, SMALL):

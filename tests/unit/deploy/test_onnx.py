@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from stillgraph.deploy.onnx_session import run_onnx
+from tests.sampling import few, only
 from tests.unit.deploy.saving import save
 from tests.unit.passes.captured import SAMPLES
 
@@ -44,10 +45,7 @@ def operators(path: Path) -> set[str]:
 FAST = ("branch_in_loop", "returned_from_loop", "numbers")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in SAMPLES if each != "Stateful"],
-)
+@pytest.mark.parametrize("name", only([each for each in SAMPLES if each != "Stateful"], FAST))
 def test_onnxruntime_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name]
     path = tmp_path / "program.onnx"
@@ -189,7 +187,7 @@ def test_values_that_are_not_finite(function: Any, calls: list[Tensor], tmp_path
         torch.testing.assert_close(loaded(x), function(x), rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32])
+@pytest.mark.parametrize("dtype", few([torch.int64, torch.int32, torch.uint8, torch.float32], 2))
 def test_quotients_that_are_rounded(dtype: torch.dtype, tmp_path: Path) -> None:
     def shared(x: Tensor, y: Tensor) -> list[Tensor]:
         if x.sum() > 0:

@@ -15,6 +15,7 @@ import stillgraph as sg
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.deploy.archive import load
 from stillgraph.deploy.exported_program import to_exported_program
+from tests.sampling import few
 from tests.unit.deploy.alone import alone
 from tests.unit.deploy.saving import save
 from tests.unit.passes.captured import SAMPLES, Stateful
@@ -29,7 +30,7 @@ class Point:
     y: Any
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", few(SAMPLES, 2, slow=("numbers",)))
 def test_a_loaded_program_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name]
     save(sample.fresh(), tmp_path / "program.pt2", sample.calls[0])
@@ -85,6 +86,7 @@ def test_sizes_stay_open(tmp_path: Path) -> None:
         torch.testing.assert_close(loaded(x), halved(x))
 
 
+@pytest.mark.slow
 def test_growing_loops_need_torch_alone(tmp_path: Path) -> None:
     def grown(x: Tensor) -> Tensor:
         while x.sum() < 20:

@@ -15,6 +15,7 @@ from stillgraph.passes import pipeline
 from stillgraph.passes.hiding import OPEN_SEQUENCE, hide, obstacle_to_inference
 from stillgraph.passes.recurrent import open_layer
 from tests.cases.compare import assert_same
+from tests.sampling import only
 from tests.unit.deploy.alone import alone
 from tests.unit.trace.test_recurrent import LAYERS
 
@@ -66,11 +67,7 @@ FAST = {("lstm", ".pt2"), ("gru of two layers, both ways", ".onnx")}
 
 @pytest.mark.parametrize(
     ("name", "suffix"),
-    [
-        pytest.param(*file, marks=[] if file in FAST else pytest.mark.slow)
-        for file in FILES
-        if file[1] == ".pt2" or file[0] not in UNLIKE_ONNX
-    ],
+    only([file for file in FILES if file[1] == ".pt2" or file[0] not in UNLIKE_ONNX], FAST),
 )
 def test_a_file_hears_every_length_and_number(tmp_path: Path, name: str, suffix: str) -> None:
     model, path = _saved(tmp_path, suffix, name)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.sampling import only
 from tests.unit.trace.sizes_of_paths import EXAMPLE, FUNCTIONS, OF_ANY_SIZE, OF_EIGHT, by_count, of_four
 
 FAST = {(by_count, ".pt2"), (of_four, ".onnx")}
@@ -24,10 +25,7 @@ def _outcome(call: Callable[[Tensor], Any], x: Tensor) -> Any:
         return error
 
 
-@pytest.mark.parametrize(
-    ("function", "suffix"),
-    [pytest.param(*file, marks=[] if file in FAST else pytest.mark.slow) for file in FILES],
-)
+@pytest.mark.parametrize(("function", "suffix"), only(FILES, FAST))
 def test_a_file_for_every_size(function: Callable[[Tensor], Any], suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"file{suffix}"
     sg.save(function, path, args=(EXAMPLE,), input_spec=[sg.InputSpec([None])])

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.sampling import few
 from tests.unit.leaks.objects import census, frames, growth, resident
 
 
@@ -157,10 +158,7 @@ def of_errors(number: int) -> None:
 @pytest.mark.filterwarnings("ignore:.*already has 2 programs")
 @pytest.mark.parametrize(
     "step",
-    [
-        *(of_closures, of_local_classes, of_ever_new_numbers, of_refusals, of_errors),
-        pytest.param(of_modules, marks=pytest.mark.slow),
-    ],
+    few([of_closures, of_local_classes, of_ever_new_numbers, of_refusals, of_errors, of_modules], slow=[of_modules]),
 )
 def test_many_captures(step: Callable[[int], None]) -> None:
     assert growth(step, 10) == {}

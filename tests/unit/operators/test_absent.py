@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
+from tests.sampling import few
 from tests.unit.operators import asserting
 from tests.unit.trace.agreement import N, P, agree, refusal
 
@@ -247,8 +249,9 @@ UNLIKE = ("a text", "a tuple", "a dict")
 REFUSED = {counted: UNLIKE, found: UNLIKE, printed: ("a tuple",)}  # values without a join: Python wants a plain answer
 
 
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("ask", ASKING, ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize(
+    ("ask", "made"), few(itertools.product(ASKING, MADE), 3), ids=lambda each: getattr(each, "__name__", None)
+)
 def test_a_value_that_is_none_on_one_path_answers_as_in_eager(ask: Any, made: str) -> None:
     def function(x: Tensor) -> Any:
         return ask(MADE[made](x), x)

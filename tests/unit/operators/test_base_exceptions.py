@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 import traceback
@@ -15,6 +16,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.trace.recorder import Recorder
+from tests.sampling import few
 
 
 class Own(BaseException):
@@ -295,9 +297,9 @@ def agrees(function: Any, **options: Any) -> None:
         assert actual == expected
 
 
-@pytest.mark.parametrize("full_graph", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("make", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("make", "kind", "full_graph"), few(itertools.product(FUNCTIONS, KINDS, [True, False]), 3)
+)
 def test_what_came_before_is_done(make: Callable[[Any], Any], kind: Any, full_graph: bool) -> None:
     agrees(make(kind), full_graph=full_graph)
 

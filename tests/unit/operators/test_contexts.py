@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.sampling import crossed
 from tests.unit.operators.asserting import asserted_in_a_with
 from tests.unit.operators.managers import Manager
 from tests.unit.trace.agreement import agree, agree_fresh, refusal
@@ -194,15 +195,14 @@ def inherited(x: Tensor) -> Any:
     return x
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        *(seen, gone_by, ended, ended_for_some, returned_from, nested, in_a_loop, suppressed, asked_for_its_type),
-        *(ended_by_a_tensor, counted_by_a_local_class, raised_anew, known_before, of_every_type, inherited),
-        asserted_in_a_with,
-    ],
-)
-@pytest.mark.parametrize("first", range(3))
+FUNCTIONS = [
+    *(seen, gone_by, ended, ended_for_some, returned_from, nested, in_a_loop, suppressed, asked_for_its_type),
+    *(ended_by_a_tensor, counted_by_a_local_class, raised_anew, known_before, of_every_type, inherited),
+    asserted_in_a_with,
+]
+
+
+@pytest.mark.parametrize(("function", "first"), crossed(FUNCTIONS, range(3)))
 def test_agrees(function: Any, first: int) -> None:
     agree(function, *CALLS[first:], *CALLS[:first])
 

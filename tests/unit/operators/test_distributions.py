@@ -11,6 +11,7 @@ import torch.distributions as D
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.sampling import crossed
 from tests.unit.trace.agreement import agree, agree_fresh
 
 X = torch.tensor([0.3, -1.0, 2.0])
@@ -132,7 +133,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
 ]
 
 
-@pytest.fixture(params=[True, False], ids=["checked", "unchecked"])
+@pytest.fixture
 def _checks(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whether arguments are checked by default: until Dynamo is imported, which switches that off."""
     before = D.Distribution._validate_args
@@ -142,7 +143,12 @@ def _checks(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_checks")
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("function", "_checks"),
+    crossed(FUNCTIONS, [True, False]),
+    indirect=["_checks"],
+    ids=lambda each: {True: "checked", False: "unchecked"}.get(each),
+)
 def test_made_inside(function: Callable[..., Any]) -> None:
     agree(function, *CALLS, programs=2)
 

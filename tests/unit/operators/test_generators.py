@@ -12,6 +12,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.operators.generators import generator_of
+from tests.sampling import few
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 LIMIT = 1.5
@@ -208,14 +209,14 @@ def first_of(x: Tensor) -> Any:
     return y + 1
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        *(left_in_another, left_on_a_path, first_of),
-        *(summed, with_break, with_return, with_continue, of_another, endless, collected, asked, printed, lazily),
-        *(nested_loops, numbered, constant),
-    ],
-)
+FUNCTIONS = [
+    *(left_in_another, left_on_a_path, first_of),
+    *(summed, with_break, with_return, with_continue, of_another, endless, collected, asked, printed, lazily),
+    *(nested_loops, numbered, constant),
+]
+
+
+@pytest.mark.parametrize("function", few(FUNCTIONS, slow=(left_on_a_path, nested_loops)))
 def test_as_in_eager(function: Any) -> None:
     agree(function, P, N, P / 4, torch.tensor([0.2, -3.0, 7.0]))
 

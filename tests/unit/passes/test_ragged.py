@@ -19,6 +19,7 @@ from stillgraph.passes.regions import all_regions
 from stillgraph.program.flattening import sizes_of, values_of
 from stillgraph.program.types import ListType, TensorType
 from stillgraph.program.verify import verify
+from tests.sampling import few
 from tests.unit.passes.captured import run
 
 X = torch.tensor([1.0, -2.0, 3.0, 0.5, 7.0, 2.5])
@@ -177,33 +178,31 @@ def nested(x: Tensor, count: Tensor) -> Tensor:
 _PLAIN = [(ROWS,), (ROWS + 9,), (-ROWS,), (-ROWS.abs() - 1,)]
 _AT = [(x, torch.tensor(i)) for x in (ROWS, ROWS + 9) for i in (0, 1, -1, -2)]
 _COUNTED = [(x, torch.tensor(i)) for x in (ROWS, -ROWS.abs() - 1) for i in (0, 1, 3)]
+OPERATIONS = [
+    (joined, _PLAIN),
+    (at, _AT),
+    (popped, _PLAIN),
+    (popped_in_the_middle, _AT),
+    (deleted, _AT),
+    (inserted, [*_AT, (ROWS, torch.tensor(9)), (-ROWS.abs() - 1, torch.tensor(-9))]),
+    (replaced, _AT),
+    (rearranged, _COUNTED),
+    (by_length, _PLAIN),
+    (iterated, _PLAIN),
+    (halved, [(X,), (-X,), (X * 3,)]),
+    (on_one_path, _PLAIN),
+    (of_fixed_sizes_before, _PLAIN),
+    (rows_kept, _PLAIN),
+    (columns_kept, _PLAIN),
+    (blocks_kept, _PLAIN),
+    (joined_along_both, _PLAIN),
+    (stacked, _PLAIN),
+    (nested, [(ROWS + 9, torch.tensor(3)), (ROWS + 20, torch.tensor(0)), (ROWS + 10, torch.tensor(1))]),
+    (stacked_behind, _PLAIN),
+]
 
 
-@pytest.mark.parametrize(
-    ("function", "calls"),
-    [
-        (joined, _PLAIN),
-        (at, _AT),
-        (popped, _PLAIN),
-        (popped_in_the_middle, _AT),
-        (deleted, _AT),
-        (inserted, [*_AT, (ROWS, torch.tensor(9)), (-ROWS.abs() - 1, torch.tensor(-9))]),
-        (replaced, _AT),
-        (rearranged, _COUNTED),
-        (by_length, _PLAIN),
-        (iterated, _PLAIN),
-        (halved, [(X,), (-X,), (X * 3,)]),
-        (on_one_path, _PLAIN),
-        (of_fixed_sizes_before, _PLAIN),
-        (rows_kept, _PLAIN),
-        (columns_kept, _PLAIN),
-        (blocks_kept, _PLAIN),
-        (joined_along_both, _PLAIN),
-        (stacked, _PLAIN),
-        (stacked_behind, _PLAIN),
-        (nested, [(ROWS + 9, torch.tensor(3)), (ROWS + 20, torch.tensor(0)), (ROWS + 10, torch.tensor(1))]),
-    ],
-)
+@pytest.mark.parametrize(("function", "calls"), few(OPERATIONS, 2))
 def test_an_operation_gives_what_python_gives(function: Callable[..., Any], calls: list[tuple[Tensor, ...]]) -> None:
     program = sg.export(function, calls[0])
     alone, lowered = flatten_ragged_lists(program), pipeline.run(program)

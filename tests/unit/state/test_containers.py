@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import types
 from collections import Counter, defaultdict
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
+from tests.sampling import few
 from tests.unit.state.stories import XS, Static, X, state, story
 
 NT = collections.namedtuple("NT", "h c")
@@ -383,11 +385,15 @@ def _appended(target: Any, x: Tensor) -> Tensor:
 
 
 _DICTS = (dict, collections.OrderedDict, collections.UserDict, lambda: defaultdict(int))
-NEW = [(act, make) for act in (_default, _cleared, _stored, _updated) for make in _DICTS]
+NEW = [
+    *((_attribute, types.SimpleNamespace), (_appended, list)),
+    *itertools.product((_default, _cleared, _stored, _updated), _DICTS),
+]
 
 
-@pytest.mark.parametrize(("act", "make"), [*NEW, (_attribute, types.SimpleNamespace), (_appended, list)])
-@pytest.mark.parametrize("passed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("act", "make", "passed"), few([(*each, passed) for each in NEW for passed in (True, False)], 3)
+)
 def test_a_number_that_the_call_itself_puts_there_and_changes(act: Any, make: Any, passed: bool) -> None:
     kept, ours = make(), make()
     static = sg.to_static(act if passed else lambda x: act(ours, x), backend="eager")

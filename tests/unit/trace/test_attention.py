@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.sampling import crossed
 from tests.unit.trace.agreement import agree, agree_fresh
 
 WIDTH = 8
@@ -69,9 +70,9 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("spec", [None, OPEN], ids=["closed", "open"])
-def test_one_program_takes_every_length(name: str, spec: list[sg.InputSpec] | None) -> None:
+@pytest.mark.parametrize(("name", "sizes"), crossed(KINDS, ["closed", "open"]))
+def test_one_program_takes_every_length(name: str, sizes: str) -> None:
+    spec = OPEN if sizes == "open" else None
     calls = (MIXED, OTHER, NONE, ALL) if spec else (MIXED, -MIXED, NONE[:1].repeat(5, 1), MIXED.abs())
     agree(KINDS[name], *calls, input_spec=spec)
 

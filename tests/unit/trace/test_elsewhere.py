@@ -19,6 +19,7 @@ from torch.utils import benchmark
 
 import stillgraph as sg
 from tests.front_ends import bytecode  # noqa: F401  # a fixture
+from tests.sampling import few
 
 Case = tuple[Callable[[Any], Any], Callable[[], Any]]
 """What is done with a number of the run, and the state that it leaves."""
@@ -232,17 +233,16 @@ def test_one_program_is_refused(make: Callable[[], Case], front_end: str, reques
     assert repr(state()) == before
 
 
-SLOW = pytest.param(in_globals, marks=pytest.mark.slow)  # it goes through all that pytest keeps in a module
+SLOW = (in_globals,)  # it goes through all that pytest keeps in a module
 
 
-@pytest.mark.parametrize("make", [*(each for each in FOREIGN if each is not in_globals), SLOW, *FOLLOWED])
+@pytest.mark.parametrize("make", few([*FOREIGN, *FOLLOWED], slow=SLOW))
 def test_python_does_it(make: Callable[[], Case]) -> None:
     partial = functools.partial(sg.to_static, full_graph=False, strict=True, backend="eager")
     assert _states(make, partial) == _states(make, lambda function: function)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", FOREIGN)
+@pytest.mark.parametrize("make", few(FOREIGN, slow=SLOW))
 def test_python_does_it_where_the_collector_passes_by_what_was_there(make: Callable[[], Case]) -> None:
     def frozen(function: Any) -> Any:
         gc.freeze()

@@ -19,6 +19,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import CaptureError
+from tests.sampling import few
 
 X = torch.ones(2)
 
@@ -132,7 +133,7 @@ def test_with_a_full_graph(what: str) -> None:
             static(X)
 
 
-@pytest.mark.parametrize("what", MADE)
+@pytest.mark.parametrize("what", few(MADE, slow=("a named tuple",)))
 def test_in_segments(what: str) -> None:
     make, use, _ = MADE[what]
 
