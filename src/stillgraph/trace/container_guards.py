@@ -95,7 +95,7 @@ class ContainerGuards(Collector):
         keys: dict[int, dict[Any, None]] = {key: {} for key in self.reads.met}  # of those that are but moved
         keys.update((key, picked) for key, (_, picked) in self.reads.picked.items())
         values = [*self.reads.met.values(), *(value for value, _ in self.reads.picked.values())]
-        places = {id(value): self.finder.find(value) for value in values if ("contents", id(value)) not in self.written}
+        places = {id(value): self.finder.find(value) for value in values if ("contents", id(value)) not in self.changed}
         found = {key: place for key, place in places.items() if place is not None}
         others: dict[int, list[Source]] = {}  # where they and others are found too
         for value, source in self.finder.again:
