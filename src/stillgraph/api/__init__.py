@@ -102,7 +102,7 @@ def to_static(
 
     Raises:
         CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
-        TypeError: the target is not callable, is a class or what ``torch.compile`` made, or an option has the wrong type.
+        TypeError: the target is not callable, is a class, or is what ``torch.compile`` made; an option has the wrong type.
         ValueError: an option is out of range, or does not go with ``full_graph``.
     """
     if target is None:
@@ -133,7 +133,7 @@ def to_static(
     if isinstance(target, type):
         raise TypeError("to_static takes a function or an instance, not a class; decorate its methods")
     if is_compiled(target):
-        raise TypeError('to_static takes what torch.compile was given, not what it made; backend="inductor" compiles, too')
+        raise TypeError('to_static takes what torch.compile was given, not what it made; backend="inductor" compiles')
     options = Options(unroll_limit)
     kind = Static if full_graph else functools.partial(Partial, strict=strict)
     make = functools.partial(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +31,7 @@ from stillgraph.program.guards import (
     TypeGuard,
 )
 from stillgraph.runtime.cache import CapturedCall
+from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_misses import failing
 from stillgraph.runtime.weak import WeakIdentityGuard
 from stillgraph.trace.sources import is_opened_by_name
@@ -37,6 +39,9 @@ from stillgraph.trace.sources import is_opened_by_name
 _OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)
 _FEW = 2
 """So many programs for objects that are each another one tell that every call makes its own."""
+
+_MOST_TENSORS = 64
+"""So many tensors a container may hold of which each is guarded by itself, with open sizes."""
 
 
 @dataclass
@@ -47,11 +52,15 @@ class Passing:
         packs: the arguments, by position or name, that are passed so that they are guarded where they are read.
         closed: the names of parcels that programs do not open, for what is in them is another in each call.
         unread: the names of globals, attributes and free variables that they do not read, for the same reason.
+        spread: the arguments that are passed in no parcel: lists, tuples and dicts in which sizes of tensors are open.
+        kept: those that are not, for they differ in more than sizes.
     """
 
     packs: set[int | str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
+    spread: set[int | str] = field(default_factory=set)
+    kept: set[int | str] = field(default_factory=set)
 
     def packed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call as the part takes them."""
@@ -63,6 +72,38 @@ class Passing:
             return known.setdefault(id(value), Parcel(f"held_{key}", value))
 
         return tuple([passed(*each) for each in enumerate(args)]), {name: passed(name, kwargs[name]) for name in kwargs}
+
+    def spread_out(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments of a part in the midst of a call, without the parcels around lists of which sizes are open."""
+        return [
+            opened(value) if key in self.spread and _holds_tensors(opened(value)) else value
+            for key, value in enumerate(args)
+        ]
+
+    def learn_to_spread(
+        self,
+        calls: Sequence[CapturedCall],
+        args: tuple[Any, ...],
+        open_sizes: Mapping[Source, AbstractSet[int]],
+        most: int,
+    ) -> None:
+        """Take containers of tensors out of their parcels where sizes in them are open, and little else differs.
+
+        Args:
+            calls: what was captured.
+            args: those of a call that no program fits.
+            open_sizes: the dimensions that are left open.
+            most: the programs that may differ in more than sizes.
+        """
+        found: collections.Counter[int | str] = collections.Counter()
+        for call in calls:
+            differing = [guard for guard, _ in failing(call.program.guards, args, {})]
+            others = (each for each in differing if not (type(each) is TensorGuard and differing_sizes(each, args, {})))
+            keys = {root.key for each in others if (root := _root(getattr(each, "source", None))) is not None}
+            found.update(key for key in keys if type(key) is int and type(args[key]) is not Parcel)
+        self.kept |= {key for key, times in found.items() if key in self.spread and times >= most}
+        held = {_root(source) for source in open_sizes if isinstance(source, Item)}
+        self.spread = {root.key for root in held if root is not None} - self.kept
 
     def learn_to_pack(
         self, calls: Sequence[CapturedCall], args: tuple[Any, ...], kwargs: dict[str, Any], most: int
@@ -87,9 +128,21 @@ class Passing:
         self.packs |= {key for key, times in found.items() if times >= most}
 
     def learn_to_close(
-        self, calls: Sequence[CapturedCall], args: tuple[Any, ...], kwargs: dict[str, Any], most: int
+        self,
+        calls: Sequence[CapturedCall],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        most: int,
+        numbers: AbstractSet[Source] = frozenset(),
     ) -> bool:
         """Leave to Python on what ``most`` programs, or of objects that a parcel holds a few, do not agree with a call.
+
+        Args:
+            calls: what was captured.
+            args: those of the call, by position.
+            kwargs: those by keyword.
+            most: how many programs.
+            numbers: where those are that will be inputs of the next program, and count for nothing.
 
         Returns:
             Whether there is anything new.
@@ -104,7 +157,7 @@ class Passing:
                 place = _place_of(guard)
                 of_variable = isinstance(guard, TensorGuard) and not isinstance(place, Item)
                 step = None if of_variable else _named_step(place, free)
-                if step is None:
+                if step is None or place in numbers:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
                 weight = most if held and _is_anew(guard) else 1 if isinstance(guard, TensorGuard) else _FEW
@@ -118,35 +171,70 @@ class Passing:
 
 
 def learn_to_open(
-    calls: Sequence[CapturedCall], args: Sequence[Any], open_sizes: dict[Source, set[int]], most: int = _FEW
+    calls: Sequence[CapturedCall],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    open_sizes: dict[Source, set[int]],
+    of_arguments: bool,
 ) -> None:
-    """Leave the sizes open by which ``most`` programs do not agree with a call.
+    """Leave the sizes open by which a few programs do not agree with a call: of arguments, or of what lists hold.
 
     Args:
         calls: what was captured.
-        args: those of the call.
+        args: those of the call, by position.
+        kwargs: those by keyword.
         open_sizes: the dimensions that are left open, to which these are added.
-        most: how many programs.
+        of_arguments: whether those of arguments may be; otherwise only of what is in them.
     """
     found: collections.Counter[tuple[Source, int]] = collections.Counter()
     for call in calls:
-        for guard in {g for g, _ in failing(call.program.guards, tuple(args), {}) if isinstance(g, TensorGuard)}:
-            found.update((guard.source, number) for number in differing_sizes(guard, args))
-    for (source, number), times in found.items():
-        if times >= most:
-            open_sizes.setdefault(source, set()).add(number)
+        for guard in {g for g, _ in failing(call.program.guards, tuple(args), dict(kwargs)) if type(g) is TensorGuard}:
+            place = _out_of_parcel(guard.source)
+            if isinstance(place, Item) or (of_arguments and isinstance(place, Argument)):
+                found.update((place, number) for number in differing_sizes(guard, args, kwargs))
+    for (place, number), times in found.items():
+        for each in _like_it(place, args, kwargs) if times >= _FEW else ():
+            open_sizes.setdefault(each, set()).add(number)
 
 
-def differing_sizes(guard: TensorGuard, args: Sequence[Any]) -> list[int]:
-    """The dimensions of an argument that are others than in a program, if nothing else is; 0 and 1 do not count."""
-    key = guard.source.key if isinstance(guard.source, Argument) else None
-    value = args[key] if isinstance(key, int) else None
+def _like_it(place: Source, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Source]:
+    """Where a tensor is, and those beside it in a list, if they have as many dimensions."""
+    yield place
+    if not isinstance(place, Item):
+        return
+    beside = read_source(place.base, tuple(map(opened, args)), {name: opened(value) for name, value in kwargs.items()})
+    for number, each in enumerate(beside if type(beside) is list else ()):
+        if isinstance(each, torch.Tensor) and each.dim() == beside[place.key].dim():
+            yield Item(place.base, number)
+
+
+def only_sizes_differ(guard: Guard, open_sizes: Mapping[Source, AbstractSet[int]]) -> bool:
+    """Whether a guard that does not hold is on a tensor of which sizes are left open."""
+    return type(guard) is TensorGuard and _out_of_parcel(guard.source) in open_sizes
+
+
+def differing_sizes(guard: TensorGuard, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """The dimensions of a tensor that are others than in a program, if nothing else is; 0 and 1 do not count."""
+    try:
+        value = read_source(guard.source, tuple(args), dict(kwargs))
+    except Exception:  # of any kind: reading may run the user's code
+        return []
     if not isinstance(value, torch.Tensor) or value.dim() != len(guard.shape) or not value.is_contiguous():
         return []
     if (guard.dtype, guard.requires_grad) != (value.dtype, value.requires_grad):
         return []
     sizes = enumerate(zip(guard.shape, value.shape))
     return [number for number, (was, now) in sizes if was is not None and was != now and min(was, now) > 1]
+
+
+def _out_of_parcel(source: Source) -> Source | None:
+    """Where an element of a list is, or an argument, if no parcel is around it; None for anything else."""
+    if isinstance(source, Item):
+        base = _out_of_parcel(source.base)
+        return None if base is None else Item(base, source.key, source.kind)
+    if isinstance(source, Attribute) and isinstance(source.base, Argument) and source.name.startswith("held_"):
+        return source.base
+    return source if isinstance(source, Argument) else None
 
 
 def unpacking(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,6 +286,14 @@ def _is_anew(guard: Guard) -> bool:
     """Whether what does not agree with a guard is another object than before, rather than another value."""
     is_local = isinstance(guard, TypeGuard) and "<locals>" in guard.type.__qualname__
     return is_local or isinstance(guard, _OF_IDENTITY)
+
+
+def _holds_tensors(value: Any, depth: int = 2) -> bool:
+    """Whether a value is a container of tensors and of nothing else, or of a few such containers."""
+    if type(value) not in (list, tuple, dict) or len(value) > _MOST_TENSORS:
+        return False
+    held = value.values() if type(value) is dict else value
+    return all(type(each) is torch.Tensor or (depth > 1 and _holds_tensors(each, depth - 1)) for each in held)
 
 
 def _is_pythons(value: Any) -> bool:

@@ -8,6 +8,7 @@ can begin with.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import threading
 import warnings
@@ -31,7 +32,7 @@ from stillgraph.api.bounds import (
 from stillgraph.api.captures import function_of
 from stillgraph.api.front_ends import SOURCE, interpret_in, turn_inside_out_in
 from stillgraph.api.left_whole import may_pack, why_left
-from stillgraph.api.passing import Passing, learn_to_open, unpacking
+from stillgraph.api.passing import Passing, learn_to_open, only_sizes_differ, unpacking
 from stillgraph.api.planned import ending_of, explained, signature_of
 from stillgraph.api.static import Static
 from stillgraph.bytecode import convert as bytecode
@@ -120,7 +121,8 @@ class Part(Static):
         self.unread = frozenset[int]() if layout is None else unread(layout)
         self._leaving = () if layout is None else left_by_raising(layout) or ()
         super().__init__(original, **options)
-        self._opens = layout is not None  # a function's own arguments have the sizes that `input_spec` leaves open
+        self._is_entry = layout is None  # whose arguments have the sizes that `input_spec` leaves open
+        self._opens = True
         self._size = self._cache.size
         self._kinds = set[Hashable]()  # of the calls that no program fitted
         self._cache.be_quiet()  # of what keeps changing, the plan tells
@@ -199,8 +201,14 @@ class Part(Static):
             self.passing.learn_to_pack(self._cache.calls, args, kwargs, self._size)
             args, kwargs = self.passing.packed(args, kwargs)
         if self._opens:
-            learn_to_open(self._cache.calls, args, self._open_sizes)
-        if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most()):
+            learn_to_open(self._cache.calls, args, kwargs, self._open_sizes, of_arguments=not self._is_entry)
+            if self._open_sizes:
+                aside = functools.partial(only_sizes_differ, open_sizes=self._open_sizes)
+                self._changing |= self._cache.changed_numbers(args, kwargs, aside)
+            if not self._is_entry:
+                self.passing.learn_to_spread(self._cache.calls, args, self._open_sizes, self._most() * 2)
+                args = tuple(self.passing.spread_out(args))
+        if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most(), self._changing - self._constant):
             self._cache.clear()  # of programs that each were for another value
             log("plan", "closed", f"a segment of {self._name} leaves to Python what takes a value that keeps changing")
         return args, kwargs
@@ -253,6 +261,7 @@ class Part(Static):
         if self._open_sizes:
             self._opens = False  # what goes on from here depends on the sizes
             self._open_sizes.clear()
+            self.passing.spread.clear()
             log("plan", "restart", f"a segment of {self._name} is captured anew, for these sizes alone, for {error}")
         elif isinstance(error, Unreachable):
             message = f"the program would end inside of code that Python cannot go on in: {error}"
@@ -379,6 +388,8 @@ class Plan:
             try:
                 part = self.part(layout)
                 values = packed(given, part.unread)
+                if part.passing.spread:
+                    values = part.passing.spread_out(values)
             except Exception as error:  # of any kind: only code of ours runs here
                 self.fails(error)
                 return run_on(restored(layout, list(given)))

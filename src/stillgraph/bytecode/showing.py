@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.decode import Instruction
-from stillgraph.bytecode.frame import Frame
+from stillgraph.bytecode.frame import NULL, Frame
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
+from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
 
 SHOWING = frozenset(
@@ -69,16 +70,43 @@ def note_operands(each: Instruction, operands: Sequence[Any]) -> list[Any]:
         for value in operands:
             meet(value)  # a method may only be handed on
         return []
+    if _asks_for_none(each, operands):
+        for value in operands:
+            meet(value)  # whose type tells
+        return []
+    picked = _entry(each, operands)
+    noted = [value for value in operands if look_into(value)] if picked is None or not _pick(*picked) else []
+    return [] if each.name == "CALL_FUNCTION_EX" else noted  # which takes the elements out
+
+
+def _asks_for_none(each: Instruction, operands: Sequence[Any]) -> bool:
+    """Whether an instruction asks of something no more than whether it is None."""
+    compares = each.name == "IS_OP" and any(value is None for value in operands)
+    return compares or each.name in ("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE")
+
+
+def _entry(each: Instruction, operands: Sequence[Any]) -> tuple[Any, Any] | None:
+    """The container and the key or index where an instruction does no more than to look for the entry there."""
     if each.name == "BINARY_SUBSCR":
         container, key = operands
-        picks = type(container) is dict or (type(container) is list and type(key) is int and 0 <= key < len(container))
-    elif each.name == "CONTAINS_OP":
+        return (container, key) if type(container) is dict or _is_index(container, key) else None
+    if each.name == "CONTAINS_OP":
         key, container = operands
-        picks = type(container) is dict
-    else:
-        picks = False
-    noted = [] if picks and _pick(container, key) else [value for value in operands if look_into(value)]
-    return [] if each.name == "CALL_FUNCTION_EX" else noted  # which takes the elements out
+        return (container, key) if type(container) is dict else None
+    if each.name != "CALL" or len(operands) not in (3, 4):
+        return None
+    method = next(value for value in operands[:2] if value is not NULL)
+    if not isinstance(method, BuiltinMethodType) or method.__name__ != "get" or type(method.__self__) is not dict:
+        return None
+    key, *default = operands[2:]
+    return None if default and type(default[0]) in CONTAINERS else (method.__self__, key)
+
+
+def _is_index(container: Any, key: Any) -> bool:
+    """Whether a list has an element at an index; from the end, one that is data: paths to others are from the front."""
+    if type(container) is not list or type(key) is not int or not -len(container) <= key < len(container):
+        return False
+    return key >= 0 or type(container[key]) in _DATA or isinstance(container[key], Staged)
 
 
 def _pick(container: Any, key: Any) -> bool:
@@ -86,8 +114,10 @@ def _pick(container: Any, key: Any) -> bool:
     capture = session()
     if capture is None or type(key) not in (int, str):
         return False
-    capture.reads.picked.setdefault(id(container), (container, {}))[1][key] = None
-    return True
+    keys = capture.reads.picked.setdefault(id(container), (container, {}))[1]
+    keys[key] = None
+    twice = type(container) is list and {key - len(container), key + len(container)} & keys.keys()
+    return not twice  # what is asked for from both ends is one element only at this length
 
 
 def look_into(value: Any) -> bool:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import weakref
 from collections.abc import Iterator
-from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, WrapperDescriptorType
+from types import (
+    CellType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 
@@ -117,6 +126,11 @@ def behind_proxy(value: Any) -> Any:
     if not is_proxy(value):
         return value
     return getattr(value.__repr__, "__self__", value)  # no class of the user's is to be asked for anything
+
+
+def behind_view(value: Any) -> Any:
+    """The mapping that a `types.MappingProxyType` shows; any other object is itself."""
+    return gc.get_referents(value)[0] if type(value) is MappingProxyType else value
 
 
 def is_unset(cell: CellType) -> bool:

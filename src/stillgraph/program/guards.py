@@ -247,6 +247,17 @@ class ObjectGuard(TypeGuard):
 
 
 @dataclass(frozen=True)
+class BehindGuard:
+    """What a `types.MappingProxyType` shows is of just this type, which says what a key gives that is not there."""
+
+    source: Source
+    type: type
+
+    def __str__(self) -> str:
+        return f"{self.source} shows a {self.type.__qualname__}"
+
+
+@dataclass(frozen=True)
 class ConstantGuard:
     """Same type and equal value (identity for ``None``, truth values, enum members and types; NaN equals NaN)."""
 
@@ -467,6 +478,7 @@ Guard = (
     TensorGuard
     | FactGuard
     | TypeGuard
+    | BehindGuard
     | ConstantGuard
     | IdentityGuard
     | BytesGuard

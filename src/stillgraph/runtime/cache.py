@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stillgraph.core.logs import log
-from stillgraph.program.guards import ConstantGuard, Source
+from stillgraph.program.guards import ConstantGuard, Guard, Source
 from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
 from stillgraph.program.program import Program
@@ -181,12 +181,14 @@ class ProgramCache:
             return None
         return self._difference(self._recent_first(), structure, args, kwargs)
 
-    def changed_numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[Source]:
-        """Where the numbers are that alone keep some program from fitting a call."""
+    def changed_numbers(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], aside: Callable[[Guard], bool] = lambda guard: False
+    ) -> frozenset[Source]:
+        """Where the numbers are that alone keep some program from fitting a call, but for guards put ``aside``."""
         structure = call_structure(args, kwargs)
         changed: set[Source] = set()
         for call in self._table.get(structure, ()):
-            guards = [guard for guard, _ in failing(call.program.guards, args, kwargs)]
+            guards = [guard for guard, _ in failing(call.program.guards, args, kwargs) if not aside(guard)]
             numbers = [g.source for g in guards if isinstance(g, ConstantGuard) and type(g.value) in (int, float)]
             if len(numbers) == len(guards):
                 changed.update(numbers)

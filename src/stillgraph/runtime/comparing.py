@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import behind_view
 from stillgraph.program.values import is_value, value_key
 
 BY_IDENTITY = (type, enum.Enum, torch.dtype, torch.layout, torch.memory_format, bool, type(None), type(Ellipsis))
@@ -45,6 +46,7 @@ class Contents:
     Not of sets: the order of a set's copy may be another.
     """
 
+    kind: type  # of a view of a mapping, which is compared by what it shows
     value: Any
     kinds: Any
     exact: Any  # the strict key, where ``==`` and the types do not tell everything
@@ -52,15 +54,19 @@ class Contents:
     @classmethod
     def of(cls, value: Any) -> Contents:
         """The contents of a container as they are now; it is copied."""
+        kind, value = type(value), behind_view(value)
         zero = any(type(item) in (float, complex) and not item for item in _items(value))
         copied = value if isinstance(value, tuple) else copy.copy(value)
-        return cls(copied, _kinds(value), strict_key(value) if zero else None)
+        return cls(kind, copied, _kinds(value), strict_key(value) if zero else None)
 
     def are_in(self, value: Any) -> bool:
         """Whether a container holds just that."""
-        if type(value) is not type(self.value) or value != self.value or _kinds(value) != self.kinds:
+        held = behind_view(value)
+        if type(value) is not self.kind or type(held) is not type(self.value):
             return False
-        return self.exact is None or bool(strict_key(value) == self.exact)
+        if held != self.value or _kinds(held) != self.kinds:
+            return False
+        return self.exact is None or bool(strict_key(held) == self.exact)
 
 
 def _items(container: Any) -> Iterable[Any]:

@@ -20,13 +20,14 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.lookup import is_unset
+from stillgraph.core.lookup import behind_view, is_unset
 from stillgraph.program.context import current_context, function_mode_depth
 from stillgraph.program.facts import FACTS
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
+    BehindGuard,
     BytesGuard,
     Cell,
     ConstantGuard,
@@ -109,6 +110,8 @@ def _miss(guard: Guard, writer: FunctionWriter) -> str:
     match guard:
         case TypeGuard(source=source, type=kind):
             return f"type({writer.read(source)}) is not {writer.constant(kind)}"
+        case BehindGuard(source=source, type=kind):
+            return f"type({writer.constant(behind_view)}({writer.read(source)})) is not {writer.constant(kind)}"
         case ConstantGuard(source=source, value=value):
             return _constant_miss(writer.read(source), value, writer)
         case IdentityGuard(source=source):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_users
-from stillgraph.core.lookup import class_member, is_unset
+from stillgraph.core.lookup import behind_view, class_member, is_unset
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.program.context import SWITCHES, current_context
 from stillgraph.program.facts import FACTS
@@ -21,6 +21,7 @@ from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
+    BehindGuard,
     BytesGuard,
     Cell,
     ConstantGuard,
@@ -109,6 +110,9 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
         case TypeGuard(source=source, type=kind):
             value = read(source)
             return None if type(value) is kind else f"{source} should be {_kind(kind)}, but is {_kind_found(value)}"
+        case BehindGuard(source=source, type=kind):
+            value = behind_view(read(source))
+            return None if type(value) is kind else f"{source} should show {_kind(kind)}, not {_kind_found(value)}"
         case ConstantGuard(source=source, value=expected):
             value = read(source)
             if strict_key(value) == strict_key(expected):

@@ -175,7 +175,8 @@ class Assumptions:
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
         places, compares = self.promotion.places, self._compares()
-        return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares)
+        changed = frozenset(written - self.promotion.only_put)
+        return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares, changed=changed)
 
 
 # what shows how far a scheduler is; a program that steps it would show the state before the call

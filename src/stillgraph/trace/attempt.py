@@ -173,6 +173,8 @@ class CaptureAttempt:
                     graph = self.session.root.close(results.outputs).module()
                     self.session.require_told(graph)
                     self.written = set(self.journal.written(0))
+                    changed = {write.place.key for write in written} | self.journal.midway.settled.keys()
+                    self.promotion.only_put = self.promotion.put - changed
                     self.journal.rollback(0, self._outlives)  # guards are about the world as it was
                     if current_context() != context:
                         hint = "Switch it for a block: with torch.no_grad(): ..., with torch.autocast(...): ..."

@@ -67,6 +67,7 @@ class Collector(abc.ABC):
         written: keys of the places that the program writes.
         tensors: ids of the tensors whose metadata is guarded.
         compares: whether the code asks whether two objects are one.
+        changed: of ``written`` what more was done to than that inputs were put there.
     """
 
     finder: Finder
@@ -89,6 +90,7 @@ class Collector(abc.ABC):
     not_followed: frozenset[str] = frozenset()  # the names that code mentions whose steps were not looked at
     taken: frozenset[str] = frozenset()  # the globals of which code does more than to ask what is in them
     listed: bool = False  # whether the code goes through what modules hold
+    changed: frozenset[Any] = frozenset()
     partly: dict[Source, dict[Any, None]] = field(default_factory=dict)  # containers: the entries that are read alone
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)

@@ -10,12 +10,13 @@ import sys
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import behind_view, own_attributes
 from stillgraph.program.guards import (
     Attribute,
+    BehindGuard,
     Called,
     ContentsGuard,
     Element,
@@ -34,6 +35,8 @@ from stillgraph.trace.collector import CONTAINERS, PLAIN, Collector, step_name
 from stillgraph.trace.sources import STEPS
 
 _FEW = 8  # contents guarded one by one, so that a miss names the one that differs
+_COPIED = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
+"""Mappings whose copies are of the same type, and made by C code."""
 
 
 @dataclass
@@ -49,7 +52,7 @@ class ContainerGuards(Collector):
             self._add(TypeGuard(source, type(value)))
         elif place in self.partly:
             self._entries(value, source, place)
-        elif isinstance(value, (dict, types.MappingProxyType)):
+        elif isinstance(value, (dict, MappingProxyType)):
             self._mapping(value, source, place)
         elif isinstance(value, (set, frozenset)):
             self._add(TypeGuard(source, type(value)))
@@ -92,7 +95,7 @@ class ContainerGuards(Collector):
         keys: dict[int, dict[Any, None]] = {key: {} for key in self.reads.met}  # of those that are but moved
         keys.update((key, picked) for key, (_, picked) in self.reads.picked.items())
         values = [*self.reads.met.values(), *(value for value, _ in self.reads.picked.values())]
-        places = {id(value): self.finder.find(value) for value in values if ("contents", id(value)) not in self.written}
+        places = {id(value): self.finder.find(value) for value in values if ("contents", id(value)) not in self.changed}
         found = {key: place for key, place in places.items() if place is not None}
         others: dict[int, list[Source]] = {}  # where they and others are found too
         for value, source in self.finder.again:
@@ -148,15 +151,19 @@ class ContainerGuards(Collector):
         return bool(among) and all(map(self._is_only_asked, among))
 
     def _mapping(self, value: Any, source: Source, place: Source) -> None:
-        if self._is_compared(value, source, place) and is_plain((*value, *value.values())):
-            self._add(ContentsGuard(source, value.copy()))
+        behind = behind_view(value)
+        if isinstance(value, collections.defaultdict):
+            self._value(Attribute(source, "default_factory"), value.default_factory)
+        whole = type(behind) in _COPIED and self._is_compared(value, source, place)
+        if whole and is_plain((*value, *value.values())):
+            self._add(ContentsGuard(source, behind.copy() if behind is value else MappingProxyType(behind.copy())))
             return
         self._add(TypeGuard(source, type(value)))
+        if behind is not value:
+            self._add(BehindGuard(source, type(behind)))
         self._add(KeysGuard(source, tuple(value)))
         self._members(value, source)
         self._elements(value, source, place, value.items())
-        if isinstance(value, collections.defaultdict):
-            self._value(Attribute(source, "default_factory"), value.default_factory)
 
     def _members(self, members: Iterable[Any], source: Source) -> None:
         """The elements of a set, or the keys of a mapping: they are known to be the same."""

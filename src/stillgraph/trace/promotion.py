@@ -36,6 +36,8 @@ class Promotion:
         sources: where those are.
         changing: the numbers that differ from call to call, by the names of their inputs.
         grown: what stands for the lists that the call makes longer, by the ids of those.
+        put: keys of the places where inputs were put before the code ran.
+        only_put: those that the code has not written.
     """
 
     finder: Finder
@@ -47,6 +49,7 @@ class Promotion:
     places: set[Any] = field(default_factory=set)
     sources: set[Source] = field(default_factory=set)
     put: set[Any] = field(default_factory=set)
+    only_put: set[Any] = field(default_factory=set)
 
     def argument(self, value: float, source: Source) -> Any:
         """What the function gets in place of a number that differs from call to call."""

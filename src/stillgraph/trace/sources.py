@@ -502,6 +502,7 @@ _NOTHING = object()
 # Of Python's own, which programs change:
 _LISTS = {("sys", "argv"), ("sys", "path"), ("warnings", "filters"), ("logging", "root")}
 _ALIASED = (torch.Tensor, torch.nn.Module, list, dict, set, collections.deque)
+_VIEWED: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())  # whose views are of classes of their own
 STEPS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     functools.cached_property: ("func",),
@@ -512,7 +513,7 @@ STEPS: dict[type, tuple[str, ...]] = {
     staticmethod: ("__func__",),
     property: ("fget",),
     CellType: ("cell_contents",),
-    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), ("mapping",)),
+    **{type(view): ("mapping",) for held in _VIEWED for view in (held.keys(), held.values(), held.items())},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import json
@@ -90,6 +91,25 @@ def membership(x: Tensor) -> Any:
     return _told(x, "late" in CONFIG, "kind" in CONFIG)
 
 
+def by_get(x: Tensor) -> Any:
+    return _told(x, CONFIG.get("kind"), KEPT.config.get("kind", 1), Kept.table.get("late"), CONFIG.get("late", "none"))
+
+
+def by_get_of_inner(x: Tensor) -> Any:
+    return _told(x, (CONFIG.get("inner") or {}).get("scale", "none"), (KEPT.config.get("inner") or {}).get("scale"))
+
+
+def by_a_get_that_is_kept(x: Tensor) -> Any:
+    get = CONFIG.get
+    print("between")
+    return _told(x, get("kind"), get("late", 3))
+
+
+def not_none(x: Tensor) -> Any:
+    said = "none" if Kept.table is None else "some"
+    return _told(x, said, CONFIG is not None, None is KEPT.config, ROWS is None)
+
+
 def _kind(config: dict[str, Any], key: str = "kind") -> Any:
     return config[key]
 
@@ -111,6 +131,7 @@ def _others() -> None:
 
 READ_IN_PART = (
     *(entry, entry_behind_a_step, inner, by_variable, of_a_row, of_an_object, of_a_class, membership, handed_on),
+    *(by_get, by_a_get_that_is_kept, not_none),
 )
 
 
@@ -159,8 +180,26 @@ def _shorter() -> None:
     ROWS[3]["values"].clear()
 
 
+class Lenient(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return f"no {key}"
+
+
+def _of_other_classes() -> None:
+    Kept.table = Lenient(other="b")
+    KEPT.config = collections.defaultdict(lambda: {"scale": "made"}, kind="of a defaultdict")
+    CONFIG["inner"] = collections.Counter()
+    ROWS[3] = collections.OrderedDict(values=["v3", "w"])
+
+
+def _none() -> None:
+    Kept.table = KEPT.config = CONFIG["inner"] = CONFIG["kind"] = None  # type: ignore[assignment]  # they were there
+
+
 FAST = (_kinds, _new_tables, _gone)
-CHANGES = (_others, _scale, _kinds, _new_tables, _other_types, _late, _shorter, _gone)
+CHANGES = (
+    *(_others, _scale, _kinds, _new_tables, _other_types, _late, _shorter, _gone, _of_other_classes, _none),
+)
 
 
 # ---- ways by which code reads more than its steps show
@@ -236,6 +275,19 @@ def last(x: Tensor) -> Any:
     return _told(x, ROWS[-1]["kind"], ROWS[3:5])
 
 
+def from_the_end(x: Tensor) -> Any:
+    return _told(x, CONFIG["more"][-1], ROWS[3]["values"][-1], ROWS[5]["values"][-2])
+
+
+def from_both_ends(x: Tensor) -> Any:
+    return _told(x, CONFIG["more"][-1], CONFIG["more"][1], ROWS[3]["values"][0], ROWS[3]["values"][-2])
+
+
+def got_or_another(x: Tensor) -> Any:
+    found = CONFIG.get("late", KEPT.config)
+    return _told(x, CONFIG["kind"], json.dumps(found), json.dumps(CONFIG.get("inner", {})))
+
+
 def by_truth(x: Tensor) -> Any:
     return _told(x, ROWS[True]["kind"], ROWS[False]["values"][0])
 
@@ -295,7 +347,7 @@ READ = (
     *(by_its_dict, by_the_classes_dict, by_globals, by_all_globals, copied, by_a_partial, asked_by_a_library),
     *(asked_whole, asked_whole_around, asked_by_default, in_a_tuple, spread, handed_on_with_others, by_a_method),
     *(by_another_name, in_order, elements_asked_for, compared, written, written_elsewhere, last, by_truth, formatted),
-    *(in_a_generator, caught, length),
+    *(in_a_generator, caught, length, by_get_of_inner, from_the_end, from_both_ends, got_or_another),
 )
 
 
@@ -343,8 +395,61 @@ def test_one_container_in_two_places() -> None:
         assert repr(static(X)) == repr(wanted)
 
 
+def test_the_end_of_a_list_that_grows() -> None:
+    losses = [1.0, 2.0]
+    static = to_partial(lambda x: x * losses[-1])
+    for loss in (3.0, 4.0, 2.5, 5.0, 4.0, 7.0):
+        losses.append(loss)
+        assert torch.equal(static(X), X * loss)
+    assert len(static.programs) <= 2
+    losses[-1] = 8  # type: ignore[call-overload]  # another type
+    assert static(X).tolist() == (X * 8).tolist()
+    losses.clear()
+    with pytest.raises(IndexError):
+        static(X)
+
+
+def test_both_ends_of_a_list_that_grows() -> None:
+    values = [1.0, 2.0, 3.0]
+    static = to_partial(lambda x: x * values[-1] + values[2])
+    for value in (3.0, 4.0, 3.0, 5.0, 4.0):
+        values.append(value)
+        assert torch.equal(static(X), X * value + 3.0)
+    values[2] = 7.0
+    assert torch.equal(static(X), X * 4.0 + 7.0)
+
+
 def test_a_long_list_of_which_one_element_is_read() -> None:
     rows = [{"x": torch.full((3,), float(n)), "label": n} for n in range(1000)]
     static = to_partial(lambda x: x + rows[7]["x"] * rows[7]["label"])
     assert torch.equal(static(X), X + 49)
     assert len(static.programs[0].guards) < 20
+
+
+def test_an_entry_that_is_an_input_beside_others_that_change() -> None:
+    config: dict[str, Any] = {"rate": 0.5, "label": "a"}
+    static = to_partial(lambda x: x * config["rate"])
+    for number in range(6):
+        config.update(rate=0.5 + number, label=f"label {number}")
+        assert torch.equal(static(X), X * config["rate"])
+    assert len(static.programs) <= 2
+    config["rate"] = 3
+    assert static(X).tolist() == (X * 3).tolist()
+    del config["rate"]
+    with pytest.raises(KeyError):
+        static(X)
+
+
+def test_an_entry_that_is_an_input_and_written() -> None:
+    def function(x: Tensor, config: dict[str, Any]) -> Any:
+        config["rate"] = config["rate"] + 1
+        return x * config["rate"], config["label"]
+
+    counted = {"rate": 0, "label": "a"}
+    static = to_partial(lambda x: function(x, counted))
+    for number in range(6):
+        counted.update(rate=number * 2, label=f"label {number % 2}", **{f"more {number}": number})
+        wanted = dict(counted)
+        expected = function(X, wanted)
+        assert repr(static(X)) == repr(expected)
+        assert counted == wanted

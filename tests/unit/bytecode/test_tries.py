@@ -337,7 +337,7 @@ def at_a_meeting(x: Tensor, n: int) -> Any:
         except KeyError:
             x = x + 1
     else:
-        kept = dict()
+        kept = {}
     return x, kept
 
 

@@ -4,8 +4,9 @@ import gc
 import os
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable
-from types import CellType
+from types import CellType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from stillgraph.program.guards import (
     ApartGuard,
     Argument,
     Attribute,
+    BehindGuard,
     BytesGuard,
     Called,
     Cell,
@@ -336,6 +338,7 @@ def test_what_a_reference_refers_to() -> None:
             [1],
             "args[0] and args[0][0] should be the same object, but are different objects",
         ),
+        (BehindGuard(X, dict), MappingProxyType(Counter("a")), "args[0] should show a dict, not a Counter"),
         (ContentsGuard(X, [1, 2]), [1, 3], "args[0][1] should be 2, but is 3"),
         (
             MembersGuard(X, (("a", len), ("f", function))),
