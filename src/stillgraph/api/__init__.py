@@ -102,7 +102,7 @@ def to_static(
 
     Raises:
         CaptureError: the target is a module that TorchScript compiled, and is to be a full graph.
-        TypeError: the target is not callable, is a class, or is what ``torch.compile`` made; an option has the wrong type.
+        TypeError: the target is not callable, a class or what ``torch.compile`` made; an option has the wrong type.
         ValueError: an option is out of range, or does not go with ``full_graph``.
     """
     if target is None:

@@ -51,7 +51,7 @@ from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.sources import is_machinery
 from stillgraph.trace.thread_objects import is_for_threads
-from stillgraph.trace.unjoined import may_be_unset
+from stillgraph.trace.unset import may_be_unset
 
 
 @dataclass(eq=False)
@@ -524,7 +524,8 @@ class Segment(Holder):
             CaptureError: only the run knows whether a variable has a value.
         """
         layout, values = suspended(self.frames)
-        if any(map(may_be_unset, values)):
+        capture = session()
+        if capture is not None and capture.has_unset and any(may_be_unset(capture, value) for value in values):
             raise refuse("SG306", "only the run knows whether a variable has a value that is needed behind a segment")
         leaving = [*inside([*values, *self._written()], self.made)]
         attributes = attributes_of(value for value, _ in leaving)

@@ -429,7 +429,26 @@ def _staged_item(capture: Session, target: Any, key: StagedInt) -> Any:
     if not elements:
         message = "an empty list is indexed by a number that only the run knows"
         raise refuse("SG203", message, location=here(), hint="Put a value into the list before it is indexed.")
+    said = next((text for kind, text in _OUT_OF_RANGE.items() if isinstance(target, kind)), None)
+    if said is not None:
+        _require_in_range(capture, len(elements), key, said)
     return pick(capture, elements, key, list if isinstance(target, list) else tuple)
+
+
+_OUT_OF_RANGE = {collections.deque: "deque index out of range", range: "range object index out of range"}
+
+
+def _require_in_range(capture: Session, count: int, key: StagedInt, said: str) -> None:
+    """Let the program raise what Python says of an index that is out of range; the program itself has a tuple there."""
+    outside = (key >= count) | (key < -count)
+
+    def fail() -> NoReturn:
+        raise IndexError(said)
+
+    if isinstance(outside, StagedBool):
+        branch(capture, outside, fail, lambda: None, (), ())
+    elif outside:
+        fail()
 
 
 def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:

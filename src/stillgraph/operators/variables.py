@@ -1,14 +1,48 @@
-"""All variables of a function at once, as `locals()` and `dir()` show them."""
+"""Variables: what is read of one that may have no value, and all of a function, as `locals()` and `dir()` show them."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
-from stillgraph.trace.unjoined import may_be_unset
+from stillgraph.trace.session import session
+from stillgraph.trace.unset import may_be_unset, value_read
+
+
+def loaded(value: Any, name: str, free: bool = False) -> Any:
+    """A variable that is read, where only the run may know whether it has a value.
+
+    Args:
+        value: what it holds.
+        name: the variable's.
+        free: whether it belongs to a function around the one that reads it.
+
+    Returns:
+        What it holds where it has a value; the program raises what Python raises where it has none.
+    """
+    capture = session()
+    if capture is None or not capture.has_unset:
+        return value
+    return value_read(capture, value, functools.partial(no_value, name, free))
+
+
+def no_value(name: str, free: bool) -> NoReturn:
+    """Raise what Python raises for a variable without a value.
+
+    Raises:
+        NameError: it belongs to a function around the one that reads it.
+        UnboundLocalError: it is that function's own.
+    """
+    if free:
+        raise NameError(f"cannot access free variable '{name}' where {_NO_VALUE} in enclosing scope", name=name)
+    raise UnboundLocalError(f"cannot access local variable '{name}' where {_NO_VALUE}")
+
+
+_NO_VALUE = "it is not associated with a value"
 
 
 def require_set(variables: Mapping[str, Any]) -> None:
@@ -17,8 +51,11 @@ def require_set(variables: Mapping[str, Any]) -> None:
     Raises:
         CaptureError: one of them has a value on some paths only.
     """
+    capture = session()
+    if capture is None or not capture.has_unset:
+        return
     for name, value in variables.items():
-        if may_be_unset(value):
+        if may_be_unset(capture, value):
             message = f"all variables are asked for, and only the run knows whether '{name}' has a value"
             raise refuse("SG301", message, location=here(), hint="Give it a value before the branch or loop.")
 

@@ -263,7 +263,8 @@ def _gives_a_value(node: fx.Node) -> bool:
     return known and "rounding_mode" not in node.kwargs and (name in _ON_TENSORS or name in _COMPARISONS)
 
 
-_MARKS = frozenset({keep, attempt, failed, operations.unbound, operations.print_, operations.as_tensor})
+_MARKS = frozenset({keep, attempt, failed, operations.print_, operations.as_tensor})
+_MARKS |= {operations.unbound, operations.is_unbound}
 
 
 def _refused(message: str, node: fx.Node) -> BaseException:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.raising import SITES
 from stillgraph.passes.regions import (
     Branch,
@@ -21,15 +22,16 @@ from stillgraph.passes.regions import (
     results,
     set_outputs,
 )
-from stillgraph.passes.values import Fakes, is_optional, kind_of
+from stillgraph.passes.values import Fakes, is_optional, kind_of, value_of
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
-from stillgraph.program.operations import as_tensor, assert_, bound, kind_code, unbound
+from stillgraph.program.operations import as_tensor, assert_, bound, is_unbound, kind_code, unbound
 from stillgraph.program.outputs import Container, Instance, OrNone, Template, outputs_of
 from stillgraph.program.program import Program
 
 _MISSING = "the result is None or unbound, which an artefact cannot return"
 _USED = "a value is used where it is None or unbound"
+_GIVE_VALUE = "Give the variable a value before the branch or loop."
 
 
 def split_optionals(program: Program) -> Program:
@@ -88,6 +90,8 @@ class _Optionals:
                 self._loop(control)
             elif node.target is operator.is_ and arguments(node)[1] is None:
                 self._is_none(node)
+            elif node.target is is_unbound:
+                self._is_unbound(node)
             elif node.target is as_tensor and arguments(node)[0] in self.flags:
                 self.flags[node] = self.flags[arguments(node)[0]]
             elif node.target is unbound:
@@ -101,7 +105,17 @@ class _Optionals:
                     asserted.add(flag)
 
     def _is_none(self, node: fx.Node) -> None:
-        flag = self.flags.get(arguments(node)[0], arguments(node)[0] is None)
+        self._exchange(node, self.flags.get(arguments(node)[0], arguments(node)[0] is None))
+
+    def _is_unbound(self, node: fx.Node) -> None:
+        """The flag of a value: that says only whether it is missing, so it must not also be None on some path."""
+        value = arguments(node)[0]
+        if getattr(value_of(value), "stillgraph_optional", (False, False))[0]:
+            message = "a variable is None on one path, and has no value on another"
+            raise refuse("SG402", message, location=node.meta.get("location"), hint=_GIVE_VALUE)
+        self._exchange(node, self.flags.get(value, False))
+
+    def _exchange(self, node: fx.Node, flag: Any) -> None:
         for user in list(node.users):
             user.replace_input_with(node, flag) if isinstance(flag, fx.Node) else _replace(user, node, flag)
         node.graph.erase_node(node)

@@ -288,6 +288,11 @@ def bound(value: Any) -> Any:
     return value
 
 
+def is_unbound(value: Any) -> bool:
+    """Whether a variable has no value on the path taken, asked before it is read."""
+    return isinstance(value, Unbound)
+
+
 def is_integer(number: Any) -> bool:
     """``number.is_integer()``."""
     return bool(float(number).is_integer())
@@ -591,6 +596,5 @@ def set_generator_state(state: torch.Tensor, device: str) -> None:
 _GENERATORS = {make_generator, generator_state, set_generator_state}
 EFFECTFUL = frozenset(
     {print_, try_, keep, reraise, raise_, raise_made, assert_, recursion, recurse, invoke, checkpointed, outside, act}
-    | {settle, require, which, without_traceback}
-    | _GENERATORS
+    | {settle, require, which, without_traceback} | _GENERATORS
 )

@@ -24,15 +24,14 @@ from stillgraph.source.parse import FunctionSource, find_function, location
 from stillgraph.source.pipeline import STEPS, STRUCTURE, is_known
 from stillgraph.source.places import Request, Step
 from stillgraph.source.rewriter import Rewriter
-from stillgraph.source.scopes import FunctionNode, analyse, steady_names
+from stillgraph.source.scopes import INLINES_COMPREHENSIONS, FunctionNode, analyse, steady_names
 from stillgraph.source.source_map import Listing, listing
 from stillgraph.source.steps import functions, matching
 from stillgraph.source.tree import with_fields
+from stillgraph.source.unset import unset_reads
 
 __all__ = ["Converted", "convert", "convert_generator", "is_converted"]
 
-_INLINES_COMPREHENSIONS = not any(
-    isinstance(each, types.CodeType) for each in compile("[x for x in y]", "<comprehension>", "eval").co_consts)
 _GENERATOR = 0x20                   # CO_GENERATOR
 _ASYNCHRONOUS = 0x80 | 0x200        # CO_COROUTINE | CO_ASYNC_GENERATOR
 
@@ -185,6 +184,7 @@ class _Analysis:
             self.node = matching.desugar(self.node, names, steady_names(self.scopes))
             self._subjects = self._subjects | names.fresh_names
             self.scopes = analyse(self.node, self._subjects)
+        self._unset_reads = unset_reads(self.node, self.scopes)
         self.written_cells = tuple(sorted(self.scopes.of[id(self.node)].free_writes))
         self._done: dict[tuple[_Way, frozenset[tuple[Path, Callee]]], _Rewritten] = {}
 
@@ -211,7 +211,7 @@ class _Analysis:
         free = [*operators.values(), *(name for name in self._free if name not in operators.values())]
         twins = {twin.name: place.name for place, twin in self._twins.items()}
         bare = self._bare(body, name)
-        if _INLINES_COMPREHENSIONS:
+        if INLINES_COMPREHENSIONS:
             bare = apart(bare, rewriter.names.fresh)
         code = compile_function(bare, self._origin, class_name=self._source.class_name, name=name,
                                 free=free, helpers=rewriter.names.helpers, twins=twins)
@@ -221,7 +221,8 @@ class _Analysis:
                steps: tuple[Step, ...]) -> tuple[Rewriter, FunctionNode]:
         names = Names(self.scopes.names | self._subjects | set(self._free))
         names.fresh_names |= self._subjects
-        request = Request(self.scopes, names, callees, way.watched, self._source.file, way.tries, self._twins)
+        request = Request(self.scopes, names, callees, way.watched, self._source.file, way.tries, self._twins,
+                          self._unset_reads)
         rewriter = Rewriter(request, (*STRUCTURE, *steps))
         class_name = self._source.class_name
         if isinstance(self.node, ast.Lambda):

@@ -179,7 +179,7 @@ class Liveness:
 
     def _expression(self, node: ast.AST, out: Names) -> Names:
         if self._has_walrus:
-            out = out - {walrus.target.id for walrus in _certain_walruses(node)}
+            out = out - {walrus.target.id for walrus in certain_walruses(node)}
         return out | self._reads(node)
 
     def _reads(self, *nodes: ast.AST) -> Names:
@@ -197,7 +197,7 @@ class Liveness:
         return found & self._variables
 
 
-def _certain_walruses(node: ast.AST) -> list[ast.NamedExpr]:
+def certain_walruses(node: ast.AST) -> list[ast.NamedExpr]:
     """The named expressions that are evaluated whenever the expression is."""
     found: list[ast.NamedExpr] = []
     pending: list[ast.AST] = [node]

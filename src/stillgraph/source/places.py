@@ -117,6 +117,7 @@ class Request:
     Attributes:
         tries: whether `try` statements are to become operators too.
         twins: of generators that are defined in the function, by where they stand.
+        unset_reads: the ids of the names that may have no value where they stand.
     """
 
     scopes: Scopes
@@ -126,3 +127,4 @@ class Request:
     file: str
     tries: bool = False
     twins: Mapping[Definition, Twin] = field(default_factory=dict)
+    unset_reads: frozenset[int] = frozenset()

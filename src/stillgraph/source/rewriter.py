@@ -27,7 +27,7 @@ from stillgraph.source.places import (
     StatementHandler,
     Step,
 )
-from stillgraph.source.scopes import Scope, dotted
+from stillgraph.source.scopes import INLINES_COMPREHENSIONS, Kind, Scope, dotted
 from stillgraph.source.tree import AnyNode, contains, with_fields
 
 MOST_EXITS = 40
@@ -111,13 +111,31 @@ class Rewriter:
         """The rewritten expression."""
         kind = type(node)
         if kind is ast.Name:
-            if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]  # a Name
-                self.bind(node.id)  # type: ignore[attr-defined]  # a Name
+            if type(node.ctx) is ast.Load:  # type: ignore[attr-defined]  # a Name
+                return self.read(node)  # type: ignore[arg-type]  # a Name
+            self.bind(node.id)  # type: ignore[attr-defined]  # a Name
             return node
         if kind is ast.Constant:
             return node
         handler = self._expressions.get(kind)
         return self.children(node) if handler is None else handler(node, self)
+
+    def may_be_unset(self, node: ast.AST) -> bool:
+        """Whether a name may have no value where it stands, as only the run knows."""
+        return id(node) in self._request.unset_reads
+
+    def read(self, node: ast.Name) -> ast.expr:
+        """A read of a variable; `t` becomes `loaded(t, "t")` where it may have no value."""
+        read = node if isinstance(node.ctx, ast.Load) else build.load(node.id, node)
+        if not self.may_be_unset(node):
+            return read
+        free = [] if self._is_own(node.id) else [build.constant(True, node)]
+        return self.op("loaded", [read, build.constant(self.mangled(node.id), node), *free], node)
+
+    def _is_own(self, name: str) -> bool:
+        """Whether Python finds a variable in the frame of the code that reads it."""
+        inlined = INLINES_COMPREHENSIONS and self.name_scope.kind is Kind.COMPREHENSION
+        return name in self.scope.bound and (inlined or self.name_scope is self.scope)
 
     def exprs(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
         return [self.expr(node) for node in nodes]

@@ -5,9 +5,13 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import CodeType
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+INLINES_COMPREHENSIONS = not any(
+    isinstance(each, CodeType) for each in compile("[x for x in y]", "<comprehension>", "eval").co_consts)
 
 
 class Kind(Enum):

@@ -395,7 +395,7 @@ def _protected(code: CodeType) -> frozenset[int]:
 
 
 _OF_NO_DIMENSION = ("iteration over a 0-d tensor", "len() of a 0-d tensor")  # what torch says, of the run's as well
-_PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, UnboundLocalError)  # of values the capture knows
+_PYTHONS_OWN = (IndexError, KeyError, ZeroDivisionError, NameError)  # of values the capture knows
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # what goes wrong here by itself is a fault of ours

@@ -58,6 +58,12 @@ def _copied(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG301", message, location=here(), hint="Copy it with .detach().clone(), or outside the function.")
 
 
+def _copied_flat(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """A copy by ``copy.copy`` shares the tensor's memory and is a leaf, which no operation of torch's gives."""
+    message = "copy.copy makes a second tensor of a tensor's memory, which is a leaf for autograd"
+    raise refuse("SG301", message, location=here(), hint="Use the tensor itself, .detach(), or copy it outside.")
+
+
 HANDLERS: dict[Any, Callable[..., Any]] = {
     **{getattr(_T, n): _method for n in ("_is_view", "is_inference", "is_shared", "is_pinned")},
     _T.contiguous: layouts.contiguous,
@@ -66,5 +72,6 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.is_inference: _method,
     **{getattr(_T, n): _refused for n in ("data_ptr", "storage", "untyped_storage", "_typed_storage")},
     _T.__deepcopy__: _copied,
+    _T.__reduce_ex__: _copied_flat,
 }
 ATTRIBUTES = frozenset(FACTS.keys() - {"is_contiguous", "_is_view", "storage_offset"})

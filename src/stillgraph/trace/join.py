@@ -68,6 +68,14 @@ def same_constant(left: Any, right: Any) -> bool:
     return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
 
 
+def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
+    """Whether a tensor or number is somewhere in a value, seen by ``view``."""
+    if value is None or is_leaf(value):
+        return value is not None
+    parts = None if isinstance(value, (Spread, Unjoined)) or id(value) in inside else view(value)
+    return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
+
+
 @dataclass(frozen=True, eq=False)
 class Pair:
     """A leaf that two paths have to hand out, and the type that covers what they have."""
@@ -151,6 +159,7 @@ class Joiner:
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
         if left is MISSING or right is MISSING:
+            self._require_told(right if left is MISSING else left, int(left is MISSING))
             return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
         if left is None and right is None:
             return lambda _: None
@@ -159,6 +168,15 @@ class Joiner:
         if is_leaf(left) and is_leaf(right):
             return self._pair(left, right, join_types(self.type_of(left, 0), self.type_of(right, 1)), place)
         return self._join_containers(left, right, place)
+
+    def _require_told(self, value: Any, side: int) -> None:
+        """Refuse to join with nothing what holds no leaf: only a leaf tells the run that its place has no value.
+
+        Raises:
+            JoinFailure: it holds none.
+        """
+        if value is not MISSING and not has_leaf(value, self.views[side]):
+            raise JoinFailure("SG204", f"{describe(value)} on one path only")
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
         first, second = self._parts(left, 0), self._parts(right, 1)
@@ -389,6 +407,7 @@ class Joiner:
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
         self.recorder.has_optionals = self.recorder.has_optionals or left is None or right is None
+        self.recorder.has_unset = self.recorder.has_unset or left is MISSING or right is MISSING
         flag = self._take_flag(place)
         first = self._one_sided(left, DEAD, place, lambda type_: type_)
         second = self._one_sided(DEAD, right, place, lambda type_: type_)

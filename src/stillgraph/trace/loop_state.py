@@ -10,7 +10,7 @@ from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, jo
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, is_empty, refuse_changed, same_constant, wants_columns
+from stillgraph.trace.join import DEAD, Joiner, View, has_leaf, is_empty, refuse_changed, same_constant, wants_columns
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
 from stillgraph.trace.lists import cover as cover_elements
@@ -105,6 +105,8 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         return Fixed(after)  # an object from outside is handed out as it is
     parts = joiner.views[1](after)
     if (before is DEAD or before is MISSING) and parts is not None:
+        if before is MISSING and place == str(joiner.at) and not has_leaf(after, joiner.views[1]):
+            raise JoinFailure("SG204", f"{describe(after)} on one path only")  # what tells whether the loop ran?
         children = tuple(Fixed(before) for _ in parts.children)
         return _widen_children(joiner, Tree(parts, children), after, place)
     if before is DEAD:

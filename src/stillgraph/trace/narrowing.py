@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import is_namedtuple_instance
 
+from stillgraph.program.operations import is_unbound
 from stillgraph.program.types import JoinFailure, ListType, Type
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.exits import Return
@@ -19,7 +20,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, is_leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,7 @@ class Narrowing(Recorder):
         self.learned: list[_Learned] = []
         self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
         self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
+        self._unbound: dict[int, tuple[Any, Any]] = {}  # the same of what a variable holds that may have no value
 
     # ---- conditions
     @contextlib.contextmanager
@@ -168,10 +170,24 @@ class Narrowing(Recorder):
         """``value is None``: a plain truth value where that is known, otherwise a staged one."""
         if not is_optional(value):
             return value is None
-        known = self._absences.get(id(value))
+        return self._asked(self._absences, operator.is_, value, None)
+
+    def unboundness(self, value: Any) -> Any:
+        """Whether the variable with a value has none on the path taken: plain where that is known, otherwise staged."""
+        if not (is_leaf(value) and getattr(value, "stillgraph_optional", (False, False))[1]):
+            return False
+        return self._asked(self._unbound, is_unbound, value)
+
+    def known_unboundness(self, value: Any) -> bool | None:
+        """As `unboundness`, without asking: None if only the run knows."""
+        known = self._unbound.get(id(value))
+        return None if known is None else self.decided(known[1])
+
+    def _asked(self, asked: dict[int, tuple[Any, Any]], question: Callable[..., Any], value: Any, *more: Any) -> Any:
+        known = asked.get(id(value))
         if known is None or not self.region.holds(known[1]):
-            flag = self.fresh_result(bool, self.emit("call_function", operator.is_, (value, None), {}))
-            known = self._absences[id(value)] = value, flag
+            flag = self.fresh_result(bool, self.emit("call_function", question, (value, *more), {}))
+            known = asked[id(value)] = value, flag
         decided = self.decided(known[1])
         return known[1] if decided is None else decided
 

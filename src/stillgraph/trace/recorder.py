@@ -23,6 +23,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.core.rewritten import Holder
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
+from stillgraph.program.operations import is_unbound
 from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
 from stillgraph.program.so_far import SO_FAR
@@ -57,6 +58,7 @@ from stillgraph.trace.symbolic import (
 from stillgraph.trace.watch import Watch
 from stillgraph.trace.witness import Witness
 
+_ASKING = frozenset({operator.is_, is_unbound})  # whether something is there, which raises nothing
 _CURRENT: ContextVar[Recorder | None] = ContextVar("stillgraph_recorder", default=None)
 
 
@@ -90,6 +92,7 @@ class Recorder(PlainAnswers):
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
         self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path
+        self.has_unset = False  # whether any variable has a value on some paths only
         self.emitted = 0  # operations, those of dropped regions included
         self.failed: Failed | None = None
         self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where
@@ -336,7 +339,7 @@ class Recorder(PlainAnswers):
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
         """Add a node to the open region, its arguments given as values."""
-        if target is not operator.is_ and any(getattr(value, "stillgraph_optional", None) for value in args):
+        if target not in _ASKING and any(getattr(value, "stillgraph_optional", None) for value in args):
             self.before_raise(None)  # an operation on what may be None or unbound
         for attempt in self.attempts:
             attempt.before_node()
@@ -490,6 +493,7 @@ class Recorder(PlainAnswers):
             value.stillgraph_may_be_number = type_.may_be_number
         if type_.may_be_none or type_.may_be_unbound:
             value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
+            self.has_unset = self.has_unset or type_.may_be_unbound
         return value
 
 

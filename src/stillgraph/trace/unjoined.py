@@ -140,13 +140,6 @@ def is_lost(value: Any) -> bool:
     return isinstance(value, Unjoined) and value.__dict__["flag"] is None
 
 
-def may_be_unset(value: Any) -> bool:
-    """Whether a variable with this value has one on some paths only."""
-    if isinstance(value, Unjoined):
-        return any(side is MISSING or may_be_unset(side) for side in _sides(value))
-    return bool(getattr(value, "stillgraph_optional", (False, False))[1]) if is_leaf(value) else False
-
-
 @dataclass(frozen=True, eq=False)
 class UnjoinedMethod:
     """``value.name`` where that is a method of both."""

@@ -251,16 +251,6 @@ def a_deleted_attribute(x: Tensor) -> Any:
     return x
 
 
-@refused("SG204", X)
-def stored_and_unassigned(x: Tensor) -> Any:
-    def inner() -> Any:
-        return value
-
-    if x.sum() > 0:
-        value = "a"
-    return {inner(): x}
-
-
 @refused("SG205", X)
 def handed_on_from_place_to_place(x: Tensor) -> Any:
     recent = [None] * 16

@@ -7,25 +7,31 @@ from typing import Any, NoReturn
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.operators.stores import del_global, set_global
+from stillgraph.operators.variables import loaded, no_value
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.session import session
+from stillgraph.trace.unset import may_be_unset
 
 
 def _unbound(frame: Frame, slot: int) -> NoReturn:
     name = frame.name(slot)
-    if name in frame.code.co_freevars:
-        raise NameError(f"cannot access free variable '{name}' where {_NO_VALUE} in enclosing scope", name=name)
-    raise UnboundLocalError(f"cannot access local variable '{name}' where {_NO_VALUE}")
+    no_value(name, name in frame.code.co_freevars)
 
 
-_NO_VALUE = "it is not associated with a value"
+def _read(frame: Frame, slot: int, value: Any) -> Any:
+    """What a variable holds behind a read of it, where only the run may know whether it has a value."""
+    capture = session()
+    if capture is None or not capture.has_unset or not may_be_unset(capture, value):
+        return value
+    name = frame.name(slot)
+    return frame.act(loaded, value, name, name in frame.code.co_freevars)
 
 
 def _load_fast(frame: Frame, slot: int) -> None:
     value = contents(frame.slots[slot])
     if value is MISSING:
         frame.act(_unbound, frame, slot)
-    frame.push(value)
+    frame.push(_read(frame, slot, value))
 
 
 def _load_fast_and_clear(frame: Frame, slot: int) -> None:
@@ -51,8 +57,10 @@ def _empty(cell: CellType) -> None:
 
 
 def _delete_fast(frame: Frame, slot: int) -> None:
-    if contents(frame.slots[slot]) is MISSING:
+    value = contents(frame.slots[slot])
+    if value is MISSING:
         frame.act(_unbound, frame, slot)
+    _read(frame, slot, value)
     del frame.slots[slot].cell_contents
 
 
@@ -78,7 +86,7 @@ def _load_deref(frame: Frame, slot: int) -> None:
         if capture is not None:
             capture.reads.attributes.append((_cell(frame, slot), "cell_contents"))
         frame.act(_unbound, frame, slot)
-    frame.push(value)
+    frame.push(_read(frame, slot, value))
 
 
 def _store_deref(frame: Frame, slot: int) -> None:
@@ -90,8 +98,10 @@ def _store_deref(frame: Frame, slot: int) -> None:
 
 def _delete_deref(frame: Frame, slot: int) -> None:
     cell = _cell(frame, slot)
-    if contents(cell) is MISSING:
+    value = contents(cell)
+    if value is MISSING:
         frame.act(_unbound, frame, slot)
+    _read(frame, slot, value)
     del cell.cell_contents
 
 

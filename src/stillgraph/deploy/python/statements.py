@@ -208,6 +208,10 @@ def _unbound(writer: Writer, node: fx.Node) -> str:
     return f"{writer.spelling.helper('_Unbound')}({quoted(str(arguments(node)[0]))})"
 
 
+def _is_unbound(writer: Writer, node: fx.Node) -> str:
+    return f"isinstance({writer.value(arguments(node)[0])}, {writer.spelling.helper('_Unbound')})"
+
+
 def _made(writer: Writer, node: fx.Node) -> str:
     kind, items = arguments(node)
     return f"{writer.spelling.stand_in(value_of(kind))}({', '.join(writer.value(each) for each in items)})"
@@ -251,6 +255,7 @@ WRITTEN: dict[Any, Callable[[Any, fx.Node], str]] = {
     operations.percent: lambda w, node: " % ".join(w.value(each) for each in arguments(node)),
     operations.as_tensor: lambda w, node: w.value(arguments(node)[0]),
     operations.unbound: _unbound,
+    operations.is_unbound: _is_unbound,
     operations.is_integer: lambda w, node: f"float({w.value(arguments(node)[0])}).is_integer()",
     operations.made: _made,
     operations.which: _which,

@@ -125,8 +125,8 @@ def augmented(node: ast.AugAssign, rest: Sequence[ast.stmt], place: Place, to: R
     match node.target:
         case ast.Name(id=name) as target:
             if name not in to.scope.globals and _is_number(node.value):
-                return Rewritten([to.children(node)])
-            changed = to.op("inplace", [symbol, build.load(name, target), to.expr(node.value)], node)
+                return Rewritten([*_required(target, to), to.children(node)])
+            changed = to.op("inplace", [symbol, to.read(target), to.expr(node.value)], node)
             return Rewritten(_store(target, changed, to))
         case ast.Attribute(value=owner, attr=attribute):
             waiting, held = _hold(owner, "object", to)
@@ -214,7 +214,7 @@ def _delete(target: ast.expr, to: Rewriter) -> list[ast.stmt]:
         case ast.Name(id=name) if name in to.scope.globals:
             return [build.statement(to.op("del_global", [build.constant(to.mangled(name), target)], target))]
         case ast.Name():
-            return [ast.Delete([to.expr(target)], **build.span(target))]
+            return [*_required(target, to), ast.Delete([to.expr(target)], **build.span(target))]
         case ast.Attribute(value=owner, attr=attribute):
             name = to.mangled(attribute)
             return [build.statement(to.op("del_attr", [to.expr(owner), build.constant(name, target)], target))]
@@ -223,6 +223,11 @@ def _delete(target: ast.expr, to: Rewriter) -> list[ast.stmt]:
         case ast.Tuple() | ast.List():
             return [made for element in target.elts for made in _delete(element, to)]
     raise AssertionError(f"not a target: {ast.dump(target)}")
+
+
+def _required(target: ast.Name, to: Rewriter) -> list[ast.stmt]:
+    """A read of a variable by itself, where it may have no value and what follows is Python's."""
+    return [build.statement(to.read(target))] if to.may_be_unset(target) else []
 
 
 def _keeps_order(target: ast.expr, value: ast.expr, to: Rewriter) -> bool:
@@ -243,15 +248,15 @@ def _keeps_order(target: ast.expr, value: ast.expr, to: Rewriter) -> bool:
 
 
 def _is_still(node: ast.expr, to: Rewriter) -> bool:
-    """Whether a variable is changed by the statements of its own function only."""
+    """Whether a variable is changed by the statements of its own function only, and certainly has a value."""
     scope = to.scope
-    return (isinstance(node, ast.Name) and to.holds(node.id)
+    return (isinstance(node, ast.Name) and to.holds(node.id) and not to.may_be_unset(node)
             and node.id not in scope.nested_writes and node.id not in scope.deleted)
 
 
 def _hold(node: ast.expr, stem: str, to: Rewriter) -> tuple[list[ast.stmt], ast.expr]:
     """An expression that can be used twice, and the statements it needs first."""
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and not to.may_be_unset(node):
         return [], node
     waiting, name = _wait(to.expr(node), stem, to)
     return waiting, build.load(name, node)

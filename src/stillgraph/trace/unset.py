@@ -1,0 +1,88 @@
+"""Variables that some paths do not assign: whether one has a value, and what is read of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from stillgraph.trace.containers import split
+from stillgraph.trace.journal import MISSING
+from stillgraph.trace.narrowing import Narrowing
+from stillgraph.trace.staging import branch
+from stillgraph.trace.unjoined import Unjoined, is_leaf, is_lost
+
+
+def may_be_unset(recorder: Narrowing, value: Any) -> bool:
+    """Whether a variable with this value has one on some paths only, as far as is known where we are."""
+    if isinstance(value, Unjoined):
+        return not is_lost(value) and any(side is MISSING or may_be_unset(recorder, side) for side in _sides(value))
+    return any(recorder.known_unboundness(leaf) is not False for leaf in _telling(value, ()))
+
+
+def value_read(recorder: Narrowing, value: Any, fail: Callable[[], NoReturn]) -> Any:
+    """What a variable holds behind a read of it, where it has a value.
+
+    Args:
+        recorder: the capture.
+        value: what it holds, be that on some paths only.
+        fail: raises what Python raises where it has none.
+    """
+    if not may_be_unset(recorder, value):
+        return value
+    _require(recorder, fail, value)
+    return _set_side(value)
+
+
+def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> None:
+    """Let the program raise where a variable with this value has none."""
+    if value is MISSING:
+        fail()
+    if isinstance(value, Unjoined):
+        if may_be_unset(recorder, value):
+            _on_each_side(recorder, value.__dict__["flag"], *(functools.partial(_require, recorder, fail, side)
+                                                             for side in _sides(value)))
+        return
+    for leaf in _telling(value, ()):
+        _on_each_side(recorder, recorder.unboundness(leaf), fail, _go_on)
+
+
+def _on_each_side(recorder: Narrowing, flag: Any, then: Callable[[], None], orelse: Callable[[], None]) -> None:
+    known = flag if isinstance(flag, bool) else recorder.decided(flag)
+    if known is None:
+        branch(recorder, flag, then, orelse, (), ())
+    elif known:
+        then()
+    else:
+        orelse()
+
+
+def _go_on() -> None:
+    return None
+
+
+def _set_side(value: Any) -> Any:
+    """A value without the paths on which there is none."""
+    if not isinstance(value, Unjoined) or is_lost(value):
+        return value
+    left, right = (MISSING if side is MISSING else _set_side(side) for side in _sides(value))
+    if left is MISSING or right is MISSING:
+        return right if left is MISSING else left
+    state = value.__dict__
+    same = left is state["left"] and right is state["right"]
+    return value if same else Unjoined(state["flag"], left, right, state["place"], state["failure"])
+
+
+def _sides(value: Unjoined) -> tuple[Any, Any]:
+    return value.__dict__["left"], value.__dict__["right"]
+
+
+def _telling(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:
+    """The leaves of a value that are nothing where its variable has no value: elements tell that of their list."""
+    if is_leaf(value):
+        if getattr(value, "stillgraph_optional", (False, False))[1]:
+            yield value
+    elif isinstance(value, (list, tuple, dict, set)) and id(value) not in inside:
+        parts = split(value)
+        for child in () if parts is None else parts.children:
+            yield from _telling(child, (*inside, id(value)))

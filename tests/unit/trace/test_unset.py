@@ -1,0 +1,573 @@
+# ruff: noqa: B018, F841 (the functions are about variables that may have no value)
+"""A variable that the path taken did not assign raises where it is read: before what follows, into handlers there."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import stillgraph as sg
+from tests.front_ends import through_bytecode
+
+
+def foo(t):
+    print("in foo")
+    return t + 1
+
+
+class Box:
+    pass
+
+
+def plain(x):
+    if x.sum() > 0:
+        t = x * 2
+    y = t
+    print("behind")
+    return x
+
+
+def expr(x):
+    if x.sum() > 0:
+        t = x * 2
+    t
+    print("behind")
+    return x
+
+
+def append(x):
+    lst = []
+    if x.sum() > 0:
+        t = x * 2
+    lst.append(t)
+    print("behind")
+    return lst
+
+
+def caught(x):
+    if x.sum() > 0:
+        t = x * 2
+    try:
+        return t
+    except UnboundLocalError as e:
+        print("caught", e)
+        return x - 1
+
+
+def caught2(x):
+    try:
+        if x.sum() > 0:
+            t = x * 2
+        y = t
+        print("behind")
+    except UnboundLocalError:
+        y = x - 1
+    return y
+
+
+def called(x):
+    if x.sum() > 0:
+        t = x * 2
+    return foo(t)
+
+
+def number(x):
+    n = 1
+    if x.sum() > 0:
+        t = 3
+    y = t
+    print("behind")
+    return x * y
+
+
+def deleted(x):
+    t = x * 2
+    if x.sum() < 0:
+        del t
+    y = t
+    print("behind")
+    return x
+
+
+def closure(x):
+    if x.sum() > 0:
+        t = x * 2
+    def g():
+        print("in g")
+        y = t
+        print("behind")
+        return 1
+    return g()
+
+
+def loop(x):
+    for v in x:
+        if v > 0:
+            t = v
+    print("before")
+    y = t
+    print("behind")
+    return x
+
+
+def loop2(x):
+    for v in range(3):
+        if x[v] > 0:
+            t = x[v]
+        else:
+            print("no")
+        y = t
+        print("behind")
+    return y
+
+
+def augmented(x):
+    if x.sum() > 0:
+        t = x * 2
+    t += 1
+    print("behind")
+    return t
+
+
+def constant(x):
+    if x.sum() > 0:
+        t = "text"
+    y = t
+    print("behind")
+    return y
+
+
+def pair(x):
+    if x.sum() > 0:
+        t = (x, 1)
+    y = t
+    print("behind")
+    return y[0]
+
+
+def delagain(x):
+    if x.sum() > 0:
+        t = x * 2
+    del t
+    print("behind")
+    return x
+
+
+def obj(x):
+    if x.sum() > 0:
+        t = [x]
+    y = t
+    print("behind")
+    y.append(x * 2)
+    return y
+
+
+def none(x):
+    if x.sum() > 0:
+        t = None
+    y = t
+    print("behind")
+    return y
+
+
+def isnone(x):
+    if x.sum() > 0:
+        t = x
+    print(t is None)
+    return x
+
+
+def arm(x):
+    if x.sum() > 0:
+        t = x
+    if x.mean() < 5:
+        y = t
+        print("in")
+    else:
+        y = x
+    print("behind")
+    return y
+
+
+def whileloop(x):
+    while x.sum() > 1:
+        x = x / 2
+        t = x
+    y = t
+    print("behind")
+    return x
+
+
+def empty(x):
+    if x.sum() > 0:
+        t = []
+    y = t
+    print("behind")
+    y.append(x)
+    return y
+
+
+def emptyalias(x):
+    if x.sum() > 0:
+        t = u = []
+    print("before")
+    y = u
+    t.append(x)
+    return y, t is u
+
+
+def aliases(x):
+    if x.sum() > 0:
+        t = u = [x]
+    t.append(x + 1)
+    return u, t is u
+
+
+def instance(x):
+    if x.sum() > 0:
+        t = Box()
+        t.v = x
+    y = t
+    print("behind")
+    return y.v + 1
+
+
+def dictionary(x):
+    if x.sum() > 0:
+        t = {"a": 1}
+    y = t
+    print("behind")
+    return y["a"] * x
+
+
+def function(x):
+    if x.sum() > 0:
+        def t(v):
+            return v + 1
+
+    else:
+        print("no")
+    print("before")
+    r = t(x)
+    return r
+
+
+def elif_(x):
+    if x.sum() > 10:
+        t = "a"
+    elif x.sum() > 0:
+        t = "b"
+    y = t
+    print("behind")
+    return y
+
+
+def text(x):
+    if x.sum() > 0:
+        t = x
+    print(f"{t}")
+    return 1
+
+
+def attr(x):
+    if x.sum() > 0:
+        t = Box()
+    t.a = x * 2
+    print("behind")
+    return t.a
+
+
+def setitem(x):
+    if x.sum() > 0:
+        t = x * 2
+    t[0] = foo(x)[0]
+    print("behind")
+    return t
+
+
+def setitem2(x):
+    if x.sum() > 0:
+        t = x * 2
+    t[0] += foo(x)[0]
+    print("behind")
+    return t
+
+
+def comp(x):
+    if x.sum() > 0:
+        t = x
+    r = [t + i for i in range(2)]
+    print("behind")
+    return r
+
+
+def comp2(x):
+    if x.sum() > 0:
+        t = x
+    r = [(t, print(i)) for i in range(2)]
+    print("behind")
+    return r
+
+
+def lam(x):
+    if x.sum() > 0:
+        t = x
+    return (lambda: (print("in"), t))()[1]
+
+
+def tern(x):
+    if x.sum() > 0:
+        t = x
+    y = t if x.sum() < 5 else x
+    print("behind")
+    return y
+
+
+def try_else(x):
+    try:
+        if x.sum() > 0:
+            t = x
+        t
+    except NameError as error:
+        print("none", type(error), error.name)
+    else:
+        print("else")
+    finally:
+        print("finally")
+    return x
+
+
+def while_tuple(x):
+    while x.sum() > 1:
+        x = x / 2
+        t = (x, "a")
+    y = t
+    print("behind")
+    return y
+
+
+def while_num(x):
+    n = 0
+    while x.sum() > 1:
+        x = x / 2
+        n += 1
+        t = n
+    y = t
+    print("behind")
+    return y
+
+
+def gen(x):
+    if x.sum() > 0:
+        t = x
+    def g():
+        yield x
+        print("in")
+        yield t
+    return list(g())
+
+
+def mutate(x):
+    if x.sum() > 0:
+        t = x * 2
+    t.add_(1)
+    if x.mean() < 5:
+        t.add_(1)
+    u = t
+    u.mul_(2)
+    return t, u is t
+
+
+def same_cond(x):
+    c = x.sum() > 0
+    if c:
+        t = [x]
+    if c:
+        t.append(x + 1)
+        return t
+    return x
+
+
+def nested_del(x):
+    t = x
+    def f():
+        nonlocal t
+        del t
+    if x.sum() < 0:
+        f()
+    print("before")
+    y = t
+    print("behind")
+    return y
+
+
+def loopdel(x):
+    t = x
+    for i in range(2):
+        y = t
+        print(i)
+        if x[i] < 0:
+            del t
+    print("end")
+    return y
+
+
+def swallowed(x):
+    with contextlib.suppress(NameError):
+        if x.sum() > 0:
+            t = x
+        t
+        print("behind")
+    return x
+
+
+def matched(x):
+    if x.sum() > 0:
+        t = 1
+    match t:
+        case 1:
+            print("one")
+        case _:
+            print("other")
+    return x
+
+
+FUNCTIONS = [
+    plain,
+    expr,
+    append,
+    caught,
+    caught2,
+    called,
+    number,
+    deleted,
+    closure,
+    loop,
+    loop2,
+    augmented,
+    constant,
+    pair,
+    delagain,
+    obj,
+    none,
+    isnone,
+    arm,
+    whileloop,
+    empty,
+    emptyalias,
+    aliases,
+    instance,
+    dictionary,
+    function,
+    elif_,
+    text,
+    attr,
+    setitem,
+    setitem2,
+    comp,
+    comp2,
+    lam,
+    tern,
+    try_else,
+    while_tuple,
+    while_num,
+    gen,
+    mutate,
+    same_cond,
+    nested_del,
+    loopdel,
+    swallowed,
+    matched,
+]
+ONES, LESS = torch.ones(3), -torch.ones(3)
+
+
+def outcome(function: Callable[..., Any], x: torch.Tensor, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a call gives or raises, and what it prints."""
+    try:
+        result = repr(function(x.clone()))
+    except NameError as error:
+        result = type(error), str(error)
+    return result, capsys.readouterr().out
+
+
+def static(function: Callable[..., Any], way: str) -> Callable[..., Any]:
+    if way == "segments":
+        return sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    return sg.to_static(function, backend="eager")
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_it_raises_where_it_is_read(
+    function: Callable[..., Any], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = (LESS, ONES, LESS) if way == "segments" else (ONES, LESS)
+    expected = [outcome(function, x, capsys) for x in order]
+    with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
+        found = static(function, way)
+        assert [outcome(found, x, capsys) for x in order] == expected
+
+
+def loaded_source(path: Path, name: str) -> Callable[..., Any]:
+    spec = importlib.util.spec_from_file_location("written", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return functools.partial(getattr(module, name))
+
+
+def saved(x):
+    if x.sum() > 0:
+        t = x * 2
+    y = t
+    return x + 1
+
+
+def saved_number(x):
+    if x.sum() > 0:
+        t = 3
+    y = t
+    return x * y
+
+
+def saved_in_handler(x):
+    if x.sum() > 0:
+        t = x * 2
+    try:
+        y = t
+    except UnboundLocalError:
+        y = x - 1
+    return y
+
+
+@pytest.mark.parametrize("suffix", [".py", ".pt2"])
+@pytest.mark.parametrize("function", [saved, saved_number, saved_in_handler], ids=lambda function: function.__name__)
+def test_files_raise_there_too(
+    function: Callable[..., Any], suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"file{suffix}"
+    sg.save(function, path, args=(ONES,))
+    found = sg.load(path) if suffix == ".pt2" else loaded_source(path, function.__name__)
+    for x in (ONES, LESS):
+        assert outcome(found, x, capsys) == outcome(function, x, capsys)
+
+
+def empty_in_a_loop(x):
+    while x.sum() > 1:
+        x = x / 2
+        t = []
+    return t
+
+
+def test_what_nothing_tells_of_is_refused() -> None:
+    with pytest.raises(sg.CaptureError, match="possibly unbound"):
+        sg.to_static(empty_in_a_loop, backend="eager")(ONES)
