@@ -1,7 +1,4 @@
-"""Whether a program does nothing but compute.
-
-A call of such a program that failed half way may be made once more: nothing is done twice.
-"""
+"""Whether a program does nothing but compute and draw: a call that failed half way may be made once more."""
 
 from __future__ import annotations
 
@@ -10,8 +7,12 @@ from collections.abc import Iterator
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
+from stillgraph.passes.memory import flow_of
 from stillgraph.passes.purity import is_local
+from stillgraph.passes.regions import COND, WHILE
+from stillgraph.passes.values import value_of
 from stillgraph.program import operations
 from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.graphs import regions
@@ -42,20 +43,23 @@ _METHODS_OF_LISTS = frozenset({"index", "count"})
 _MODULES = frozenset({"_operator", "math", "builtins"})
 
 
-def only_computes(module: fx.GraphModule) -> bool:
-    """Whether a program leaves nothing behind but its results.
+def may_repeat(module: fx.GraphModule) -> bool:
+    """Whether a program leaves nothing behind but its results, and torch's own random generators behind what it drew.
 
-    Only what is known to do nothing but compute counts: Python's operators, torch's own operators that draw nothing and
-    write to no memory but what the program itself has made, and what a program is built of. Anything else may leave
-    something: operators of the user's, whatever autograd differentiates or calls, hooks.
+    Only what is known to do nothing but compute counts: Python's operators, torch's own operators that draw from no
+    generator of the user's and write to no memory but what the program itself has made, and what a program is built of.
+    Anything else may leave something: operators of the user's, whatever autograd differentiates or calls, hooks.
     """
-    return all(map(_region_only_computes, regions(module)))
+    return all(map(_leaves_nothing, _nodes(module))) and _writes_to_its_own(module)
 
 
-def _region_only_computes(region: fx.GraphModule) -> bool:
-    nodes = region.graph.nodes
-    outside = {place for node in nodes if not _makes(node) for place in _memory(node)}
-    return all(_leaves_nothing(node) and _writes_apart(node, outside) for node in nodes)
+def draws_at_random(module: fx.GraphModule) -> bool:
+    """Whether a program may draw from a random generator of torch's."""
+    return any(map(draws, _nodes(module)))
+
+
+def _nodes(module: fx.GraphModule) -> Iterator[fx.Node]:
+    return (node for region in regions(module) for node in region.graph.nodes)
 
 
 def _leaves_nothing(node: fx.Node) -> bool:
@@ -66,7 +70,12 @@ def _leaves_nothing(node: fx.Node) -> bool:
         return True
     if node.op == "call_function" and node.target in _OURS:
         return node.target not in _WITH_HOOKS
-    return _is_of_python_or_torch(node) and is_local(node) and not draws(node)
+    return _is_of_python_or_torch(node) and is_local(node) and not _draws_from_users(node)
+
+
+def _draws_from_users(node: fx.Node) -> bool:
+    given = (value_of(each) for each in (*node.args, *node.kwargs.values()))
+    return any(isinstance(each, torch.Generator) for each in given) or node.kwargs.get("generator") is not None
 
 
 def _is_of_python_or_torch(node: fx.Node) -> bool:
@@ -79,25 +88,23 @@ def _is_of_python_or_torch(node: fx.Node) -> bool:
     return node.target in _METHODS_OF_LISTS
 
 
+def _writes_to_its_own(module: fx.GraphModule) -> bool:
+    """Whether a program writes, if at all, to memory that it has made."""
+    if not any(map(written_arguments, _nodes(module))):
+        return True
+    values = (leaf for node in _nodes(module) for leaf in tree_leaves(node.meta.get("val")))
+    if any(isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided for leaf in values):
+        return False
+    if any(node.target in CONSTRUCTS and node.target not in (COND, WHILE) for node in _nodes(module)):
+        return False
+    return all(map(_makes, flow_of(module).written))
+
+
 def _makes(node: fx.Node) -> bool:
-    """Whether what a node gives is in memory of its own, or a view, as its stand-in is."""
+    """Whether what a node gives, in memory that no node before it has, is in memory of its own."""
     if node.op not in ("call_function", "call_method") or node.target in CONSTRUCTS:
         return False
     on = node.args[0] if node.args else None
     if node.target is operator.getitem and isinstance(on, fx.Node) and not isinstance(on.meta.get("val"), torch.Tensor):
         return _makes(on)
     return _is_of_python_or_torch(node)
-
-
-def _writes_apart(node: fx.Node, outside: set[int | None]) -> bool:
-    """Whether a node writes, if at all, to memory that the region it stands in has made."""
-    written = {place for each in written_arguments(node) for place in _memory(each)}
-    return None not in written and not written & outside
-
-
-def _memory(node: fx.Node) -> Iterator[int | None]:
-    """Which memory the tensors are in that a node gives; None where that cannot be told."""
-    for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
-        if isinstance(value, torch.Tensor):
-            strided = value.layout is torch.strided
-            yield value.untyped_storage()._cdata if strided else None

@@ -53,6 +53,7 @@ class CapturedCall:
     run: Callable[..., Sequence[Any]]
     finish: Finish
     settled: Callable[..., Any] | None = None
+    rewound: bool = False  # whether it draws at random, and the generators are put back if it fails
     used: int = 0
     reason: str = ""
     checked: bool = False  # against eager PyTorch

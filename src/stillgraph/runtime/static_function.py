@@ -27,7 +27,7 @@ from stillgraph.runtime.captures import Captures
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
-from stillgraph.runtime.repeating import is_repeatable
+from stillgraph.runtime.repeating import Generators, is_repeatable, is_rewound
 from stillgraph.runtime.results import compile_result
 from stillgraph.runtime.settling import compile_settled, settles
 from stillgraph.runtime.shadow import ShadowCheck
@@ -192,6 +192,7 @@ class StaticFunction(Generic[P, R]):
         """Run a program and carry out its effects; what fails half way is called in plain PyTorch where it may be."""
         if call.settled is not None:
             return call.settled(inputs, args, kwargs)
+        generators = Generators() if call.rewound else None
         try:
             outputs = call.run(*inputs)
         except BaseException as error:  # of any kind: an operation's, the user's own, or Ctrl-C
@@ -202,6 +203,8 @@ class StaticFunction(Generic[P, R]):
                     call.stop(error, args, kwargs)
             if not repeats:
                 raise
+            if generators is not None:
+                generators.put_back()
             why = str(error)
         else:
             if not call.program.effects:
@@ -243,6 +246,7 @@ class StaticFunction(Generic[P, R]):
             run,
             compile_result(program.result, program.effects),
             compile_settled(program, run, self.captures.exclusive) if settles(program) else None,
+            is_rewound(program),
         )
 
     def _inputs_without_check(

@@ -29,7 +29,7 @@ from stillgraph.core.files import (
 )
 from stillgraph.core.parcel import Parcel, opened
 from stillgraph.core.rewritten import resumes
-from stillgraph.passes.repeating import only_computes
+from stillgraph.passes.repeating import may_repeat
 from stillgraph.program import operations
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Source
@@ -238,8 +238,7 @@ class Session(BothSides):
     def _pass_by(self) -> None:
         """An exception of the run goes past a block that eager PyTorch tells of it."""
         self.passed_by = True
-        if self.for_segments:
-            self.watched = True  # what the block does may be a step of Python's, behind the program
+        self.watched = True  # what the block does may be a step of Python's, behind the program
 
     def before_unseen_paired(self, paired: Any, method: str) -> None:
         """To be called before code that is not rewritten calls a method of one of `PAIRED`.
@@ -286,7 +285,7 @@ class Session(BothSides):
         Raises:
             Restart: the program leaves something behind, so that no call is made twice, and a block is passed by.
         """
-        if self.for_segments and self.passed_by and not self.knowledge.acts and not only_computes(graph):
+        if self.for_segments and self.passed_by and not self.knowledge.acts and not may_repeat(graph):
             raise Restart("acts", None)
 
     def unpacked(self, value: Any) -> Any:

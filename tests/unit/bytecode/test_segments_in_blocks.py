@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+import stillgraph as sg
 from tests.unit.bytecode.segmented import CALLS, Record, X, agrees, reasons, segments, to_partial
 
 BAD = torch.tensor([1.0, 20.0, 300.0])
@@ -439,6 +440,14 @@ def in_its_own(x: Any) -> Any:
     return y
 
 
+def written_in_a_loop(x: Any) -> Any:
+    y, total = torch.zeros(3), x.abs().sum()
+    while total > 1:
+        y += total
+        total = total / 2
+    return y
+
+
 LEAVING: dict[str, Callable[[Any], Any]] = {
     "a number drawn": lambda x: x + torch.rand(3),
     "dropout": lambda x: torch.nn.functional.dropout(x),
@@ -446,6 +455,9 @@ LEAVING: dict[str, Callable[[Any], Any]] = {
     "a write to a view of it": lambda x: x.view(3, 1)[:, 0].mul_(2),
     "a write to what a branch hands out": lambda x: (x if x.sum() > 0 else x[:]).add_(1),
     "a write to its own": in_its_own,
+    "both": lambda x: in_its_own(x).add_(torch.rand(3)),
+    "a write in a loop": written_in_a_loop,
+    "a number drawn from a generator": lambda x: x + torch.rand(3, generator=torch.Generator().manual_seed(0)),
 }
 AROUND = [with_a_manager, with_a_generator, with_cleanup, with_a_lock, before_what_is_left]
 
@@ -455,22 +467,38 @@ AROUND = [with_a_manager, with_a_generator, with_cleanup, with_a_lock, before_wh
 def test_a_block_of_a_program_that_leaves_something_is_told(around: Any, begin: Callable[[Any], Any]) -> None:
     """Such a program is not run twice, so that plain PyTorch cannot end the block in its stead."""
 
-    def outcomes(convert: Callable[[Any], Any]) -> list[Any]:
-        noted: list[Any] = []
-        f, found = convert(around(noted.append, begin)), []
-        for index in (1, 7, 2, 9, 0):
-            for x in (X, -X):
-                torch.manual_seed(index)
-                given = x.clone()
-                try:
-                    value = f(given, torch.tensor(index)).tolist()
-                except IndexError as error:
-                    value = str(error)
-                found.append((value, given.tolist(), noted.copy()))
-                noted.clear()
-        return found
+    assert outcomes(around, begin, to_partial) == outcomes(around, begin, lambda f: f)
 
-    assert outcomes(to_partial) == outcomes(lambda f: f)
+
+LEAVING_NOTHING = ["a number drawn", "dropout", "a write to its own", "both"]
+
+
+@pytest.mark.parametrize("begin", [LEAVING[name] for name in LEAVING_NOTHING], ids=LEAVING_NOTHING)
+@pytest.mark.parametrize("around", [each for each in AROUND if each is not with_a_lock])
+def test_a_program_that_leaves_nothing_else_is_made_anew(around: Any, begin: Callable[[Any], Any]) -> None:
+    """What it drew is drawn again; with a full graph, too."""
+
+    def to_whole(function: Any) -> Any:
+        return sg.to_static(function, backend="eager")
+
+    assert outcomes(around, begin, to_whole) == outcomes(around, begin, lambda f: f)
+
+
+def outcomes(around: Any, begin: Callable[[Any], Any], convert: Callable[[Any], Any]) -> list[Any]:
+    """What calls give or raise, what they have drawn, and what they leave."""
+    noted: list[Any] = []
+    f, found = convert(around(noted.append, begin)), []
+    for index in (1, 7, 2, 9, 0):
+        for x in (X, -X):
+            torch.manual_seed(index)
+            given = x.clone()
+            try:
+                value = f(given, torch.tensor(index)).tolist()
+            except IndexError as error:
+                value = str(error)
+            found.append((value, given.tolist(), noted.copy(), torch.rand(1).item()))
+            noted.clear()
+    return found
 
 
 def test_a_block_stays_in_the_program_that_writes_to_its_own_tensors() -> None:
