@@ -95,9 +95,8 @@ class Births:
 @contextlib.contextmanager
 def _young() -> Iterator[list[Any]]:
     """All young objects but tuples; the list is empty behind the body, for it may be in a cycle."""
-    found: list[Any] = _asked_of_young(
-        lambda young: (list, itertools.compress(young, map(functools.partial(operator.is_not, tuple), map(type, young))))
-    )
+    is_other = functools.partial(operator.is_not, tuple)
+    found: list[Any] = _asked_of_young(lambda young: (list, itertools.compress(young, map(is_other, map(type, young)))))
     try:
         yield found
     finally:
