@@ -138,8 +138,9 @@ class Part(Static):
 
     def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call would be captured anew."""
-        args, kwargs = self.passing.packed(args, kwargs)
-        why = super().explain_miss(*args, **kwargs)
+        with self.captures.exclusive():
+            args, kwargs = self.passing.packed(args, kwargs)
+            why = super().explain_miss(*args, **kwargs)
         return None if why is None else re.sub(r"^(\w+|args\[\d+\])\.held_\w+", r"\1", why)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

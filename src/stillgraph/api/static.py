@@ -155,7 +155,7 @@ class Static(StaticFunction[Any, Any]):
             where = None if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)
             return explain_refusal(error, self._name, where, watch.record(), time.perf_counter() - begin)
         seconds = time.perf_counter() - begin
-        why = self._cache.explain_miss(args, kwargs)
+        why = self.explain_miss(*args, **kwargs)
         cache = cache_state(self._cache.info(), self._cache.reasons, why)
         return explain(program, seconds, cache=cache, visits=self._visits(program, args, kwargs))
 

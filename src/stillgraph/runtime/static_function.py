@@ -276,8 +276,8 @@ class StaticFunction(Generic[P, R]):
         Raises:
             CheckError: they differ (SG502), or cannot be compared (SG503).
         """
-        call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
         with self.captures.capture():
+            call, _ = self._captured(args, kwargs)
             self._shadow.compare(call, args, kwargs)
 
     def _check_if_due(self, call: CapturedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -307,7 +307,7 @@ class StaticFunction(Generic[P, R]):
     @presenting
     def get_program(self, /, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program for a call, captured if need be, without running it."""
-        call, _ = self._cache.find(args, kwargs) or self._captured(args, kwargs)
+        call, _ = self._captured(args, kwargs)
         return call.program
 
     def explain_miss(self, /, *args: P.args, **kwargs: P.kwargs) -> str | None:
@@ -319,7 +319,8 @@ class StaticFunction(Generic[P, R]):
         Returns:
             One sentence on the fact that differs from the most similar captured call; None where a program fits.
         """
-        return self._cache.explain_miss(args, kwargs)
+        with self.captures.exclusive():
+            return self._cache.explain_miss(args, kwargs)
 
     @property
     def programs(self) -> tuple[Program, ...]:

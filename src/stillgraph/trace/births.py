@@ -9,21 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import operator
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
+from stillgraph.core.collector import waiting_collector
 from stillgraph.core.tracebacks import chain_of, let_go
 
 _YOUNG = (0, 1)  # the third generation is the last
 _LEFT_ALONE = frozenset({tuple, frozenset, FrameType, GeneratorType, CoroutineType, CodeType})
-"""Nobody writes to these, and Python cannot go on to fill a tuple that somebody else holds.
-
-While the young ones are asked for, it is held all the same: what runs beside captures makes tuples of lists, not of
-generators, which other threads could find unfinished.
-"""
+"""Nobody writes to these."""
 
 
 class Births:
@@ -54,8 +52,8 @@ class Births:
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start" and info["generation"] >= _YOUNG[-1]:
+            self._grown |= _young_ids()
             with _young() as young:
-                self._grown.update(map(id, young))
                 self._raised += self._exceptions_among(young)
             self._grown -= self._ids
 
@@ -83,29 +81,50 @@ class Births:
             return False
         if id(value) in self._grown:
             return True
-        for generation in _YOUNG:
-            with _young(generation) as young:
-                if any(map(functools.partial(operator.is_, value), reversed(young))):  # most are asked about early
-                    return True
+        is_it = functools.partial(operator.is_, value)
+        if _asked_of_young(lambda young: (any, map(is_it, young))):  # most are asked about early
+            return True
         return id(value) in self._grown  # a collection may have come in between
 
     def new_ones(self, values: list[Any]) -> set[int]:
         """The ids of those of many objects that were made since, of which the collector knows all."""
-        with _young() as young:
-            new = self._grown | ({*map(id, young)} - self._ids)
+        new = self._grown | (_young_ids() - self._ids)
         return new.intersection(map(id, values))
 
 
 @contextlib.contextmanager
-def _young(*generations: int) -> Iterator[list[Any]]:
-    """All young objects, or those of one generation; the list is empty behind the body, for it may be in a cycle."""
-    found: list[Any] = []
+def _young() -> Iterator[list[Any]]:
+    """All young objects but tuples; the list is empty behind the body, for it may be in a cycle."""
+    is_other = functools.partial(operator.is_not, tuple)
+    found: list[Any] = _asked_of_young(lambda young: (list, itertools.compress(young, map(is_other, map(type, young)))))
     try:
-        for generation in generations or _YOUNG:
-            found += gc.get_objects(generation)
         yield found
     finally:
         found.clear()
+
+
+def _young_ids() -> set[int]:
+    """The ids of all young objects, tuples too."""
+    ids: set[int] = _asked_of_young(lambda young: (set, map(id, young)))
+    return ids
+
+
+def _asked_of_young(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]]) -> Any:
+    """What a function of C's gives for the young objects, the latest first.
+
+    Python cannot go on to fill a tuple that somebody else holds, and another thread may be about to. So they are held
+    in the midst of one call of C's alone: no other thread runs there.
+
+    Args:
+        question: the function and what it is given, for a list that is filled later.
+    """
+    young: list[Any] = []
+    function, given = question(young)
+    fill = map(young.extend, map(gc.get_objects, reversed(_YOUNG)))
+    ask = map(function, (given,))
+    with waiting_collector():  # which would call functions of Python's
+        steps = list(itertools.chain(fill, map(list.reverse, (young,)), ask, map(list.clear, (young,))))
+    return steps[-2]
 
 
 def _behind(frame: FrameType | None) -> Iterator[FrameType]:

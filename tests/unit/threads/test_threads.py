@@ -241,6 +241,39 @@ def test_what_a_call_writes_is_not_lost_to_a_capture() -> None:
     assert torch.equal(model.last, torch.full((3,), 2.0))
 
 
+@pytest.mark.parametrize("ask", ["explain_miss", "get_program", "verify", "__call__"])
+def test_what_is_asked_of_a_program_waits_for_the_capture_of_another_thread(ask: str) -> None:
+    """Until that ends, what it has written stands in the user's objects."""
+    SIGNALS.update({name: threading.Event() for name in ("asked", "capturing")})
+    model = Kept()
+    model.last = None
+
+    def waits(x: Tensor) -> Tensor:
+        model.last = x * 2
+        meet_once("capturing", "asked")
+        return x * 1
+
+    read, captures = sg.to_static(lambda x: x if model.last is None else x + 1, backend="eager"), sg.to_static(waits)
+    read(torch.ones(3))
+    misses = read.cache_info().misses
+
+    def asked() -> Any:
+        assert SIGNALS["capturing"].wait(30)
+        threading.Timer(0.2, SIGNALS["asked"].set).start()
+        return getattr(read, ask)(torch.ones(3))
+
+    _, found = together(lambda: captures.get_program(torch.ones(3)), asked)
+    assert not isinstance(found, (str, BaseException))
+    assert read.cache_info().misses == misses
+
+
+@sg.not_to_static
+def meet_once(tell: str, wait_for: str) -> None:
+    """As `meet`, in the first attempt at a capture."""
+    if not SIGNALS[tell].is_set():
+        meet(tell, wait_for)
+
+
 def test_eager_code_that_only_reads_is_not_disturbed() -> None:
     model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(6)])
     x = torch.ones(2, 8)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,6 +76,41 @@ def test_a_tuple_that_is_being_made_is_not_held() -> None:
         with births.watched():
             for number in range(100):
                 assert births.is_new([])
+                assert births.new_ones([births]) == set()
                 yield number
 
     assert tuple(elements()) == tuple(range(100))
+
+
+def test_tuples_that_other_threads_are_making_are_not_held(eager_switching: None) -> None:
+    ended, failed = threading.Event(), []
+
+    def make() -> None:
+        while not ended.is_set():
+            try:
+                tuple(number for number in range(30))
+            except SystemError as error:
+                failed.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    for _ in range(100):
+        births = Births()
+        with births.watched():
+            new: list[Any] = []
+            assert births.is_new(new)
+            assert births.is_new(ended) is False
+            assert births.new_ones([new, ended]) == {id(new)}
+    ended.set()
+    thread.join()
+    assert not failed
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    young = [[] for _ in range(3000)]  # so that to look through the young objects takes some time
+    yield
+    sys.setswitchinterval(before)
+    del young
