@@ -69,6 +69,8 @@ def note_operands(each: Instruction, operands: Sequence[Any]) -> list[Any]:
     if each.name in _LOOKING_UP and each.argument != "maxlen":
         for value in operands:
             meet(value)  # a method may only be handed on
+            if each.argument == "__dict__":
+                _note_whole(opened(value))
         return []
     if _asks_for_none(each, operands):
         for value in operands:
@@ -77,6 +79,13 @@ def note_operands(each: Instruction, operands: Sequence[Any]) -> list[Any]:
     picked = _entry(each, operands)
     noted = [value for value in operands if look_into(value)] if picked is None or not _pick(*picked) else []
     return [] if each.name == "CALL_FUNCTION_EX" else noted  # which takes the elements out
+
+
+def _note_whole(value: Any) -> None:
+    """Note that code takes hold of all of an object's attributes at once."""
+    capture = session()
+    if capture is not None:
+        capture.reads.whole[id(value)] = value
 
 
 def _asks_for_none(each: Instruction, operands: Sequence[Any]) -> bool:

@@ -88,6 +88,7 @@ class Collector(abc.ABC):
     own: frozenset[str] = frozenset()  # the attributes that the user's code mentions, libraries' apart
     left: frozenset[int] = frozenset()  # ids of the cells that only hooks read
     not_followed: frozenset[str] = frozenset()  # the names that code mentions whose steps were not looked at
+    takes_all: bool = False  # whether code may take all attributes of objects, nobody knows of which
     taken: frozenset[str] = frozenset()  # the globals of which code does more than to ask what is in them
     listed: bool = False  # whether the code goes through what modules hold
     changed: frozenset[Any] = frozenset()

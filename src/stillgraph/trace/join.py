@@ -69,10 +69,10 @@ def same_constant(left: Any, right: Any) -> bool:
 
 
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
-    """Whether a tensor or number is somewhere in a value, seen by ``view``."""
-    if value is None or is_leaf(value):
+    """Whether a tensor, a number or a list of unknown length is somewhere in a value, seen by ``view``."""
+    if value is None or is_leaf(value) or isinstance(value, Spread):
         return value is not None
-    parts = None if isinstance(value, (Spread, Unjoined)) or id(value) in inside else view(value)
+    parts = None if isinstance(value, Unjoined) or id(value) in inside else view(value)
     return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
 
 

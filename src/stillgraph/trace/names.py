@@ -123,6 +123,17 @@ def names_come_to(code: CodeType, come_to: AbstractSet[str]) -> Names:
     return Names(names.variables - left, names.attributes - left, names.asked - left, names.modules)
 
 
+def takes_all_unseen(code: CodeType) -> bool:
+    """Whether code may take all of an object's attributes otherwise than by an instruction that loads ``__dict__``."""
+    if "__dict__" not in names_of(code).attributes:
+        return False
+    others = (each for each in dis.get_instructions(code) if each.opname in (_GLOBAL | _ATTRIBUTE) - _PLAIN)
+    loads = any(each.argval == "__dict__" for each in others)
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    looks = not names_of(code).variables.isdisjoint(_LOOKING - {"getattr", "hasattr"})
+    return loads or looks or "__dict__" in _strings(code.co_consts) or any(map(takes_all_unseen, inner))
+
+
 def free_come_to(code: CodeType, come_to: AbstractSet[str]) -> AbstractSet[str]:
     """The free variables that code reads of which only a part has run; as `names_come_to`."""
     names = names_of(code)

@@ -201,7 +201,7 @@ class ObjectGuards(ContainerGuards):
 
     def _reads_all(self, value: Any) -> bool:
         """Whether the code may read each attribute of an object, whatever names it mentions."""
-        named = "__dict__" in self.names.attributes and type(value) is not Parcel  # which no code has got hold of
+        named = self.takes_all and type(value) is not Parcel  # which no code has got hold of
         return named or id(value) in self.reads.whole or not _looks_up_plainly(type(value))
 
     def _shadowed(self, value: Any, source: Source, also: set[str]) -> None:

@@ -43,7 +43,15 @@ from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.hook_reads import cells_left_alone, hooks_of_modules
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.modules import global_hooks
-from stillgraph.trace.names import Names, names_come_to, names_in_getter, names_in_torch, names_of, taken_otherwise
+from stillgraph.trace.names import (
+    Names,
+    names_come_to,
+    names_in_getter,
+    names_in_torch,
+    names_of,
+    taken_otherwise,
+    takes_all_unseen,
+)
 from stillgraph.trace.namespaces import (
     attributes_below,
     class_space,
@@ -273,6 +281,7 @@ class WorldGuards(ObjectGuards):
         ran = {code for code in (*scopes, *self.reads.codes) if not is_of_fakes(code.co_filename)}
         blind = [names_of(code) for code in ran - self.reads.followed.keys()]
         self.not_followed = frozenset().union(*(each.attributes | each.variables for each in blind))
+        self.takes_all = "__dict__" in names.attributes | self.own or any(map(self._takes_all, scopes))
         self.taken = frozenset().union(*map(taken_otherwise, {*scopes, *self.reads.codes, *self.reads.followed}))
         self.listed = not _LISTING.isdisjoint(own.attributes)
         self.names = names | own
@@ -335,6 +344,10 @@ class WorldGuards(ObjectGuards):
                 self._builtin(name, namespace)
         for module, attribute in module_attributes(names, namespace, function):
             self._module_member(module, attribute)
+
+    def _takes_all(self, code: CodeType) -> bool:
+        """Whether code may take all of an object's attributes, of which of its objects nobody knows."""
+        return takes_all_unseen(code) if code in self.reads.followed else "__dict__" in names_of(code).attributes
 
     def _names_of(self, code: CodeType) -> Names:
         followed = self.reads.followed.get(code)

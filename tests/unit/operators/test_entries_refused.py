@@ -44,15 +44,6 @@ def copied_with_another_name(x: Tensor) -> Any:
     return d, e
 
 
-def left_unassigned(x: Tensor) -> Any:
-    found = {}
-    if x.sum() > 1:
-        found["a"] = 1
-    for key in found:
-        name = key
-    return name
-
-
 SPREAD = [
     lambda x: [*two(x).values()],
     lambda x: (*two(x).items(), 1),
@@ -84,7 +75,6 @@ def test_what_nobody_would_see_is_refused(function: Any, code: str) -> None:
     [
         (deleted_while_run_over, "SG211"),
         (copied_with_another_name, "SG305"),
-        (left_unassigned, "SG204"),
         (lambda x: range(int(x[0])), "SG306"),
         (lambda x: collections.Counter({1: 5})[int(x[0])], "SG301"),
     ],

@@ -439,7 +439,28 @@ def matched(x):
     return x
 
 
+def left_by_a_loop_over_entries(x):
+    found = {}
+    if x.sum() > 1:
+        found["a"] = 1
+    for key in found:
+        name = key
+    return name
+
+
+def made_by_an_inner_loop(x):
+    i = 0
+    while x.sum() > i:
+        row = []
+        while x.sum() > i + len(row):
+            row.append(len(row))
+        i = i + 1
+    return row
+
+
 FUNCTIONS = [
+    left_by_a_loop_over_entries,
+    made_by_an_inner_loop,
     plain,
     expr,
     append,
