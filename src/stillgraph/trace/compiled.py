@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch.jit._state import _try_get_jit_cached_function
+
+from stillgraph.core.lookup import own_attributes
 
 
 def original_of(compiled: Any) -> FunctionType | None:
@@ -26,5 +28,5 @@ def original_of(compiled: Any) -> FunctionType | None:
 
 def is_compiled(target: Any) -> bool:
     """Whether ``torch.compile`` made a function, method or module: its calls run under Dynamo."""
-    held = getattr(getattr(target, "__func__", target), "__dict__", {})
+    held = own_attributes(target.__func__ if isinstance(target, MethodType) else target) or {}
     return "_torchdynamo_orig_callable" in held and "_torchdynamo_disable" not in held

@@ -1,4 +1,4 @@
-"""Libraries that take all of an object's attributes at once: a program depends on those of this object, and no other's."""
+"""Libraries that take all of an object's attributes at once: a program depends on those of this object alone."""
 
 from __future__ import annotations
 
