@@ -82,7 +82,7 @@ class Births:
         if id(value) in self._grown:
             return True
         is_it = functools.partial(operator.is_, value)
-        if _asked_of_young(lambda young: (any, map(is_it, young))):  # most are asked about early
+        if any(_asked_of_young(lambda young: (any, map(is_it, young)))):  # most are asked about early
             return True
         return id(value) in self._grown  # a collection may have come in between
 
@@ -96,7 +96,10 @@ class Births:
 def _young() -> Iterator[list[Any]]:
     """All young objects but tuples; the list is empty behind the body, for it may be in a cycle."""
     is_other = functools.partial(operator.is_not, tuple)
-    found: list[Any] = _asked_of_young(lambda young: (list, itertools.compress(young, map(is_other, map(type, young)))))
+    parts = _asked_of_young(lambda young: (list, itertools.compress(young, map(is_other, map(type, young)))))
+    found: list[Any] = [*itertools.chain(*parts)]
+    for part in parts:
+        part.clear()
     try:
         yield found
     finally:
@@ -105,26 +108,31 @@ def _young() -> Iterator[list[Any]]:
 
 def _young_ids() -> set[int]:
     """The ids of all young objects, tuples too."""
-    ids: set[int] = _asked_of_young(lambda young: (set, map(id, young)))
-    return ids
+    return set().union(*_asked_of_young(lambda young: (set, map(id, young))))
 
 
-def _asked_of_young(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]]) -> Any:
-    """What a function of C's gives for the young objects, the latest first.
+def _asked_of_young(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]]) -> list[Any]:
+    """What a function of C's gives for the young objects, the latest first, for each of the two generations.
 
     Python cannot go on to fill a tuple that somebody else holds, and another thread may be about to. So they are held
-    in the midst of one call of C's alone: no other thread runs there.
+    in the midst of one call of C's alone: no other thread runs there. It may where a hook for audits is told that the
+    next objects are asked for, and then none are held.
 
     Args:
         question: the function and what it is given, for a list that is filled later.
     """
+    steps = [_steps(question, generation) for generation in _YOUNG]
+    with waiting_collector():  # which would call functions of Python's
+        done = list(itertools.chain.from_iterable(steps))
+    return done[2::4]
+
+
+def _steps(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]], generation: int) -> Iterator[Any]:
+    """Four steps that a generation is asked with, the third of which gives the answer; C takes them."""
     young: list[Any] = []
     function, given = question(young)
-    fill = map(young.extend, map(gc.get_objects, reversed(_YOUNG)))
-    ask = map(function, (given,))
-    with waiting_collector():  # which would call functions of Python's
-        steps = list(itertools.chain(fill, map(list.reverse, (young,)), ask, map(list.clear, (young,))))
-    return steps[-2]
+    fill = map(young.extend, map(gc.get_objects, (generation,)))
+    return itertools.chain(fill, map(list.reverse, (young,)), map(function, (given,)), map(list.clear, (young,)))
 
 
 def _behind(frame: FrameType | None) -> Iterator[FrameType]:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
+import stillgraph as sg
 from stillgraph.trace.births import Births
 
 
@@ -83,6 +85,8 @@ def test_a_tuple_that_is_being_made_is_not_held() -> None:
 
 
 def test_tuples_that_other_threads_are_making_are_not_held(eager_switching: None) -> None:
+    """Nor while a hook of Python's is told that the collector is asked."""
+    sg.to_static(lambda x: x + 1, backend="eager")(torch.ones(2))  # which adds one, for good
     ended, failed = threading.Event(), []
 
     def make() -> None:
