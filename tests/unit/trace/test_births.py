@@ -92,7 +92,7 @@ def test_tuples_that_other_threads_are_making_are_not_held(eager_switching: None
     def make() -> None:
         while not ended.is_set():
             try:
-                tuple(number for number in range(30))
+                tuple(grown_old())
             except SystemError as error:
                 failed.append(error)
 
@@ -108,6 +108,14 @@ def test_tuples_that_other_threads_are_making_are_not_held(eager_switching: None
     ended.set()
     thread.join()
     assert not failed
+
+
+def grown_old() -> Iterator[int]:
+    """Numbers in the midst of which the tuple that takes them comes to the second generation."""
+    for number in range(100):
+        if number == 20:
+            gc.collect(0)
+        yield number
 
 
 @pytest.fixture
