@@ -11,11 +11,15 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.faults import ends_capture
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.acts import may_print_to
 from stillgraph.operators.handed_out import shown, text_by, text_method
+from stillgraph.operators.loops import Context
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.truth import truth
+from stillgraph.passes.purity import is_pure
+from stillgraph.program.blocks import CONSTRUCTS
 from stillgraph.program.operations import assert_ as run_assert
 from stillgraph.program.operations import percent as run_percent
 from stillgraph.program.operations import print_ as run_print
@@ -169,12 +173,8 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
-    if capture.effects_so_far()[0]:
-        branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
-        return
-    try:
-        said = () if message is None else (message(),)
-    except (ValueError, TypeError):  # of a text that nobody may ask for
+    said = None if capture.effects_so_far()[0] else _said(capture, message)
+    if said is None:
         branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
         return
     if any(isinstance(each, Unjoined) for each in said):
@@ -184,6 +184,26 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     capture.before_raise(AssertionError, certain=True, raised=(Raised(AssertionError, True, error),))
     capture.emit("call_function", run_assert, (known, said[0] if said else None, message is not None), {})
     capture.learn(known, True)
+
+
+def _said(capture: Session, message: Callable[[], Any] | None) -> tuple[Any, ...] | None:
+    """What an assertion says if it fails; None where to find that out does more than to compute what cannot fail."""
+    if message is None:
+        return ()
+    before, raises, log = Context(capture, [], []).checkpoint(), capture.raises, capture.journal.mark
+    try:
+        said = (message(),)
+    except Exception as error:
+        if ends_capture(error):
+            raise
+        before.rollback()
+        return None
+    done = capture.region.since(before.region)
+    plain = all(is_pure(node) and node.target not in CONSTRUCTS for node in done)
+    if plain and capture.raises == raises and not capture.journal.written(log):
+        return said
+    before.rollback()
+    return None
 
 
 def _fails(said: tuple[Any, ...]) -> None:

@@ -336,6 +336,8 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     recorder.before_raise(RuntimeError)
     wanted = [recorder.to_fake(tensor) for tensor in _tensors(inputs)]
     reach = _reach(recorder.to_fake(output) for output in _tensors(outputs))
+    if _goes_outside(recorder, reach):  # to an input's own history, which only the run has
+        reach = replace(reach, certain=False)
     exact = _on_fakes(recorder, args, kwargs) if reach.certain and create_graph else None
     with recorder.calling_autograd("torch.autograd.grad"):
         node = recorder.emit("call_function", torch.autograd.grad, args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,17 +109,19 @@ class Region:
         """A point to roll back to."""
         return Mark(next(iter(reversed(self.graph.nodes)), None), len(self._order))
 
+    def since(self, mark: Mark) -> list[fx.Node]:
+        """The operations recorded since ``mark``, the latest first; no placeholders."""
+        found = itertools.takewhile(lambda node: node is not mark.last, reversed(self.graph.nodes))
+        return [node for node in found if node.op != "placeholder"]
+
     def rollback(self, mark: Mark) -> None:
         """Drop every operation recorded since ``mark``; placeholders stay."""
         for key in self._order[mark.known :]:
             if self.known.get(key, (None, None))[1] is not None and self.known[key][1].op != "placeholder":
                 del self.known[key]
         self._order[mark.known :] = [k for k in self._order[mark.known :] if k in self.known]
-        for node in reversed(self.graph.nodes):
-            if node is mark.last:
-                break
-            if node.op != "placeholder":
-                erase(node)
+        for node in self.since(mark):
+            erase(node)
 
     def close(self, outputs: list[fx.Node | Any]) -> Region:
         """End the region with these outputs; it can be the child of another now."""

@@ -124,6 +124,7 @@ class Session(BothSides):
         self.can_follow_methods = False  # whether another front end would follow it
         self.for_segments = False  # as `FrontEnd.for_segments`
         self.acted = False  # a step has been recorded that does something outside, which the code could read there
+        self.raises = 0  # how many operations have been recorded that may raise in the run
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
@@ -206,6 +207,7 @@ class Session(BothSides):
             StageTry: it is not yet.
             CaptureError: it cannot be.
         """
+        self.raises += 1
         left = raised or (Raised(kind),)
         seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))
         is_watched = bool(self.watching) and (seen or sees_any(self.watching, self.attempts, kind, left))

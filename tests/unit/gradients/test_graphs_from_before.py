@@ -69,3 +69,45 @@ def test_gradients_behind_the_end_of_a_segment() -> None:
             assert actual is not None
             assert expected is not None
             assert torch.equal(actual, expected)
+
+
+def of_given(w: Tensor, o: Tensor) -> Any:
+    return torch.autograd.grad(o.sum(), [w], allow_unused=True)
+
+
+def behind_a_step(w: Tensor, v: Tensor) -> Any:
+    a = w * 2
+    print(a.sum().item())
+    return torch.autograd.grad((a * 3).sum(), [w, a, v], allow_unused=True)
+
+
+def again_behind_a_step(w: Tensor, v: Tensor) -> Any:
+    o = w**3
+    print(o.sum().item())
+    (first,) = torch.autograd.grad(o.sum(), w, create_graph=True)
+    print("first")
+    return torch.autograd.grad(first.sum(), [w, v], allow_unused=True)
+
+
+def asked_for_none(w: Tensor, v: Tensor) -> Any:
+    o = w * w
+    print(o.sum().item())
+    a, b = torch.autograd.grad(o.sum(), [w, v], allow_unused=True)
+    return a * 2, b is None
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", [behind_a_step, again_behind_a_step, asked_for_none])
+def test_what_is_unused_only_the_graph_from_before_knows(function: Any, full_graph: bool) -> None:
+    static = sg.to_static(function, full_graph=full_graph, strict=not full_graph, backend="eager")
+    for _ in range(3):
+        w, v = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([1.0], requires_grad=True)
+        torch.testing.assert_close(static(w, v), function(w, v))
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_an_output_that_is_given_may_depend_on_the_input(full_graph: bool) -> None:
+    static = sg.to_static(of_given, full_graph=full_graph, strict=not full_graph, backend="eager")
+    w, other = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([5.0], requires_grad=True)
+    for make in (lambda: other, lambda: w * w, lambda: other * 3, lambda: w * 3, lambda: other):
+        torch.testing.assert_close(static(w, make()), of_given(w, make()))
