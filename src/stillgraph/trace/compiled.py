@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch.jit._state import _try_get_jit_cached_function
 
-from stillgraph.core.lookup import own_attributes
+from stillgraph.core.lookup import class_member, own_attributes
 
 
 def original_of(compiled: Any) -> FunctionType | None:
@@ -27,6 +29,17 @@ def original_of(compiled: Any) -> FunctionType | None:
 
 
 def is_compiled(target: Any) -> bool:
-    """Whether ``torch.compile`` made a function, method or module: its calls run under Dynamo."""
-    held = own_attributes(target.__func__ if isinstance(target, MethodType) else target) or {}
-    return "_torchdynamo_orig_callable" in held and "_torchdynamo_disable" not in held
+    """Whether ``torch.compile`` made a function, method or module, or the ``forward`` of one: it runs under Dynamo."""
+    if isinstance(target, functools.partial):
+        return is_compiled(target.func)
+    if isinstance(target, torch.nn.Module):
+        forward = class_member(type(target), "forward")
+        return "_torchdynamo_orig_callable" in (own_attributes(target) or {}) or is_compiled(forward)
+    function = target.__func__ if isinstance(target, MethodType) else target
+    if not isinstance(function, FunctionType) or "_torchdynamo_disable" in vars(function):
+        return False
+    is_dynamos = function.__code__.co_filename.endswith(_DYNAMO)  # `functools.wraps` copies the attributes alone
+    return is_dynamos and "_torchdynamo_orig_callable" in vars(function)
+
+
+_DYNAMO = os.path.join("torch", "_dynamo", "eval_frame.py")

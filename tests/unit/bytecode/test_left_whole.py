@@ -275,8 +275,20 @@ def test_what_torch_compile_made_is_refused(full_graph: bool) -> None:
         def method(self, x: torch.Tensor) -> torch.Tensor:
             return x * 2
 
-    for made in (torch.compile(lambda x: x * 2, backend="eager"), torch.compile(nn.Linear(2, 2)), Holder().method):
+    class Forward(nn.Module):
+        @torch.compile(backend="eager")
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    compiled = torch.compile(lambda x: x * 2, backend="eager")
+    for made in (compiled, torch.compile(nn.Linear(2, 2)), Holder().method, functools.partial(compiled), Forward()):
         with pytest.raises(TypeError, match=r"takes what torch\.compile was given"):
             sg.to_static(made, full_graph=full_graph)
     disabled = torch.compiler.disable(lambda x: x * 2)
-    assert sg.to_static(disabled, full_graph=full_graph, backend="eager")(torch.ones(2)).tolist() == [2, 2]
+
+    @functools.wraps(compiled)
+    def wrapper(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    for taken in (disabled, wrapper):
+        assert sg.to_static(taken, full_graph=full_graph, backend="eager")(torch.ones(2)).tolist() == [2, 2]
