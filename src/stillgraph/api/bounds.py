@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.parcel import opened
+from stillgraph.core.parcel import opened, without_parcels
 from stillgraph.program.guards import Argument, TensorGuard
 from stillgraph.program.input_spec import InputSpec
 from stillgraph.program.program import Program
@@ -65,7 +65,7 @@ def why_beyond(cache: ProgramCache, is_entry: bool) -> str:
     """
     recent = [*reversed(cache.programs[: growing.CALLS])]
     grows = growing.growing(recent)
-    reason = re.sub(r"\.held_\w+\b", "", cache.reasons[0])  # of parcels, which nobody has written
+    reason = without_parcels(cache.reasons[0])
     if grows is not None:
         return f"{reason}. Write to the list without reading it in the same call, or keep a tensor of fixed size"
     spec = _open_spec(cache.programs[0], cache.programs[1:]) if is_entry else None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from stillgraph.bytecode.parcels import is_opaque, is_plain
-from stillgraph.core.parcel import Parcel, opened
+from stillgraph.core.parcel import Parcel, is_parcels, opened, parcel
 from stillgraph.program.guards import (
     AliasGuard,
     Argument,
@@ -69,7 +69,7 @@ class Passing:
         def passed(key: int | str, value: Any) -> Any:
             if key not in self.packs or is_plain(value) or type(value) is Parcel:
                 return value
-            return known.setdefault(id(value), Parcel(f"held_{key}", value))
+            return known.setdefault(id(value), parcel(key, value))
 
         return tuple([passed(*each) for each in enumerate(args)]), {name: passed(name, kwargs[name]) for name in kwargs}
 
@@ -232,7 +232,7 @@ def _out_of_parcel(source: Source) -> Source | None:
     if isinstance(source, Item):
         base = _out_of_parcel(source.base)
         return None if base is None else Item(base, source.key, source.kind)
-    if isinstance(source, Attribute) and isinstance(source.base, Argument) and source.name.startswith("held_"):
+    if isinstance(source, Attribute) and isinstance(source.base, Argument) and is_parcels(source.name):
         return source.base
     return source if isinstance(source, Argument) else None
 

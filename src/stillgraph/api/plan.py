@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
@@ -46,7 +45,7 @@ from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core import faults
 from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
 from stillgraph.core.logs import log
-from stillgraph.core.parcel import empty, opened
+from stillgraph.core.parcel import empty, opened, without_parcels
 from stillgraph.core.tracebacks import let_go
 from stillgraph.operators import acts
 from stillgraph.operators.outside import OF_EXCEPTIONS
@@ -141,7 +140,7 @@ class Part(Static):
         with self.captures.exclusive():
             args, kwargs = self.passing.packed(args, kwargs)
             why = super().explain_miss(*args, **kwargs)
-        return None if why is None else re.sub(r"^(\w+|args\[\d+\])\.held_\w+", r"\1", why)
+        return None if why is None else without_parcels(why)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the rest of a call in plain PyTorch."""

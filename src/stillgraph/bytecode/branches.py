@@ -64,6 +64,7 @@ def inside(frame: Frame, index: int, *, is_loop: bool = False, is_try: bool = Fa
         segment.failed_in(region, error)
         raise
     segment.regions.pop()
+    segment.staged(region)
 
 
 def fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stops) -> Left:

@@ -13,7 +13,7 @@ from stillgraph.bytecode.lifetimes import held_by, is_missed, referred_to
 from stillgraph.bytecode.parcels import is_plain, passes_exceptions
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.tries import is_with, only_reraises
-from stillgraph.core.parcel import Parcel, opened
+from stillgraph.core.parcel import Parcel, opened, parcel
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
 
@@ -174,8 +174,8 @@ def packed(values: Sequence[Any], closed: frozenset[int] = frozenset()) -> list[
     known: dict[int, Parcel] = {}
 
     def pack(number: int, value: Any) -> Any:
-        parcel = Parcel(f"held_{number}", value)
-        return parcel if type(value) in _DATA else known.setdefault(id(value), parcel)
+        made = parcel(number, value)
+        return made if type(value) in _DATA else known.setdefault(id(value), made)
 
     return [
         value if is_plain(value) and number not in closed else pack(number, value)

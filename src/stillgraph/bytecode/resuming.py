@@ -39,6 +39,7 @@ def run_in(segment: Segment, frame: Frame) -> Any:
         frame.let_go()
         if frame is segment.frames[0]:
             segment.require_closed()
+            segment.require_set()
     except Ended:
         if frame is not segment.frames[0]:
             raise  # and stay among the frames that are handed out
@@ -74,6 +75,7 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         try:
             value = _run_through(frames, 0, lambda: go_on(frames[-1]))
             segment.require_closed()
+            segment.require_set()
             return value
         except Ended:
             return _handed_out(segment)

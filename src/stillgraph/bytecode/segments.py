@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType
 from typing import Any
@@ -18,6 +18,7 @@ import torch
 
 from stillgraph.bytecode.breaks import Breaks, Ended, Learned, Unreachable, place_of, reason_of, sees_frames, told
 from stillgraph.bytecode.called import SHOWING_VARIABLES, called, code_called
+from stillgraph.bytecode.deciding import Decided, decided, deciding, unset
 from stillgraph.bytecode.decode import Instruction
 from stillgraph.bytecode.depth_of_reading import goes_deep
 from stillgraph.bytecode.frame import Frame, contents
@@ -51,7 +52,6 @@ from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.sources import is_machinery
 from stillgraph.trace.thread_objects import is_for_threads
-from stillgraph.trace.unset import may_be_unset
 
 
 @dataclass(eq=False)
@@ -84,6 +84,7 @@ class Segment(Holder):
         made: by the id of an object that an instruction has given first, which one; one of the user's, if there is.
         foreign: the ids of those among them that may have been there before.
         generators: the frames of generators that were made, as long as there are these.
+        decisions: the statements behind which only the run knows whether some variables have values.
     """
 
     breaks: Breaks
@@ -101,6 +102,7 @@ class Segment(Holder):
     made: dict[int, tuple[Any, Frame, int]] = field(default_factory=dict)
     foreign: set[int] = field(default_factory=set)
     generators: weakref.WeakSet[Frame] = field(default_factory=weakref.WeakSet)
+    decisions: list[Decided] = field(default_factory=list)
     passed: list[tuple[CodeType, int]] = field(default_factory=list)
     culprits: dict[int, tuple[BaseException, Frame, int]] = field(default_factory=dict)
     known: int = 0  # how much was, when the attempt began
@@ -117,8 +119,9 @@ class Segment(Holder):
     def forget(self) -> None:
         """Let go of the user's objects: generators, say, end when nobody has them any more."""
         self.calling, self.callee, self.given, self.doubt = None, None, [], False
-        for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.passed, self.culprits):
+        for each in (self.frames, self.regions, self.made, self.foreign, self.generators, self.decisions, self.passed):
             each.clear()
+        self.culprits.clear()
 
     def enter(self, frame: Frame) -> None:
         """A frame begins to run."""
@@ -453,6 +456,34 @@ class Segment(Holder):
             raise Learned from None
         self.failed(region.frame, region.index, error)
 
+    def staged(self, region: Region) -> None:
+        """To be called behind a branch, loop or ``try`` that the program has as a whole."""
+        found = None if self.regions else decided(region, self.frames)
+        if found is not None:
+            self.decisions.append(found)
+
+    def require_set(self, values: Iterable[Any] = ()) -> None:
+        """To be called where a segment ends: no place that outlives it can be left without a value by the run alone.
+
+        Args:
+            values: what its frames hand on.
+
+        Raises:
+            Learned: the next attempt leaves to Python what decides that.
+            CaptureError: what that is, is not known.
+        """
+        own = {id(cell) for frame in self.frames for cell in frame.slots}  # what is needed of them is handed on
+        found = unset(session(), [*values, *self._written(own)])
+        if not found:
+            return
+        message = "only the run knows whether a variable has a value that is needed behind a segment"
+        region, before = deciding(self.decisions, found), self.breaks.count
+        if region is not None:
+            self._open(region, because("cut", Why(message, "SG306")))
+        if self.breaks.count > before:
+            raise Learned
+        raise refuse("SG306", message)
+
     def before_fork(self, frame: Frame, *ways: int) -> None:
         """To be called before a branch: one that leaves a loop that is run by its jumps would never come to an end.
 
@@ -509,11 +540,12 @@ class Segment(Holder):
         self.breaks.leave(code, index, why)
         return True
 
-    def _written(self) -> Iterator[Any]:
-        """What has been stored in what may outlive the segment."""
+    def _written(self, without: Container[int] = ()) -> Iterator[Any]:
+        """What has been stored in what may outlive the segment, but for the cells with some ids."""
         capture = session()
         for write in () if capture is None else capture.journal.written(0).values():
-            if not (isinstance(write.place, CellPlace) and self.has_made(write.place.cell)):
+            cell = write.place.cell if isinstance(write.place, CellPlace) else None
+            if cell is None or not (self.has_made(cell) or id(cell) in without):
                 yield write.place.get()
 
     def hand_out(self) -> tuple[Layout, list[Any]]:
@@ -524,9 +556,7 @@ class Segment(Holder):
             CaptureError: only the run knows whether a variable has a value.
         """
         layout, values = suspended(self.frames)
-        capture = session()
-        if capture is not None and capture.has_unset and any(may_be_unset(capture, value) for value in values):
-            raise refuse("SG306", "only the run knows whether a variable has a value that is needed behind a segment")
+        self.require_set(values)
         leaving = [*inside([*values, *self._written()], self.made)]
         attributes = attributes_of(value for value, _ in leaving)
         for value, holder in leaving:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
+
+PREFIX = "stillgraph_held_"
+"""With what the names of parcels' attributes begin, and no attribute of the user's does."""
+
+_STEP = re.compile(rf"\.{PREFIX}\w+")
 
 
 class Parcel:
@@ -23,6 +29,21 @@ class Parcel:
         """What is in it."""
         (value,) = self.__dict__.values()
         return value
+
+
+def parcel(key: int | str, value: Any) -> Parcel:
+    """A value in a parcel: the one of the position or name ``key`` among those of a call."""
+    return Parcel(f"{PREFIX}{key}", value)
+
+
+def is_parcels(name: str) -> bool:
+    """Whether an attribute is that of a parcel."""
+    return name.startswith(PREFIX)
+
+
+def without_parcels(text: str) -> str:
+    """A text on where values are, without the parcels around them, which nobody has written."""
+    return _STEP.sub("", text)
 
 
 def opened(value: Any) -> Any:

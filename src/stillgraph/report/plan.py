@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stillgraph.core.location import Location
+from stillgraph.core.parcel import PREFIX
 from stillgraph.core.reasons import REASONS
 from stillgraph.program.guards import FunctionGuard
 from stillgraph.program.printer import guard_texts
 from stillgraph.program.program import Program
 from stillgraph.report.explain import as_json
 
-_ARGUMENT = re.compile(r"args\[(\d+)\](?:\.held_\d+)?")
+_ARGUMENT = re.compile(rf"args\[(\d+)\](?:\.{PREFIX}\d+)?")
 _OF_CLOSURE = re.compile(r"([\w.\[\]]+?)\.__closure__\[(\d+)\](?:\.cell_contents)?")
 _OURS = re.compile(r"\bParcel\b|is a cell$")
 _FEW = 3

@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.parcel import is_parcels
 from stillgraph.program.facts import fact
 from stillgraph.program.guards import (
     AliasGuard,
@@ -324,6 +325,8 @@ def source_name(source: Source, finder: Finder) -> str:
         return finder.names.get(source.key, str(source.key) if isinstance(source.key, str) else f"arg{source.key}")
     if isinstance(source, (Slot, Attribute)):
         base = source_name(source.base, finder)
+        if isinstance(source, Attribute) and is_parcels(source.name):
+            return base
         return source.name if base == "self" else f"{base}_{source.name}"
     if isinstance(source, Item):
         return f"{source_name(source.base, finder)}_{source.key}"

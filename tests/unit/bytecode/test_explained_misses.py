@@ -110,3 +110,53 @@ ADVICE = {
 @pytest.mark.parametrize("reason", ADVICE)
 def test_the_advice_fits_what_differs(reason: str) -> None:
     assert ADVICE[reason] in advice_on(reason)
+
+
+class Rows:
+    """Has attributes with names like those that values were once passed by."""
+
+    def __init__(self, *rows: torch.Tensor) -> None:
+        self.held_rows = [*rows]
+        self.held_0 = [*rows]
+
+
+@pytest.mark.parametrize("name", ["held_rows", "held_0"])
+def test_the_names_of_the_users_attributes_are_told(name: str) -> None:
+    def f(b: Rows) -> Any:
+        return getattr(b, name)[0] * 2
+
+    static = to_partial(f)
+    b = Rows(torch.ones(3))
+    static(b)
+    for number in range(4, 8):
+        setattr(b, name, [torch.ones(number)])
+        why = static.explain_miss(b)
+        assert f"b.{name}[0] should be" in why or f"args[0].{name}[0] should be" in why
+        assert "stillgraph_held" not in why
+        static(b)
+        other = Rows(torch.ones(number, dtype=torch.float64))
+        told = static.explain_miss(other)
+        assert "stillgraph_held" not in told
+        static(other)
+
+
+def test_no_text_names_what_values_are_passed_by() -> None:
+    class Box:
+        held_0: Any = None
+
+    def f(box: Box, x: torch.Tensor) -> Any:
+        y = x + 1
+        print("a")
+        z = y * box.held_0[0]
+        print("b")
+        return z + box.held_0[0]
+
+    static = to_partial(f)
+    box = Box()
+    for size in (3, 1):
+        box.held_0 = [torch.ones(size)]
+        static(box, torch.ones(3))
+    for text in (str(static.explain()), static.code):
+        assert "stillgraph_held" not in text
+        assert "Parcel" not in text
+    assert "held_0[0]" in str(static.explain())
