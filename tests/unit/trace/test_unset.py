@@ -458,7 +458,61 @@ def made_by_an_inner_loop(x):
     return row
 
 
+def unset_in_a_block(x):
+    while x.sum() < 2:
+        x = x + 1
+        try:
+            x = x + best
+            print("not the first")
+        except UnboundLocalError:
+            print("none yet")
+        except NameError:
+            print("another function's")
+        best = 1
+    return x
+
+
+def deleted_in_a_block(x):
+    try:
+        if x[0] > 0:
+            del t
+    except UnboundLocalError:
+        return "local"
+    except NameError:
+        return "free"
+    t = 1
+    return x
+
+
+def augmented_in_a_block(x):
+    if x[0] > 0:
+        t += 1  # noqa: F821
+    else:
+        t = x
+    return t
+
+
+def unset_in_an_arm_of_an_expression(x):
+    y = x if x.sum() > 0 else t  # noqa: F821
+    t = 1
+    return y
+
+
+def unset_in_a_function_inside(x):
+    def inside():
+        return t if x.sum() > 0 else x
+
+    y = inside()
+    t = 1
+    return y
+
+
 FUNCTIONS = [
+    unset_in_a_block,
+    deleted_in_a_block,
+    augmented_in_a_block,
+    unset_in_an_arm_of_an_expression,
+    unset_in_a_function_inside,
     left_by_a_loop_over_entries,
     made_by_an_inner_loop,
     plain,
