@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.loops import Context
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.caught import narrowed
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.journal import Variable
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import PassingPlace, Variable
 from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -25,6 +28,7 @@ from stillgraph.trace.unjoined import Unjoined, refuse_join
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
 _NUMBERS = itertools.count(1)
+_CLASSES = "Give the classes names before the try that hold the same classes on all paths."
 
 
 def try_(
@@ -138,7 +142,11 @@ def attempt(
     """A body with handlers: Python's own, until something in the body turns out to raise in the run."""
     capture = context.session
     start = context.checkpoint()
-    mine = Attempt(capture, "", _kinds(handlers), staged=False, only_cleans_up=only_cleans_up)
+    kinds = _kinds(context, handlers)
+    if kinds is None:
+        start.rollback()
+        kinds, start = (BaseException,), context.checkpoint()
+    mine = Attempt(capture, "", kinds, staged=False, only_cleans_up=only_cleans_up)
     capture.attempts.append(mine)
     try:
         try:
@@ -159,19 +167,55 @@ def attempt(
     return _staged(context, body, handlers, orelse, only_cleans_up)
 
 
-def _kinds(handlers: Handlers) -> tuple[type[BaseException], ...]:
-    """What some handlers catch; anything, where that cannot be said before there is an exception."""
+def _kinds(context: Context, handlers: Handlers) -> tuple[type[BaseException], ...] | None:
+    """What some handlers catch; None where that cannot be said before there is an exception."""
     try:
-        return tuple(k for kinds, _ in handlers for k in ((BaseException,) if kinds is None else _flat(kinds())))
-    except Exception:  # the user's own expression may fail; Python evaluates it only once there is an exception
+        return tuple(kind for kinds, _ in handlers for kind in _foreseen(context, kinds))
+    except CaptureError:
+        return None
+
+
+def _foreseen(context: Context, kinds: Kinds | None) -> tuple[type[BaseException], ...]:
+    """What a handler is for, asked before there is an exception; Python asks only then.
+
+    Raises:
+        CaptureError: what is asked fails, or does more than to give classes.
+    """
+    if kinds is None:
         return (BaseException,)
+    capture = context.session
+    before, outer = _done_so_far(context), capture.foreseeing
+    capture.foreseeing = True
+    try:
+        found = _flat(kinds())
+    except Exception as error:
+        if ends_capture(error):
+            raise
+        raise _not_foreseen(f"fails with {type(error).__name__}") from error
+    finally:
+        capture.foreseeing = outer
+    (done, held), (done_before, held_before) = _done_so_far(context), before
+    if done != done_before or not all(map(operator.is_, held, held_before)):
+        raise _not_foreseen("does something")
+    return found
+
+
+def _not_foreseen(what: str) -> BaseException:
+    return refuse("SG208", f"what an 'except' is for {what} where it is evaluated", location=here(), hint=_CLASSES)
+
+
+def _done_so_far(context: Context) -> tuple[tuple[int, ...], list[Any]]:
+    """What is another once code has done something: counts, and what variables hold (the stack is for expressions)."""
+    capture, places = context.session, (*context.keeps, *context.drops)
+    held = [place.get() for place in places if not isinstance(place, PassingPlace)]
+    return (capture.journal.mark, len(capture.iterators.advances)), held
 
 
 def _staged(
     context: Context, body: Block, handlers: Handlers, orelse: Block | None, only_cleans_up: bool
 ) -> Exit | None:
     capture = context.session
-    known = [((BaseException,) if kinds is None else _flat(kinds()), handler) for kinds, handler in handlers]
+    known = [(_foreseen(context, kinds), handler) for kinds, handler in handlers]
     kinds = tuple(kind for fitting, _ in known for kind in fitting)
     attempt = Attempt(capture, f"try_{next(_NUMBERS)}", kinds, staged=True, only_cleans_up=only_cleans_up)
     completed = Variable("whether the body of a try came to its end", False)

@@ -31,7 +31,7 @@ from stillgraph.operators.stores import (
     unpack,
 )
 from stillgraph.operators.strings import assert_, percent, text
-from stillgraph.operators.variables import loaded, own_names, variables
+from stillgraph.operators.variables import loaded, own, own_names, variables
 from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
@@ -74,6 +74,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "unpack": unpack,
         "drawn": drawn,
         "loaded": loaded,
+        "own": own,
         "variables": variables,
         "own_names": own_names,
         "matched": matched,

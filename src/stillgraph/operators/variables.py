@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
 from stillgraph.trace.unset import may_be_unset, value_read
 
@@ -28,6 +29,25 @@ def loaded(value: Any, name: str, free: bool = False) -> Any:
     if capture is None or not capture.has_unset:
         return value
     return value_read(capture, value, functools.partial(no_value, name, free))
+
+
+def own(read: Callable[[], Any], name: str) -> Any:
+    """As `loaded`, of a variable of the function itself, read in a part of it that has become a function of its own.
+
+    Args:
+        read: reads it, and does nothing else.
+        name: the variable's.
+
+    Raises:
+        UnboundLocalError: it has no value whatever the run decides.
+    """
+    try:
+        value = read()
+    except NameError:
+        value = MISSING
+    if value is MISSING:
+        no_value(name, free=False)
+    return loaded(value, name)
 
 
 def no_value(name: str, free: bool) -> NoReturn:

@@ -125,12 +125,20 @@ class Rewriter:
         return id(node) in self._request.unset_reads
 
     def read(self, node: ast.Name) -> ast.expr:
-        """A read of a variable; `t` becomes `loaded(t, "t")` where it may have no value."""
+        """A read of a variable; `t` becomes `loaded(t, "t")` where it may have no value.
+
+        In a generated function, where Python would say that another function has no value for its variable, it becomes
+        `own(lambda: t, "t")`.
+        """
         read = node if isinstance(node.ctx, ast.Load) else build.load(node.id, node)
         if not self.may_be_unset(node):
             return read
-        free = [] if self._is_own(node.id) else [build.constant(True, node)]
-        return self.op("loaded", [read, build.constant(self.mangled(node.id), node), *free], node)
+        name = build.constant(self.mangled(node.id), node)
+        if not self._is_own(node.id):
+            return self.op("loaded", [read, name, build.constant(True, node)], node)
+        if self.frame.in_block:
+            return self.op("own", [build.deferred(read, ()), name], node)
+        return self.op("loaded", [read, name], node)
 
     def _is_own(self, name: str) -> bool:
         """Whether Python finds a variable in the frame of the code that reads it."""

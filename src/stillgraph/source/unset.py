@@ -26,7 +26,10 @@ def unset_reads(node: FunctionNode, scopes: Scopes) -> frozenset[int]:
     return frozenset(found)
 
 
-_DECIDING = {ast.If, ast.While, ast.For, ast.Try, ast.TryStar, ast.With}
+_DECIDING = {
+    ast.If, ast.While, ast.For, ast.Try, ast.TryStar, ast.With, ast.Match, ast.IfExp, ast.BoolOp, ast.Compare,
+    ast.Assert,
+}
 
 
 class _Function:

@@ -92,6 +92,7 @@ class Recorder(PlainAnswers):
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
         self.identities = Identities()
         self.has_optionals = False  # whether there is any value that is None on some path
+        self.foreseeing = False  # whether it is only asked what the code will come to, so that nothing may be done
         self.has_unset = False  # whether any variable has a value on some paths only
         self.emitted = 0  # operations, those of dropped regions included
         self.failed: Failed | None = None
@@ -338,7 +339,14 @@ class Recorder(PlainAnswers):
 
     # ---- nodes
     def emit(self, op: str, target: Any, args: Any, kwargs: dict[str, Any]) -> fx.Node:
-        """Add a node to the open region, its arguments given as values."""
+        """Add a node to the open region, its arguments given as values.
+
+        Raises:
+            CaptureError: it is only asked what may be done later.
+        """
+        if self.foreseeing:
+            message = "what an 'except' is for does something, or depends on what only the run knows"
+            raise refuse("SG208", message, location=self.locator.here())
         if target not in _ASKING and any(getattr(value, "stillgraph_optional", None) for value in args):
             self.before_raise(None)  # an operation on what may be None or unbound
         for attempt in self.attempts:

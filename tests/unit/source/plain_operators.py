@@ -204,6 +204,7 @@ OPERATORS: dict[str, object] = {
     "unpack": unpack, "drawn": lambda values: values, "matched": lambda subject, by_class: subject,
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,
+    "own": lambda read, name: read(),
     "own_names": lambda found, names: [name for name in found if name in names],
     "handling": lambda: None, "handled": lambda kinds: kinds,
     "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,

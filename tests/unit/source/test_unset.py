@@ -102,6 +102,6 @@ def test_reads_that_ask(function: Any, expected: list[str]) -> None:
     asked = [
         node.args[1].value
         for node in ast.walk(ast.parse(converted(function).code))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "loaded"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("loaded", "own")
     ]
     assert sorted(asked) == sorted(expected)

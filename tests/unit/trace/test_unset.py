@@ -458,7 +458,61 @@ def made_by_an_inner_loop(x):
     return row
 
 
+def unset_in_a_block(x):
+    while x.sum() < 2:
+        x = x + 1
+        try:
+            x = x + best
+            print("not the first")
+        except UnboundLocalError:
+            print("none yet")
+        except NameError:
+            print("another function's")
+        best = 1
+    return x
+
+
+def deleted_in_a_block(x):
+    try:
+        if x[0] > 0:
+            del t
+    except UnboundLocalError:
+        return "local"
+    except NameError:
+        return "free"
+    t = 1
+    return x
+
+
+def augmented_in_a_block(x):
+    if x[0] > 0:
+        t += 1  # noqa: F821
+    else:
+        t = x
+    return t
+
+
+def unset_in_an_arm_of_an_expression(x):
+    y = x if x.sum() > 0 else t  # noqa: F821
+    t = 1
+    return y
+
+
+def unset_in_a_function_inside(x):
+    def inside():
+        return t if x.sum() > 0 else x
+
+    y = inside()
+    t = 1
+    return y
+
+
 FUNCTIONS = [
+    unset_in_a_block,
+    deleted_in_a_block,
+    augmented_in_a_block,
+    unset_in_an_arm_of_an_expression,
+    unset_in_a_function_inside,
     left_by_a_loop_over_entries,
     made_by_an_inner_loop,
     plain,
@@ -592,3 +646,77 @@ def empty_in_a_loop(x):
 def test_what_nothing_tells_of_is_refused() -> None:
     with pytest.raises(sg.CaptureError, match="possibly unbound"):
         sg.to_static(empty_in_a_loop, backend="eager")(ONES)
+
+
+def a_class_that_may_be_unset(x):
+    if x.sum() > 0:
+        kind = IndexError
+    try:
+        return x[x[0].long()]
+    except kind:
+        return "caught"
+
+
+def printing_kinds():
+    print("kinds")
+    return IndexError
+
+
+def classes_of_a_call(x):
+    try:
+        return x[x[0].long()]
+    except printing_kinds():
+        return "caught"
+
+
+def kept_kinds(kept):
+    kept.append(IndexError)
+    return kept[-1]
+
+
+def classes_that_are_kept(x):
+    kept = []
+    try:
+        y = x[x[0].long()]
+    except kept_kinds(kept):
+        y = x
+    return y, len(kept)
+
+
+def a_class_that_is_certainly_unset(x):
+    try:
+        return x[x[0].long()]
+    except kind:  # noqa: F821
+        kind = IndexError
+    return "caught"
+
+
+ONLY_ASKED_LATER = [
+    a_class_that_may_be_unset,
+    classes_of_a_call,
+    classes_that_are_kept,
+    a_class_that_is_certainly_unset,
+]
+RAISES, RAISES_NOT = torch.tensor([7.0, 0, 0]), torch.tensor([-1.0, 0, 0])
+
+
+@pytest.mark.parametrize("function", ONLY_ASKED_LATER, ids=lambda function: function.__name__)
+def test_what_an_except_is_for_is_evaluated_only_where_something_is_raised(
+    function: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for order in ((RAISES, RAISES_NOT, -RAISES), (RAISES_NOT, RAISES, -RAISES)):
+        found = static(function, "segments")
+        for x in order:
+            assert outcome(found, x, capsys) == outcome(function, x, capsys)
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode"])
+@pytest.mark.parametrize("function", ONLY_ASKED_LATER[:-1], ids=lambda function: function.__name__)
+def test_with_a_full_graph_it_has_to_be_known_before(
+    function: Callable[..., Any], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    front_end = through_bytecode() if way == "bytecode" else contextlib.nullcontext()
+    with front_end, pytest.raises(sg.CaptureError, match="an 'except' is for") as caught:
+        static(function, way)(RAISES)
+    assert caught.value.reason.code == "SG208"
+    assert capsys.readouterr().out == ""
