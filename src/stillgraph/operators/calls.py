@@ -189,6 +189,8 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     before_method(capture, function, args, kwargs)
     refuse_hidden_state(function)
     note_all(args)
+    if function is object.__getattribute__ and args:
+        capture.dictionaries.shown(args[0])
     return function(*args, **kwargs)
 
 

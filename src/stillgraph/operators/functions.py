@@ -102,6 +102,8 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
         capture = session()
         assert capture is not None
         capture.reads.whole.update((id(target), target) for target in args)
+        for target in args:
+            capture.dictionaries.shown(target)
         return function(*args)
 
     return asked

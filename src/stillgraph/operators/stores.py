@@ -14,7 +14,7 @@ from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import behind_proxy, class_member
+from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
@@ -76,9 +76,20 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if set_by_descriptor(target, name, value):
         return
+    if name == "__dict__":
+        _refuse_to_replace(capture, target, value)
     if not _done_by_class(target, "__setattr__", name, value):
         store: Any = type(target).__setattr__
         set_past_class(store, target, name, value)
+
+
+def _refuse_to_replace(capture: Session, target: Any, value: Any) -> None:
+    """Refuse to give an object another dictionary of attributes, unless that is as good as made with it."""
+    is_known = capture.is_new(target) is not True or capture.dictionaries.is_noted(target)
+    if is_known or (capture.in_arm and value is not target):
+        message = f"the __dict__ of a {type(target).__name__} is replaced"
+        hint = "Change the attributes one by one, or all with vars(o).clear() and vars(o).update(...)."
+        raise refuse("SG305", message, location=here(), hint=hint)
 
 
 def _done_by_class(target: Any, special: str, name: str, *value: Any) -> bool:
@@ -117,8 +128,18 @@ def set_past_class(store: Callable[[Any, str, Any], None], target: Any, name: st
     place = AttributePlace(target, name)
     if source is not None:
         _promote_parts(capture, Attribute(source, name), place.get(), value)
-    capture.journal.note(place)
+    _note_attribute(capture, place)
     store(target, name, value)
+    if name == "__dict__":
+        capture.dictionaries.shown(target)
+
+
+def _note_attribute(capture: Session, place: AttributePlace) -> None:
+    """To be called before an attribute is written; those of a dict that has itself for its ``__dict__`` are items."""
+    if own_attributes(place.target) is place.target:
+        note_contents(place.target)
+    else:
+        capture.journal.note(place)
 
 
 def is_generated(function: FunctionType) -> bool:
@@ -188,7 +209,7 @@ def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -
     place = AttributePlace(target, name)
     if place.key not in capture.journal.written(0):
         capture.reads.attributes.append((target, name))  # it has to be there when the call begins
-    capture.journal.note(place)
+    _note_attribute(capture, place)
     delete(target, name)
 
 
@@ -200,6 +221,8 @@ def attr(target: Any, name: str) -> Any:
     if isinstance(target, Unjoined):
         return target.either(lambda v: attr(v, name))
     target = behind_proxy(target)
+    if name == "__dict__":
+        capture.dictionaries.shown(target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught)):
@@ -263,7 +286,12 @@ def note_contents(target: Any, certain: bool = True) -> None:
             message = f"a {kind} is changed that is another one on each path, or in each iteration"
             raise refuse("SG305", message, location=here(), hint=_ONE_EACH)
         capture.settling.require_current(target)
-        capture.journal.note(ContentsPlace(target), certain)
+        owner = capture.dictionaries.owner_of(target)
+        if owner is None:
+            capture.journal.note(ContentsPlace(target), certain)
+        else:
+            refuse_ambiguous(owner, "an attribute")
+            capture.dictionaries.note(owner)
 
 
 def set_item(target: Any, key: Any, value: Any) -> None:

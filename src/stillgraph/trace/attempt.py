@@ -196,6 +196,7 @@ class CaptureAttempt:
             self.finder.forget()
             tables.forget()
             self.session.elsewhere.forget()
+            self.session.dictionaries.forget()
             self.session.account.forget()
             self.session.iterators.forget()
             self._let_go()
@@ -311,7 +312,7 @@ class CaptureAttempt:
     @property
     def _watched(self) -> frozenset[str]:
         """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self.knowledge.watch)
+        return HIDDEN.union(self.knowledge.watch, {"__dict__"})
 
     def _convert(self, function: FunctionType) -> FunctionType:
         with self.watch.phase(REWRITING), self.session.witness.paused():

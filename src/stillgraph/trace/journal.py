@@ -338,9 +338,11 @@ class Journal:
 
     Attributes:
         before: told of each place before it is written, and whether it is certain that it will be.
+        dictionaries: finds what was written to dictionaries of attributes.
     """
 
     before: Callable[[Place, bool], None] | None = None
+    dictionaries: Watch | None = None
 
     def __init__(self) -> None:
         self._log: list[Write] = []
@@ -358,15 +360,19 @@ class Journal:
         """To be called before ``place`` is written, or may be, if that is not ``certain``."""
         if self.before is not None:
             self.before(place, certain)
-        self._look()
+        self.look()
         self.version += 1
         self._log.append(Write(place, place.get(), place.table if isinstance(place, AttributePlace) else None))
 
-    def _look(self) -> None:
-        if self.watch is not None:
-            changes = self.watch.changes()
-            self.version += len(changes)
-            self._log.extend(changes)
+    def look(self) -> None:
+        """Take down what was written without the journal's knowledge."""
+        changes = self._unseen()
+        self.version += len(changes)
+        self._log.extend(changes)
+
+    def _unseen(self) -> list[Write]:
+        watches = (each for each in (self.dictionaries, self.watch) if each is not None)
+        return [write for watch in watches for write in watch.changes()]
 
     def write(self, place: Place, value: Any) -> None:
         """Write ``value`` to ``place``."""
@@ -376,23 +382,22 @@ class Journal:
     @property
     def mark(self) -> int:
         """A point to roll back to."""
-        self._look()
+        self.look()
         return len(self._log)
 
     def rollback(self, mark: int, undoes: Callable[[Place], bool] = lambda place: True) -> None:
         """Undo the writes since ``mark``, latest first; those to places that ``undoes`` denies are forgotten."""
-        self._look()
+        self.look()
         self.version += 1
         while len(self._log) > mark:
             write = self._log.pop()
             if undoes(write.place):
                 write.undo()
-        if self.watch is not None:
-            self.watch.changes()  # those of undoing
+        self._unseen()  # that of undoing
 
     def written(self, mark: int) -> dict[Hashable, Write]:
         """The places written since ``mark``, each with what it held at the mark."""
-        self._look()
+        self.look()
         first: dict[Hashable, Write] = {}
         for write in self._log[mark:]:
             first.setdefault(write.place.key, write)

@@ -58,8 +58,8 @@ class ModuleTables:
         names = {kind: slots(kind) for kind in {type(value) for value in objects}}
         self._slots = [_Slots(value, names[type(value)]) for value in objects if names[type(value)]]
         self._shared = [state for value, _ in found if (state := of_class(value, log)) is not None]
-        self._before = {id(owner): _State(owner) for owner in (*self._modules, *self._objects)}
-        self._now: dict[int, _State] | None = None
+        self._before = {id(owner): State(owner) for owner in (*self._modules, *self._objects)}
+        self._now: dict[int, State] | None = None
         self._containers = [(v, copy_contents(v), source) for v, source in found if isinstance(v, _CONTAINERS)]
 
     def add(self, value: Any, source: Source) -> None:
@@ -148,13 +148,13 @@ class ModuleTables:
         for owner in (*self._modules, *self._objects):
             before = self._now[id(owner)]
             if not before.is_current():
-                self._now[id(owner)] = _State(owner)
+                self._now[id(owner)] = State(owner)
                 found += before.writes()
         found += [write for held in self._slots for write in held.changes()]
         return [*found, *(write for shared in self._shared for write in shared.changes())]
 
 
-class _State:
+class State:
     """What one module or object had at a time."""
 
     def __init__(self, owner: Any) -> None:

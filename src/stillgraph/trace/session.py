@@ -38,6 +38,7 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace import audits, context_variables, locks, threads
 from stillgraph.trace.account import Account
 from stillgraph.trace.arms import frame_in_try
+from stillgraph.trace.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
 from stillgraph.trace.elsewhere import Elsewhere
@@ -127,6 +128,7 @@ class Session(BothSides):
         self.raises = 0  # how many operations have been recorded that may raise in the run
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
+        self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd

@@ -286,6 +286,11 @@ class Finder:
         """The sets by whose members alone, which are classes, an object was found; empty for all others."""
         return [self._found[container][0] for container in self._members.by.get(id(value), ())]
 
+    @property
+    def count(self) -> int:
+        """How many objects were reached so far."""
+        return len(self._found)
+
     def everything(self) -> Iterator[tuple[Any, Source]]:
         """All objects reached so far, with their paths."""
         return iter([found for key, found in self._found.items() if key not in self._copies])
