@@ -34,7 +34,7 @@ class AttributeDictionaries:
         self._births = births
         self._shown: dict[int, Callable[[], Any]] = {}  # by the ids of their dictionaries, objects asked for them
         self._found: dict[int, Any] = {}  # the same, of all that was found
-        self._count = -1  # of what was found by then
+        self._count = 0  # of what was found by then
         self._written: dict[int, State] = {}  # the objects whose dictionaries were written, as they were last
         journal.dictionaries = self
 
@@ -54,10 +54,12 @@ class AttributeDictionaries:
         return owner if owner is not None and self._is_followed(owner) else None
 
     def _owner_found(self, target: Any) -> Any:
-        if self._count != self._finder.count:
-            self._count = self._finder.count
-            pairs = ((_dictionary_of(value), value) for value, _ in self._finder.everything())
-            self._found = {id(own): value for own, value in pairs if own is not None}
+        reached = self._finder.reached_since(self._count)
+        self._count += len(reached)
+        for value in reached:
+            own = _dictionary_of(value)
+            if own is not None:
+                self._found[id(own)] = value
         owner = self._found.get(id(target))
         return owner if owner is not None and own_attributes(owner) is target else None
 

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import dataclasses
 import functools
+import itertools
 import os
 import sys
 import weakref
@@ -286,10 +287,11 @@ class Finder:
         """The sets by whose members alone, which are classes, an object was found; empty for all others."""
         return [self._found[container][0] for container in self._members.by.get(id(value), ())]
 
-    @property
-    def count(self) -> int:
-        """How many objects were reached so far."""
-        return len(self._found)
+    def reached_since(self, count: int) -> list[Any]:
+        """All objects reached so far but the first ``count``."""
+        if count == len(self._found):
+            return []
+        return [value for value, _ in itertools.islice(self._found.values(), count, None)]
 
     def everything(self) -> Iterator[tuple[Any, Source]]:
         """All objects reached so far, with their paths."""

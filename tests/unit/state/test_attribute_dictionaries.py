@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 import stillgraph as sg
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # of what is left to plain PyTorch
+
 XS = [*(torch.ones(2) * i for i in range(4)), torch.zeros(2), torch.ones(2)]
 
 
