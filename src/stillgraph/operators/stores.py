@@ -17,10 +17,11 @@ from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
+from stillgraph.operators.globals import set_global
 from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
-from stillgraph.program.guards import Attribute, Global, Source, item_of
+from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
@@ -30,10 +31,9 @@ from stillgraph.trace.entries import find
 from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
-from stillgraph.trace.journal import AttributePlace, ContentsPlace, GlobalPlace, kind_of_container
+from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_container
 from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
-from stillgraph.trace.namespaces import variable
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
@@ -532,35 +532,6 @@ def _by_position(kind: type) -> Iterator[str]:
     for base in kind.__mro__:
         names = vars(base).get("__match_args__", ())
         yield from (name for name in names if isinstance(name, str))
-
-
-def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
-    """``global name; name = value``, in the namespace of a module."""
-    capture = session()
-    if capture is not None:
-        _require_module(namespace, name)
-        place = GlobalPlace(namespace, name)
-        capture.number_is_written(Global(namespace["__name__"], name), place.get(), value)
-        capture.journal.note(place)
-    namespace[name] = value
-
-
-def del_global(namespace: dict[str, Any], name: str) -> None:
-    """``global name; del name``."""
-    capture = session()
-    if name not in namespace:
-        raise NameError(f"name '{name}' is not defined")
-    if capture is not None:
-        _require_module(namespace, name)
-        capture.journal.note(GlobalPlace(namespace, name))
-    del namespace[name]
-
-
-def _require_module(namespace: dict[str, Any], name: str) -> None:
-    """Refuse to assign a global of no module, as one of code that ``exec`` was given: a program finds only modules'."""
-    if not isinstance(variable(namespace, name), Global):
-        what = f"the global variable {name} is assigned, which belongs to no module that Python knows by its name"
-        raise refuse("SG305", what, location=here(), hint="Keep it in an object, and assign an attribute of that.")
 
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {

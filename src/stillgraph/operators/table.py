@@ -14,19 +14,18 @@ from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import generator, generator_of
+from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import handled, handling, try_
 from stillgraph.operators.raising import caused, known, raised
 from stillgraph.operators.stores import (
     attr,
     del_attr,
-    del_global,
     del_item,
     inplace,
     item,
     matched,
     set_attr,
-    set_global,
     set_item,
     unpack,
 )

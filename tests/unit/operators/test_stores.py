@@ -10,15 +10,14 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.stores import (
     attr,
     del_attr,
-    del_global,
     del_item,
     inplace,
     item,
     set_attr,
-    set_global,
     set_item,
 )
 from tests.unit.trace.agreement import N, P, agree, agree_fresh, outcome, refusal, same_error

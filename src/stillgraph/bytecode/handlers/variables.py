@@ -6,7 +6,7 @@ from types import CellType
 from typing import Any, NoReturn
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
-from stillgraph.operators.stores import del_global, set_global
+from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.variables import loaded, no_value
 from stillgraph.trace.journal import MISSING, CellPlace
 from stillgraph.trace.session import session

@@ -1,0 +1,41 @@
+"""Global variables of the user's modules: what assigns and deletes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.program.guards import Global
+from stillgraph.trace.frames import here
+from stillgraph.trace.journal import GlobalPlace
+from stillgraph.trace.namespaces import variable
+from stillgraph.trace.session import session
+
+
+def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
+    """``global name; name = value``, in the namespace of a module."""
+    capture = session()
+    if capture is not None:
+        _require_module(namespace, name)
+        place = GlobalPlace(namespace, name)
+        capture.number_is_written(Global(namespace["__name__"], name), place.get(), value)
+        capture.journal.note(place)
+    namespace[name] = value
+
+
+def del_global(namespace: dict[str, Any], name: str) -> None:
+    """``global name; del name``."""
+    capture = session()
+    if name not in namespace:
+        raise NameError(f"name '{name}' is not defined")
+    if capture is not None:
+        _require_module(namespace, name)
+        capture.journal.note(GlobalPlace(namespace, name))
+    del namespace[name]
+
+
+def _require_module(namespace: dict[str, Any], name: str) -> None:
+    """Refuse to assign a global of no module, as one of code that ``exec`` was given: a program finds only modules'."""
+    if not isinstance(variable(namespace, name), Global):
+        what = f"the global variable {name} is assigned, which belongs to no module that Python knows by its name"
+        raise refuse("SG305", what, location=here(), hint="Keep it in an object, and assign an attribute of that.")
