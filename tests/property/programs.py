@@ -63,7 +63,10 @@ class _Writer:
     def expression(self, kind: str, scope: _Scope, size: int = 2) -> str:
         if size == 0 or self.pick("leaf", "node", "node") == "leaf":
             return self.pick(*scope.names[kind] * 3, *_LITERALS[kind])
-        if self.pick("arithmetic", "arithmetic", "arithmetic", "ternary") == "ternary":
+        form = self.pick(*["arithmetic"] * 6, "ternary", "ternary", "walrus")
+        if form == "walrus":
+            return f"({self.pick(*scope.assignable[kind])} := {self.expression(kind, scope, size - 1)})"
+        if form == "ternary":
             left, right = self.expression(kind, scope, size - 1), self.expression(kind, scope, size - 1)
             return f"({left} if {self.condition(scope, 1)} else {right})"
         pattern = self.pick(*_EXPRESSIONS[kind])

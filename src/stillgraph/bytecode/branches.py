@@ -19,7 +19,7 @@ from stillgraph.bytecode.parcels import is_opaque, read
 from stillgraph.bytecode.segments import Region
 from stillgraph.core.parcel import Parcel
 from stillgraph.operators.booleans import not_
-from stillgraph.operators.strings import assert_
+from stillgraph.operators.strings import require
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.journal import CellPlace, PassingPlace, Variable
 from stillgraph.trace.session import Session, session
@@ -81,7 +81,7 @@ def _fork(frame: Frame, predicate: Any, if_true: int, if_false: int, stops: Stop
         return _answer(frame, predicate, if_true, if_false, stops)
     checked = frame.prepared.flow.assertion(if_false)
     if checked is not None:
-        return _assert(frame, predicate, if_true, if_false, checked)
+        return _assert(frame, predicate, if_true, if_false, checked, stops)
     capturing().watch.staged(frame.act(_here))
     frame.states[if_true] = frame.states[if_false] = frame.state
     return branch_between(frame, predicate, [(if_true, None)], [(if_false, None)], stops, "if")
@@ -91,7 +91,7 @@ def _here() -> Any:
     return sys._getframe(1)
 
 
-def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int) -> Left:
+def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int, stops: Stops) -> Left:
     """An ``assert``: its message is what the instructions give that are run where it does not hold."""
     from stillgraph.bytecode.interpreter import run_block
 
@@ -103,7 +103,9 @@ def _assert(frame: Frame, predicate: Any, if_true: int, if_false: int, end: int)
         frame.go(end)
         return frame.pop()
 
-    frame.act(assert_, predicate, None if raising else message)
+    asking = frame.prepared.flow.reach(if_false + 1, frozenset({end}))
+    keeps, drops = places(frame, asking, frozenset({end}), (if_true,), stops)
+    frame.act(require, predicate, None if raising else message, [*keeps, *drops])
     frame.go(if_true, before)
     return None
 

@@ -15,7 +15,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import entries, lists
-from stillgraph.operators.branches import select
+from stillgraph.operators.branches import places, select
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import compared, method_of
 from stillgraph.operators.namespaces import note_name
@@ -32,35 +32,37 @@ from stillgraph.trace.unjoined import Unjoined
 from stillgraph.trace.unknown import refuse_unknown
 
 
-def and_(first: Any, *rest: Callable[[], Any]) -> Any:
-    """``first and rest[0]() and …``."""
-    return _chain(first, rest, stop_at=False)
+def and_(first: Any, *rest: Callable[[], Any], keeps: tuple[str, ...] = ()) -> Any:
+    """``first and rest[0]() and …``; ``keeps`` are the variables that these assign by ``:=``."""
+    return _chain(first, rest, keeps, stop_at=False)
 
 
-def or_(first: Any, *rest: Callable[[], Any]) -> Any:
-    """``first or rest[0]() or …``."""
-    return _chain(first, rest, stop_at=True)
+def or_(first: Any, *rest: Callable[[], Any], keeps: tuple[str, ...] = ()) -> Any:
+    """``first or rest[0]() or …``; ``keeps`` as for `and_`."""
+    return _chain(first, rest, keeps, stop_at=True)
 
 
-def _chain(value: Any, rest: tuple[Callable[[], Any], ...], stop_at: bool, operand: int = 1) -> Any:
+def _chain(
+    value: Any, rest: tuple[Callable[[], Any], ...], keeps: tuple[str, ...], stop_at: bool, operand: int = 1
+) -> Any:
     if not rest:
         return value
     capture = session()
     known = bool(value) if capture is None else truth(capture, value)
     if isinstance(known, bool):
-        return value if known is stop_at else _chain(rest[0](), rest[1:], stop_at, operand + 1)
+        return value if known is stop_at else _chain(rest[0](), rest[1:], keeps, stop_at, operand + 1)
     assert capture is not None
 
     def go_on() -> Any:
-        return _chain(rest[0](), rest[1:], stop_at, operand + 1)
+        return _chain(rest[0](), rest[1:], keeps, stop_at, operand + 1)
 
     def stop() -> Any:
         return value
 
     if stop_at:
-        result = select(capture, known, stop, go_on, f"or {operand}")
+        result = select(capture, known, stop, go_on, f"or {operand}", places(keeps, *rest))
     else:
-        result = select(capture, known, go_on, stop, f"and {operand}")
+        result = select(capture, known, go_on, stop, f"and {operand}", places(keeps, *rest))
     if isinstance(result, (StagedBool, torch.Tensor)):
         capture.implies(result, not stop_at, known)
     return result

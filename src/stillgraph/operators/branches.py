@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -12,7 +12,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.truth import truth
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import CellPlace
+from stillgraph.trace.journal import CellPlace, Place
 from stillgraph.trace.recursion import Pending
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -90,8 +90,8 @@ def result_of(exit: Exit | None) -> Any:
     return select(capture, exit.returned, lambda: exit.value, lambda: None)
 
 
-def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
-    """``then() if test else orelse()``."""
+def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, keeps: tuple[str, ...] = ()) -> Any:
+    """``then() if test else orelse()``; ``keeps`` are the variables that these assign by ``:=``."""
     capture = session()
     known = bool(test) if capture is None else truth(capture, test)
     if isinstance(known, bool):
@@ -100,7 +100,7 @@ def if_exp(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
         return then() if known else orelse()
     assert capture is not None
     capture.watch.staged(sys._getframe(1))
-    return select(capture, known, then, orelse, "if expression")
+    return select(capture, known, then, orelse, "if expression", places(keeps, then, orelse))
 
 
 def _giving(value: Callable[[], Any]) -> Exit:
@@ -108,11 +108,16 @@ def _giving(value: Callable[[], Any]) -> Exit:
 
 
 def select(
-    capture: Session, predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], written: str = ""
+    capture: Session,
+    predicate: Any,
+    then: Callable[[], Any],
+    orelse: Callable[[], Any],
+    written: str = "",
+    assigned: Sequence[Place] = (),
 ) -> Any:
-    """The value of a staged choice; ``written`` as for `staging.branch`."""
+    """The value of a staged choice; ``written`` and the variables that are ``assigned`` as for `staging.branch`."""
     first, second = functools.partial(_giving, then), functools.partial(_giving, orelse)
-    exit = branch(capture, predicate, first, second, (), (), written=written)
+    exit = branch(capture, predicate, first, second, assigned, (), written=written)
     if exit is None or exit.returned is not True:
         raise refuse("SG203", "a conditional expression gives no value", location=here())
     return exit.value

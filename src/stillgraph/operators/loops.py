@@ -99,7 +99,7 @@ class Checkpoint:
             CaptureError: an iterator from before has been advanced.
         """
         if any(number <= self.iterators for number in self.session.iterators.advances[self.advances :]):
-            message = "an iterator is advanced in a loop that only the run ends"
+            message = "an iterator is advanced where only the run decides whether that happens"
             raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
         for sequence in self.session.begun[self.begun :]:
             sequence.rewind()

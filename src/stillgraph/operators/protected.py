@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,11 +13,12 @@ from stillgraph.core.diagnostics import CaptureError, refuse
 from stillgraph.core.faults import ends_capture, is_signal
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.loops import Context
+from stillgraph.operators.trials import Trial
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.caught import narrowed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import PassingPlace, Variable
+from stillgraph.trace.journal import Variable
 from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -184,7 +184,7 @@ def _foreseen(context: Context, kinds: Kinds | None) -> tuple[type[BaseException
     if kinds is None:
         return (BaseException,)
     capture = context.session
-    before, outer = _done_so_far(context), capture.foreseeing
+    trial, outer = Trial(context), capture.foreseeing
     capture.foreseeing = True
     try:
         found = _flat(kinds())
@@ -194,21 +194,13 @@ def _foreseen(context: Context, kinds: Kinds | None) -> tuple[type[BaseException
         raise _not_foreseen(f"fails with {type(error).__name__}") from error
     finally:
         capture.foreseeing = outer
-    (done, held), (done_before, held_before) = _done_so_far(context), before
-    if done != done_before or not all(map(operator.is_, held, held_before)):
+    if trial.has_done_something():
         raise _not_foreseen("does something")
     return found
 
 
 def _not_foreseen(what: str) -> BaseException:
     return refuse("SG208", f"what an 'except' is for {what} where it is evaluated", location=here(), hint=_CLASSES)
-
-
-def _done_so_far(context: Context) -> tuple[tuple[int, ...], list[Any]]:
-    """What is another once code has done something: counts, and what variables hold (the stack is for expressions)."""
-    capture, places = context.session, (*context.keeps, *context.drops)
-    held = [place.get() for place in places if not isinstance(place, PassingPlace)]
-    return (capture.journal.mark, len(capture.iterators.advances)), held
 
 
 def _staged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -14,9 +14,11 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.acts import may_print_to
+from stillgraph.operators.branches import places
 from stillgraph.operators.handed_out import shown, text_by, text_method
 from stillgraph.operators.loops import Context
 from stillgraph.operators.methods import method_of
+from stillgraph.operators.trials import Trial
 from stillgraph.operators.truth import truth
 from stillgraph.passes.purity import is_pure
 from stillgraph.program.blocks import CONSTRUCTS
@@ -27,6 +29,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
+from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.session import Session, session
@@ -164,8 +167,13 @@ def is_staged(value: Any) -> bool:
     return isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText, Caught))
 
 
-def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
-    """``assert test, message()``."""
+def assert_(test: Any, message: Callable[[], Any] | None = None, *, keeps: tuple[str, ...] = ()) -> None:
+    """``assert test, message()``; ``keeps`` are the variables that the message assigns by ``:=``."""
+    require(test, message, places(keeps, message))
+
+
+def require(test: Any, message: Callable[[], Any] | None, assigned: Sequence[Place]) -> None:
+    """As `assert_`, with the places of the variables that the message assigns."""
     capture = session()
     known = bool(test) if capture is None else truth(capture, test)
     if known is True:
@@ -173,9 +181,9 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     if known is False:
         raise AssertionError(message()) if message is not None else AssertionError
     assert capture is not None
-    said = None if capture.effects_so_far()[0] else _said(capture, message)
+    said = None if capture.effects_so_far()[0] else _said(capture, message, assigned)
     if said is None:
-        branch(capture, known, lambda: None, functools.partial(assert_, False, message), (), ())
+        branch(capture, known, lambda: None, functools.partial(require, False, message, assigned), assigned, ())
         return
     if any(isinstance(each, Unjoined) for each in said):
         branch(capture, known, lambda: None, functools.partial(_fails, said), (), ())
@@ -186,11 +194,14 @@ def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     capture.learn(known, True)
 
 
-def _said(capture: Session, message: Callable[[], Any] | None) -> tuple[Any, ...] | None:
+def _said(
+    capture: Session, message: Callable[[], Any] | None, assigned: Sequence[Place]
+) -> tuple[Any, ...] | None:
     """What an assertion says if it fails; None where to find that out does more than to compute what cannot fail."""
     if message is None:
         return ()
-    before, raises, log = Context(capture, [], []).checkpoint(), capture.raises, capture.journal.mark
+    context = Context(capture, list(assigned), [])
+    before, trial = context.checkpoint(), Trial(context)
     try:
         said = (message(),)
     except Exception as error:
@@ -199,8 +210,7 @@ def _said(capture: Session, message: Callable[[], Any] | None) -> tuple[Any, ...
         before.rollback()
         return None
     done = capture.region.since(before.region)
-    plain = all(is_pure(node) and node.target not in CONSTRUCTS for node in done)
-    if plain and capture.raises == raises and not capture.journal.written(log):
+    if all(is_pure(node) and node.target not in CONSTRUCTS for node in done) and not trial.has_done_something():
         return said
     before.rollback()
     return None

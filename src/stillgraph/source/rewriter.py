@@ -28,7 +28,7 @@ from stillgraph.source.places import (
     Step,
 )
 from stillgraph.source.scopes import INLINES_COMPREHENSIONS, Kind, Scope, dotted
-from stillgraph.source.tree import AnyNode, contains, with_fields
+from stillgraph.source.tree import AnyNode, contains, walrus_names, with_fields
 
 MOST_EXITS = 40
 """Each statement with an exit nests the rest of its block one deeper, and Python and its stack allow for 100 levels."""
@@ -368,6 +368,12 @@ class Rewriter:
         kept, dropped = self.facts.kept_and_dropped(assigned, assigned if self._has_lookers else live)
         return [build.keyword(name, build.names_tuple(map(self.mangled, values), at))
                 for name, values in (("keeps", kept), ("drops", dropped)) if values]
+
+    def keeps_of(self, at: ast.expr, *deferred: ast.expr) -> list[ast.keyword]:
+        """The `keeps=` argument of an operator that may evaluate some expressions: what these assign by `:=`."""
+        found = set().union(*map(walrus_names, deferred)) - self.scope.globals
+        names = sorted(map(self.mangled, found))
+        return [build.keyword("keeps", build.names_tuple(names, at))] if names else []
 
 
 

@@ -6,6 +6,7 @@ and was not yet there when the capture began, is the capture's; what grows old m
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import gc
@@ -16,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
-from stillgraph.core.collector import waiting_collector
 from stillgraph.core.tracebacks import chain_of, let_go
 
 _YOUNG = (0, 1)  # the third generation is the last
@@ -81,8 +81,9 @@ class Births:
             return False
         if id(value) in self._grown:
             return True
-        is_it = functools.partial(operator.is_, value)
-        if any(_asked_of_young(lambda young: (any, map(is_it, young)))):  # most are asked about early
+        is_it, answers = functools.partial(operator.is_, value), list[bool]()
+        _ask_of_young(lambda young: map(answers.append, map(any, (map(is_it, young),))))
+        if any(answers):  # most are asked about early
             return True
         return id(value) in self._grown  # a collection may have come in between
 
@@ -95,11 +96,8 @@ class Births:
 @contextlib.contextmanager
 def _young() -> Iterator[list[Any]]:
     """All young objects but tuples; the list is empty behind the body, for it may be in a cycle."""
-    is_other = functools.partial(operator.is_not, tuple)
-    parts = _asked_of_young(lambda young: (list, itertools.compress(young, map(is_other, map(type, young)))))
-    found: list[Any] = [*itertools.chain(*parts)]
-    for part in parts:
-        part.clear()
+    is_other, found = functools.partial(operator.is_not, tuple), list[Any]()
+    _ask_of_young(lambda young: map(found.extend, (itertools.compress(young, map(is_other, map(type, young))),)))
     try:
         yield found
     finally:
@@ -108,31 +106,31 @@ def _young() -> Iterator[list[Any]]:
 
 def _young_ids() -> set[int]:
     """The ids of all young objects, tuples too."""
-    return set().union(*_asked_of_young(lambda young: (set, map(id, young))))
+    found = set[int]()
+    _ask_of_young(lambda young: map(found.add, map(id, young)))
+    return found
 
 
-def _asked_of_young(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]]) -> list[Any]:
-    """What a function of C's gives for the young objects, the latest first, for each of the two generations.
+def _ask_of_young(question: Callable[[list[Any]], Iterator[Any]]) -> None:
+    """Let C ask something of the young objects, the latest first, of each of the two generations.
 
     Python cannot go on to fill a tuple that somebody else holds, and another thread may be about to. So they are held
-    in the midst of one call of C's alone: no other thread runs there. It may where a hook for audits is told that the
-    next objects are asked for, and then none are held.
+    in the midst of one call of C's alone, which makes nothing that the collector would know, and so calls no function
+    of Python's: no other thread runs there. It may where a hook for audits is told that the next objects are asked
+    for, and then none are held.
 
     Args:
-        question: the function and what it is given, for a list that is filled later.
+        question: what asks, an iterator of C's, for a list that is filled later.
     """
-    steps = [_steps(question, generation) for generation in _YOUNG]
-    with waiting_collector():  # which would call functions of Python's
-        done = list(itertools.chain.from_iterable(steps))
-    return done[2::4]
+    steps = itertools.chain.from_iterable([_steps(question, generation) for generation in _YOUNG])
+    collections.deque(steps, maxlen=0)
 
 
-def _steps(question: Callable[[list[Any]], tuple[Callable[[Any], Any], Any]], generation: int) -> Iterator[Any]:
-    """Four steps that a generation is asked with, the third of which gives the answer; C takes them."""
+def _steps(question: Callable[[list[Any]], Iterator[Any]], generation: int) -> Iterator[Any]:
+    """The steps in which a generation is asked."""
     young: list[Any] = []
-    function, given = question(young)
     fill = map(young.extend, map(gc.get_objects, (generation,)))
-    return itertools.chain(fill, map(list.reverse, (young,)), map(function, (given,)), map(list.clear, (young,)))
+    return itertools.chain(fill, map(list.reverse, (young,)), question(young), map(list.clear, (young,)))
 
 
 def _behind(frame: FrameType | None) -> Iterator[FrameType]:

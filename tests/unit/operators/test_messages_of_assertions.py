@@ -79,6 +79,36 @@ def a_key_that_is_missing(x: Tensor, i: Tensor) -> Tensor:
     return x
 
 
+def an_assignment(x: Tensor, i: Tensor) -> Any:
+    n = 1
+    assert x[0] > -3, (n := 5)  # noqa: RUF018 - it is what is tried
+    return x * n
+
+
+def a_variable_of_a_call(x: Tensor, i: Tensor) -> Any:
+    n = 1
+
+    def counted() -> int:
+        nonlocal n
+        n += 1
+        return n
+
+    assert x[0] > -3, counted()
+    return x * n
+
+
+def an_iterator(x: Tensor, i: Tensor) -> Any:
+    each = iter([x, x * 2, x * 3])
+    assert x[0] > -3, next(each)
+    return next(each)
+
+
+def a_generator(x: Tensor, i: Tensor) -> Any:
+    each = (x * n for n in range(3))
+    assert x[0] > -3, f"{next(each)}"
+    return next(each)
+
+
 def numbers(x: Tensor, i: Tensor) -> Tensor:
     assert x.max() < 50, f"{x.max():.2f} of {x.mean().item():.3f}"
     return x
@@ -86,7 +116,7 @@ def numbers(x: Tensor, i: Tensor) -> Tensor:
 
 FUNCTIONS = [
     *(an_index, a_write, an_append, an_append_to_its_own, a_call, a_draw, a_print, a_decomposition),
-    *(a_variable_that_may_be_unset, a_key_that_is_missing, numbers),
+    *(a_variable_that_may_be_unset, a_key_that_is_missing, an_assignment, a_variable_of_a_call, numbers),
 ]
 CALLS = [
     *((torch.ones(9), 0), (torch.ones(2), 2), (-torch.ones(9), 1)),
@@ -113,6 +143,18 @@ def test_it_has_effects_where_it_fails(
     static = sg.to_static(function, full_graph=full_graph, strict=not full_graph, backend="eager")
     for x, index in CALLS:
         assert outcome(static, x, index, capsys) == outcome(function, x, index, capsys)
+
+
+@pytest.mark.parametrize("function", [an_iterator, a_generator], ids=lambda function: function.__name__)
+def test_an_iterator_is_advanced_where_it_fails(
+    function: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    static = sg.to_static(function, full_graph=False, strict=True, backend="eager")
+    for x, index in CALLS:
+        assert outcome(static, x, index, capsys) == outcome(function, x, index, capsys)
+    with pytest.raises(sg.CaptureError, match="an iterator is advanced where only the run decides") as refused:
+        sg.export(function, (torch.ones(3), torch.tensor(0)))
+    assert refused.value.reason.code == "SG305"
 
 
 def test_a_text_that_cannot_fail_is_part_of_the_assertion() -> None:

@@ -19,7 +19,7 @@ def assertion(node: ast.Assert, rest: Sequence[ast.stmt], place: Place, to: Rewr
     if not to.can_defer(node.msg):
         return Rewritten([to.children(node)])
     arguments = [to.expr(node.test), to.lazy(node.msg, "message")]
-    return Rewritten([build.statement(to.op("assert_", arguments, _raising(node)))])
+    return Rewritten([build.statement(to.op("assert_", arguments, _raising(node), to.keeps_of(node.test, node.msg)))])
 
 
 def _raising(node: ast.Assert) -> ast.expr | ast.stmt:

@@ -1,7 +1,7 @@
 """`and`, `or` and `not`.
 
 `a and b or not c` becomes `or_(and_(a, lambda: b), lambda: not_(c))`. An operand that assigns by `:=` becomes a
-definition with a `nonlocal` instead of a lambda.
+definition with a `nonlocal` instead of a lambda, and the operator is told of the variable: `keeps=("n",)`.
 """
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def and_or(node: ast.BoolOp, to: Rewriter) -> ast.expr:
     if not to.can_defer(*others):
         return to.children(node)
     name = "and_" if isinstance(node.op, ast.And) else "or_"
-    return to.op(name, [to.expr(first), *(to.lazy(other, "operand") for other in others)], node)
+    operands = [to.expr(first), *(to.lazy(other, "operand") for other in others)]
+    return to.op(name, operands, node, to.keeps_of(node, *others))
 
 
 def negation(node: ast.UnaryOp, to: Rewriter) -> ast.expr:

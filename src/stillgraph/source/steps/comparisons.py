@@ -54,15 +54,16 @@ def _chain(left: ast.expr, ops: Sequence[ast.cmpop], operands: Sequence[ast.expr
     def remaining(middle: ast.expr) -> ast.expr:
         return to.defer(lambda: _chain(middle, ops[1:], operands[1:], at, to), at, "operand")
 
+    keeps = to.keeps_of(at, *operands[1:])
     if _is_steady(operands[0], to):
-        return to.op("and_", [_link(ops[0], left, right, at, to), remaining(right)], at)
+        return to.op("and_", [_link(ops[0], left, right, at, to), remaining(right)], at, keeps)
     middle = to.names.fresh("middle")
     read = build.load(middle, operands[0])
     if not to.frame.in_iterable:
         held = ast.NamedExpr(build.store(middle, right), right, **build.span(right))
-        return to.op("and_", [_link(ops[0], left, held, at, to), remaining(read)], at)
+        return to.op("and_", [_link(ops[0], left, held, at, to), remaining(read)], at, keeps)
     start = to.names.fresh("left")
-    links = to.op("and_", [_link(ops[0], build.load(start, left), read, at, to), remaining(read)], at)
+    links = to.op("and_", [_link(ops[0], build.load(start, left), read, at, to), remaining(read)], at, keeps)
     return build.call(build.deferred(links, [start, middle]), [left, right], at)
 
 

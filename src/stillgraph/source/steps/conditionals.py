@@ -10,7 +10,8 @@ from stillgraph.source.rewriter import Rewriter
 def conditional(node: ast.IfExp, to: Rewriter) -> ast.expr:
     if not to.can_defer(node.body, node.orelse):
         return to.children(node)
-    return to.op("if_exp", [to.expr(node.test), to.lazy(node.body, "then"), to.lazy(node.orelse, "else")], node)
+    parts = [to.expr(node.test), to.lazy(node.body, "then"), to.lazy(node.orelse, "else")]
+    return to.op("if_exp", parts, node, to.keeps_of(node, node.body, node.orelse))
 
 
 STEP = Step("conditionals", {ast.IfExp: conditional})
