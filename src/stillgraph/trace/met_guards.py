@@ -110,12 +110,18 @@ class MetGuards:
         return [(value, source) for value, source in found if is_array(value) or isinstance(value, BUFFERS)]
 
     def lists_read(self, used: list[Input]) -> list[Guard]:
-        """Guards on the lists that the call makes longer and also reads: their elements must be numbers."""
+        """Guards on the lists that the call makes longer and also reads: their elements must be numbers of one type.
+
+        Raises:
+            Restart: they are not in this call, and so not what the code was told that they are.
+        """
         guards: list[Guard] = []
         for source in {i.source: None for i in used if i.kind == "list"}:
             element = self.knowledge.lists[source]
             if not (isinstance(element, Leaf) and isinstance(element.type, NumberType)):
                 raise Restart("keep", source)
+            if any(type(value) is not element.type.kind for value in self.finder.value_at(source)):
+                raise Restart("keep", source)  # what was there and has another type was taken out before it grew
             guards.append(ElementsGuard(source, element.type.kind))
         return guards
 

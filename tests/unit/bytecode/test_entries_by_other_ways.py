@@ -212,7 +212,12 @@ def global_by_map() -> Made:
 def global_by_getter() -> Made:
     C.update(_table())
     both = operator.itemgetter("C", "C")
-    return lambda x: (x, C["k"], json.dumps(both(globals()))), lambda: C.update(o=3)
+
+    def function(x: Tensor) -> Any:
+        return x, C["k"], json.dumps(both(globals()))
+
+    alone = {"C": C, "json": json}  # those of this module lead to all that the process has imported
+    return types.FunctionType(function.__code__, alone, closure=function.__closure__), lambda: C.update(o=3)
 
 
 @made

@@ -95,7 +95,7 @@ def test_it_is_one_list_where_it_is_in_eager(function: Callable[..., Pair], full
         if full_graph and function in REFUSED:
             with pytest.raises(sg.CaptureError, match="SG305"):
                 static(*args)
-            continue
+            return
         found = static(*args)
         assert repr(found) == repr(wanted)
         assert (found[0] is found[1]) == (wanted[0] is wanted[1])

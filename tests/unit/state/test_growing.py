@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.unit.state.stories import XS, Static, X, attempt, story
@@ -423,3 +424,39 @@ def test_a_file_keeps_no_list_that_it_reads_and_changes(tmp_path: Path) -> None:
         sg.save(Remembers(), tmp_path / "remembers.pt2", args=(X,))
     assert raised.value.reason.code == "SG402"
     assert not list(tmp_path.iterdir())
+
+
+def popped_by_its_type(s: Tensor) -> Any:
+    last = HELD[-1]
+    if isinstance(last, float):
+        HELD.pop()
+    while s > 1:
+        s = s - 1
+        HELD.append(1)
+    return s, last
+
+
+def asked_for_the_type_of_its_first(s: Tensor) -> Any:
+    kind = type(HELD[0]).__name__
+    del HELD[0]
+    HELD.append(1)
+    return s, kind
+
+
+HELD: list[Any] = []
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+@pytest.mark.parametrize("function", [popped_by_its_type, asked_for_the_type_of_its_first])
+def test_what_was_there_and_is_taken_out_may_have_another_type(
+    function: Callable[..., Any], full_graph: bool
+) -> None:
+    """As what the list grows by: it counts what the list holds when the call begins."""
+    static = sg.to_static(function, full_graph=full_graph, strict=not full_graph, backend="eager")
+    for held in ([0, -2.0], [0, 1], [0.5, 1], [True, 2], [0, 1, 2.5]):
+        for s in (-1.0, 3.0):
+            found = []
+            for target in (function, static):
+                HELD[:] = held
+                found.append(repr((target(torch.tensor(s)), HELD)))
+            assert found[0] == found[1]
