@@ -188,7 +188,7 @@ def _foreseen(context: Context, kinds: Kinds | None) -> tuple[type[BaseException
     capture.foreseeing = True
     try:
         found = _flat(kinds())
-    except Exception as error:
+    except Exception as error:  # whatever the user's expression raises
         if ends_capture(error):
             raise
         raise _not_foreseen(f"fails with {type(error).__name__}") from error

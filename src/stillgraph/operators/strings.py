@@ -204,7 +204,7 @@ def _said(
     before, trial = context.checkpoint(), Trial(context)
     try:
         said = (message(),)
-    except Exception as error:
+    except Exception as error:  # whatever the user's message raises
         if ends_capture(error):
             raise
         before.rollback()
