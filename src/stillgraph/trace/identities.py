@@ -141,6 +141,10 @@ class Identities:
             queue += new.values()
         return [*found.values()]
 
+    def originals(self, copy: Any) -> list[Any]:
+        """The containers that something may be a copy of, or have copies of."""
+        return [*self._originals([id(copy)]).values()]
+
     def _originals(self, containers: Iterable[int]) -> dict[int, Any]:
         """What containers may be copies of, given by their ids."""
         originals = [side for key in containers for side in self.copies.get(key, (None, {}))[1].values()]

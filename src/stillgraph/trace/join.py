@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from stillgraph.trace.exits import Exit
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import (
+    Element,
     Spread,
     columns,
     has_spread,
@@ -304,21 +306,30 @@ class Joiner:
 
     def _join_lists(self, left: Any, right: Any, first: Parts, second: Parts, place: str) -> Build:
         """Lists of different length, or of a length that only the run knows."""
-        held = first.children, second.children
-        for side, parts in enumerate((first, second)):
-            refuse_changed(parts.children, self.views[side])
-        with telling_elements(self.recorder, first.type, held, self.type_of, self.named(place), self.lines):
-            element = structure([*first.children, *second.children], self.type_of)
-        sides = [columns(element, parts.children) for parts in (first, second)]
+        kept = leading(self.recorder, first.children, second.children)
+        begin, held = first.children[:kept], (first.children[kept:], second.children[kept:])
+        for side, children in enumerate(held):
+            refuse_changed(children, self.views[side])
+        with telling_elements(self.recorder, first.type, held, self.structure, self.named(place), self.lines):
+            element = self.structure([*held[0], *held[1]])
+        sides = [columns(element, children) for children in held]
         listed = map(ListType, types(element))
         indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
         def build(outs: Sequence[Any]) -> Any:
             spread = Spread(element, tuple(outs[index] for index in indices))
-            freeze_elements(self.recorder, spread, (*first.children, *second.children), self.is_older)
-            return first.type([spread])
+            freeze_elements(self.recorder, spread, (*held[0], *held[1]), self.is_older)
+            return first.type([*begin, spread])
 
         return self._remembered(left, right, place, build)
+
+    def structure(self, children: Sequence[Any]) -> Element:
+        """The structure that covers elements that the paths put into a list.
+
+        Raises:
+            JoinFailure: there is none.
+        """
+        return structure(children, self.type_of, self.is_older)
 
     def _parts(self, value: Any, side: int) -> Parts | None:
         if isinstance(value, Unjoined):
@@ -459,6 +470,16 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
     if left.type is collections.deque and (left.context, right.context) != (None, None):
         raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")
     return True
+
+
+def leading(recorder: Recorder, left: Sequence[Any], right: Sequence[Any]) -> int:
+    """How many objects from before the call two lists both begin with: they stay in the list as they are."""
+    pairs = itertools.takewhile(lambda pair: pair[0] is pair[1] and _is_kept(recorder, pair[0]), zip(left, right))
+    return sum(1 for _ in pairs)
+
+
+def _is_kept(recorder: Recorder, value: Any) -> bool:
+    return not isinstance(value, (tuple, Spread)) and not is_leaf(value) and recorder.is_new(value) is False
 
 
 _CHANGED_ELEMENT = "Change it before the branch or loop, or make a new one in the branch or loop for the list."

@@ -16,12 +16,13 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, Type, join_types
-from stillgraph.trace.containers import Parts, split
+from stillgraph.trace.containers import Parts, instance_parts, split
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, is_number
 
 TypeOf = Callable[[Any], Type]
+IsOlder = Callable[[Any], bool]
 
 
 class StagedList(Staged):
@@ -110,15 +111,21 @@ def has_spread(value: Any) -> bool:
 
 
 # ---- from elements to their structure
-def structure(children: Sequence[Any], type_of: TypeOf) -> Element:
+def structure(children: Sequence[Any], type_of: TypeOf, is_older: IsOlder = lambda value: True) -> Element:
     """The structure that covers all elements of a list.
+
+    Args:
+        children: the elements.
+        type_of: the type of a leaf.
+        is_older: whether an object was there before the paths that make the list: it stays the object that it is.
 
     Raises:
         JoinFailure: there is none, or the list has no element.
     """
     element: Element | None = None
     for child in children:
-        element = cover(element, _spread_structure(child, type_of) if type(child) is Spread else _of(child, type_of))
+        is_spread = type(child) is Spread
+        element = cover(element, _spread_structure(child, type_of) if is_spread else _of(child, type_of, is_older))
     if element is None:
         raise JoinFailure("SG203", "a list that is always empty")
     return element
@@ -145,20 +152,22 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
     return element
 
 
-def _of(value: Any, type_of: TypeOf) -> Element:
+def _of(value: Any, type_of: TypeOf, is_older: IsOlder) -> Element:
     if isinstance(value, torch.Tensor) or is_number(value):
         return Leaf(type_of(value))
     if isinstance(value, (Staged, Iterator)):
         held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
     if type(value) is list:
-        return Inner(structure(value, type_of) if value else None)
+        return Inner(structure(value, type_of, is_older) if value else None)
     parts = split(value)
+    if parts is None and not is_older(value):
+        parts = instance_parts(value)
     if parts is None:
         return Same(value)
     if any(type(child) is Spread for child in parts.children):
         raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
-    return Node(parts, tuple(_of(child, type_of) for child in parts.children))
+    return Node(parts, tuple(_of(child, type_of, is_older) for child in parts.children))
 
 
 _STAGED = {"StagedArray": "a numpy array", "StagedText": "a text with a value in it that only the run knows"}
@@ -240,8 +249,7 @@ def _leaves(element: Element, value: Any) -> list[Any]:
     if isinstance(element, Leaf):
         return [value]
     if isinstance(element, Node):
-        parts = split(value)
-        assert parts is not None
+        parts = _parts(value)
         return [leaf for child, v in zip(element.children, parts.children) for leaf in _leaves(child, v)]
     if isinstance(element, Inner):
         if element.element is None:
@@ -249,6 +257,13 @@ def _leaves(element: Element, value: Any) -> list[Any]:
             return [Items((), ())]
         return list(columns(element.element, value))
     return []
+
+
+def _parts(value: Any) -> Parts:
+    """Those of an element whose structure has parts."""
+    parts = split(value) or instance_parts(value)
+    assert parts is not None
+    return parts
 
 
 def rebuild(element: Element, row: Sequence[Any]) -> Any:
@@ -279,9 +294,7 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
     elif isinstance(element, Node):
         if not isinstance(value, tuple):
             yield value
-        parts = split(value)
-        assert parts is not None
-        for child, inner in zip(element.children, parts.children):
+        for child, inner in zip(element.children, _parts(value).children):
             yield from mutable_parts(child, inner)
 
 

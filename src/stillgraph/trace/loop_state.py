@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,19 @@ from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, jo
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, View, has_leaf, is_empty, refuse_changed, same_constant, wants_columns
+from stillgraph.trace.join import (
+    DEAD,
+    Joiner,
+    View,
+    has_leaf,
+    is_empty,
+    leading,
+    refuse_changed,
+    same_constant,
+    wants_columns,
+)
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.lists import Element, Spread, columns, same_structure, structure, types
+from stillgraph.trace.lists import Element, Spread, columns, same_structure, types
 from stillgraph.trace.lists import cover as cover_elements
 from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf, quoted
 from stillgraph.trace.unlike_elements import telling_elements
@@ -50,6 +60,7 @@ class Listed:
     element: Element
     entry: Any  # the elements before the first iteration, or `DEAD` or `MISSING`
     slots: tuple[Slot, ...]
+    begin: tuple[Any, ...] = ()  # what it always begins with, and is not carried: see `leading`
 
 
 State = Fixed | Slot | Tree | Listed
@@ -219,7 +230,7 @@ def entry_of(state: State) -> Any:
     if isinstance(state, Slot):
         return state.entry
     if isinstance(state, Listed):
-        return state.entry if is_empty(state.entry) else state.kind(state.entry)
+        return state.entry if is_empty(state.entry) else state.kind((*state.begin, *state.entry))
     children = [entry_of(child) for child in state.children]
     return DEAD if children and all(child is DEAD for child in children) else state.parts.rebuild(children)
 
@@ -227,20 +238,22 @@ def entry_of(state: State) -> Any:
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
     if entry and is_empty(entry[0]):
-        return Listed(state.parts.type, structure(after.children, joiner.type_of), entry[0], ())
-    kind, both, named = state.parts.type, (entry, after.children), joiner.named(place)
-    with telling_elements(joiner.recorder, kind, both, joiner.type_of, named, joiner.lines):
-        element = structure([*entry, *after.children], joiner.type_of)
-    return Listed(kind, element, tuple(entry), ())
+        return Listed(state.parts.type, joiner.structure(after.children), entry[0], ())
+    kept = leading(joiner.recorder, entry, after.children)
+    kind, both, named = state.parts.type, (entry[kept:], after.children[kept:]), joiner.named(place)
+    with telling_elements(joiner.recorder, kind, both, joiner.structure, named, joiner.lines):
+        element = joiner.structure([*entry[kept:], *after.children[kept:]])
+    return Listed(kind, element, tuple(entry[kept:]), (), tuple(entry[:kept]))
 
 
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     parts = joiner.views[1](after)
     if parts is None or parts.type is not state.kind:
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
-    element = state.element
-    if parts.children:
-        wider = cover_elements(element, structure(parts.children, joiner.type_of))
+    state = _beginning_as(joiner, state, parts.children)
+    element, carried = state.element, parts.children[len(state.begin) :]
+    if carried:
+        wider = cover_elements(element, joiner.structure(carried))
         assert wider is not None
         element = wider
     if state.slots and same_structure(element, state.element, _same_type):
@@ -250,7 +263,18 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     else:
         entries = list(columns(element, state.entry))
     slots = tuple(Slot(ListType(type_), entry, place) for type_, entry in zip(types(element), entries))
-    return Listed(state.kind, element, state.entry, slots)
+    return Listed(state.kind, element, state.entry, slots, state.begin)
+
+
+def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Listed:
+    """A state of which no more is left out than some elements begin with."""
+    kept = leading(joiner.recorder, state.begin, children)
+    if kept == len(state.begin):
+        return state
+    moved = state.begin[kept:]
+    element = cover_elements(state.element, joiner.structure(moved))
+    assert element is not None
+    return Listed(state.kind, element, (*moved, *state.entry), (), state.begin[:kept])
 
 
 def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
@@ -292,7 +316,7 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
     if isinstance(state, Tree):
         return state.parts.rebuild([build(child, fill) for child in state.children])
     if isinstance(state, Listed):
-        return state.kind([Spread(state.element, tuple(fill(slot) for slot in state.slots))])
+        return state.kind([*state.begin, Spread(state.element, tuple(fill(slot) for slot in state.slots))])
     return MISSING if state.value is DEAD else state.value
 
 
@@ -307,8 +331,9 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
         assert parts is not None
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
-            refuse_changed(parts.children, view)
-            return list(zip(state.slots, columns(state.element, parts.children)))
+            carried = parts.children[len(state.begin) :]
+            refuse_changed(carried, view)
+            return list(zip(state.slots, columns(state.element, carried)))
         values = [_never_read(parts, child) for child in parts.children]
         return [pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)]
     return []

@@ -280,8 +280,9 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm)
         return
     if isinstance(state, Listed):
         entry = () if is_empty(state.entry) else state.entry
-        for spread in made.children:
-            freeze_elements(recorder, spread, (*entry, *parts.children), arm.is_older)
+        begin = len(state.begin)
+        for spread in made.children[begin:]:
+            freeze_elements(recorder, spread, (*entry, *parts.children[begin:]), arm.is_older)
     elif isinstance(state, Tree):
         for child, inner, out in zip(state.children, like(state, parts).children, made.children):
             _freeze(recorder, child, inner, out, arm)

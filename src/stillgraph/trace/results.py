@@ -120,15 +120,22 @@ class Results:
         if found is None:
             several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
             found = next((each for each in self._spreads if several[id(each)] > 1), None)
-        if found is None:
+        outer = None if found is not None else next(filter(self._copies_outer, self._spreads), None)
+        if found is None and outer is None:
             return
-        identities.before_refusal(found)
-        if isinstance(found, Spread):
+        identities.before_refusal(found or outer)
+        if outer is not None:
+            message = "a result is a list of unknown length, which has a copy of an object from before the call"
+        elif isinstance(found, Spread):
             message = "two results hold one object, of which a list of unknown length has a copy"
         else:
             message = f"whether two results are one {type(found).__name__}, only the run knows: a loop"
             message = f"{message}, branch or handler makes one of them anew"
         raise refuse("SG305", message, hint=AMBIGUOUS)
+
+    def _copies_outer(self, spread: Spread) -> bool:
+        """Whether some elements stand for containers from before the call, which others may hold too."""
+        return any(self.session.is_new(each) is False for each in self.session.identities.originals(spread))
 
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
@@ -146,7 +153,19 @@ class Results:
                 return Container(list, 0, ())
             columns = tuple(Output(next(count)) for _ in types(element.element))
             return Container(list, 1, (Repeated(columns, self._element(element.element, itertools.count())),))
-        return Constant(None) if element is None else self.template(element.value)
+        return Constant(None) if element is None else self._element_itself(element.value)
+
+    def _element_itself(self, value: Any) -> Template:
+        """The template of what all elements of a list of unknown length are.
+
+        Raises:
+            CaptureError: the call makes it.
+        """
+        template = self.template(value)
+        if isinstance(template, (Constant, Same)):
+            return template
+        message = f"{self._made(value)} is an element of a list of unknown length that is {self._what}"
+        raise refuse("SG306", message, hint=_ELEMENT)
 
     def _choose_origin(self, origin: Origin) -> Template:
         """The very object from before on the path that left it in its place, else a fresh one."""
@@ -447,6 +466,7 @@ def _within(key: Any) -> Iterator[Any]:
 
 
 _KINDS = {"Produced": "generator", "Rows": "iterator", "ArrayRows": "iterator", "Entries": "view of a dict"}
+_ELEMENT = "Make it in the branch or loop that puts it into the list, or put its tensors and numbers into the list."
 _VALUES = "Return the values themselves: a list of them, or a tensor (torch.stack, torch.arange)."
 
 

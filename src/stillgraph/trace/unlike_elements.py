@@ -8,9 +8,9 @@ from typing import Any
 
 from stillgraph.core.diagnostics import Side
 from stillgraph.core.location import Location
-from stillgraph.program.types import JoinFailure, Type
+from stillgraph.program.types import JoinFailure
 from stillgraph.trace.assigned import Line
-from stillgraph.trace.lists import Spread, structure
+from stillgraph.trace.lists import Element, Spread
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import describe
 
@@ -29,7 +29,7 @@ def telling_elements(
     recorder: Recorder,
     kind: type,
     elements: tuple[Sequence[Any], Sequence[Any]],
-    type_of: Callable[[Any], Type],
+    structure_of: Callable[[Sequence[Any]], Element],
     place: str,
     lines: tuple[Line, Line],
 ) -> Iterator[None]:
@@ -39,7 +39,7 @@ def telling_elements(
         recorder: knows which lines made them.
         kind: of the list: ``list``, ``tuple`` or ``deque``.
         elements: of the two sides that are one list.
-        type_of: the type of a leaf.
+        structure_of: gives the structure that covers some elements.
         place: the list, as messages name it.
         lines: what finds the line by which each side changed the list.
     """
@@ -47,7 +47,7 @@ def telling_elements(
         yield
     except JoinFailure as failure:
         failure.message = failure.message.replace("elements of a list", f"elements of a {kind.__name__}")
-        found = None if failure.sides else _unlike(elements, type_of)
+        found = None if failure.sides else _unlike(elements, structure_of)
         if found is None:
             raise
         failure.place = place
@@ -66,14 +66,14 @@ def telling_elements(
 
 
 def _unlike(
-    elements: tuple[Sequence[Any], Sequence[Any]], type_of: Callable[[Any], Type]
+    elements: tuple[Sequence[Any], Sequence[Any]], structure_of: Callable[[Sequence[Any]], Element]
 ) -> list[tuple[Any, int]] | None:
     """Two elements without a common structure, each with the side that it is from; None where spreads are unlike."""
     both = [(value, side) for side in (0, 1) for value in elements[side] if type(value) is not Spread]
     for index, (value, side) in enumerate(both):
         for earlier, from_side in both[:index]:
             try:
-                structure([earlier, value], type_of)
+                structure_of([earlier, value])
             except JoinFailure:
                 return [(earlier, from_side), (value, side)]
     return None
