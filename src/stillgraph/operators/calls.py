@@ -37,6 +37,7 @@ from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
 from stillgraph.operators.recursion import call_recursive
+from stillgraph.operators.registries import before_listing
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import (
     CONTAINERS,
@@ -268,6 +269,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
         hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
         raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
     refuse_unseen(function)
+    before_listing(capture, function, args)
     if is_distributions(function.__code__.co_filename):
         capture.before_distribution()
     inner = mode_decorated(function)

@@ -21,8 +21,9 @@ from stillgraph.operators.globals import set_global
 from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
+from stillgraph.operators.registries import require_known
 from stillgraph.program.guards import Attribute, Source, item_of
-from stillgraph.program.module_tables import past_class
+from stillgraph.program.module_tables import MODULE_TABLES, past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.caught import Caught
@@ -223,6 +224,8 @@ def attr(target: Any, name: str) -> Any:
     target = behind_proxy(target)
     if name == "__dict__":
         capture.dictionaries.shown(target)
+    if name in MODULE_TABLES and isinstance(target, torch.nn.Module):
+        require_known(capture, target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught)):

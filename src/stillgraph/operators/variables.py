@@ -65,8 +65,8 @@ def no_value(name: str, free: bool) -> NoReturn:
 _NO_VALUE = "it is not associated with a value"
 
 
-def require_set(variables: Mapping[str, Any]) -> None:
-    """To be called before the user's code is shown variables with their names.
+def require_set(variables: Mapping[str, Any], reader: str = "") -> None:
+    """To be called before the user's code is shown variables with their names, or Python reads them in ``reader``.
 
     Raises:
         CaptureError: one of them has a value on some paths only.
@@ -76,7 +76,8 @@ def require_set(variables: Mapping[str, Any]) -> None:
         return
     for name, value in variables.items():
         if may_be_unset(capture, value):
-            message = f"all variables are asked for, and only the run knows whether '{name}' has a value"
+            why = f"{reader} reads '{name}'" if reader else "all variables are asked for"
+            message = f"{why}, and only the run knows whether '{name}' has a value"
             raise refuse("SG301", message, location=here(), hint="Give it a value before the branch or loop.")
 
 

@@ -57,7 +57,9 @@ def interpret(program: Program, inputs: Sequence[Any], observer: Observer | None
     interpretation = _Interpretation(program.graph, observer)
     modes = next((guard.context for guard in program.guards if isinstance(guard, ModeGuard)), None)
     try:
-        return tuple(map(bound, interpretation.run(program.graph, tuple(inputs), _Frame(modes))))
+        found = interpretation.run(program.graph, tuple(inputs), _Frame(modes))
+        lazy = program.unset_in_choices
+        return tuple(value if index in lazy else bound(value) for index, value in enumerate(found))
     finally:
         interpretation.observer = None
 

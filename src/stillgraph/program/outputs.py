@@ -7,7 +7,7 @@ gets back as they are; its nodes rebuild containers of the same Python type eage
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
@@ -18,9 +18,10 @@ from stillgraph.program.guards import Source
 
 @dataclass(frozen=True)
 class Output:
-    """The graph's output at ``index``: a tensor, or a Python number."""
+    """The graph's output at ``index``: a tensor, or a Python number; ``may_be_unset`` where some path has none."""
 
     index: int
+    may_be_unset: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"out[{self.index}]"
@@ -218,3 +219,55 @@ def outputs_of(template: Template) -> Iterator[Output]:
         case Instance(attributes=attributes):
             for _, child in attributes:
                 yield from outputs_of(child)
+
+
+def nodes_of(template: Template) -> Iterator[Container | Instance]:
+    """The containers and instances of a template, in the order of the numbers by which `Shared` refers to them."""
+    match template:
+        case Container() | Instance():
+            yield template
+            for child in _children(template):
+                yield from nodes_of(child)
+        case Choice(left=left, right=right):
+            yield from nodes_of(left)
+            yield from nodes_of(right)
+        case Maybe(child=child):
+            yield from nodes_of(child)
+
+
+def certain_outputs(templates: Iterable[Template], nodes: Sequence[Container | Instance]) -> Iterator[Output]:
+    """The outputs that templates have whichever way their choices go.
+
+    Args:
+        templates: them.
+        nodes: what `Shared` refers to.
+    """
+    queue, seen = list(templates), set()
+    while queue:
+        template = queue.pop()
+        template = nodes[template.index] if isinstance(template, Shared) else template
+        if id(template) in seen:
+            continue
+        seen.add(id(template))
+        match template:
+            case Choice(flag=flag) | OrNone(flag=flag):
+                queue.append(flag)
+            case Maybe(flag=flag, rank=rank):
+                queue += [flag] if rank is None else [flag, rank]
+            case Container() | Instance():
+                queue += _children(template)
+            case _:
+                yield from outputs_of(template)
+
+
+def unset_in_choices(templates: Sequence[Template]) -> frozenset[int]:
+    """The outputs that may be unset, and that only choices have, which look at them where they have a value."""
+    unset = {output.index for each in templates for output in outputs_of(each) if output.may_be_unset}
+    if not unset:
+        return frozenset()
+    nodes = [node for each in templates for node in nodes_of(each)]
+    return frozenset(unset - {output.index for output in certain_outputs(templates, nodes)})
+
+
+def _children(template: Container | Instance) -> Sequence[Template]:
+    return template.children if isinstance(template, Container) else [child for _, child in template.attributes]

@@ -20,11 +20,11 @@ from typing import Any
 from torch import fx
 
 from stillgraph.core.diagnostics import Side
-from stillgraph.program.effects import Effect
+from stillgraph.program.effects import DeleteAttribute, Effect
 from stillgraph.program.graphs import regions
 from stillgraph.program.guards import Guard, Source
 from stillgraph.program.input_spec import Dim
-from stillgraph.program.outputs import Template
+from stillgraph.program.outputs import Template, unset_in_choices
 from stillgraph.program.printer import render
 from stillgraph.program.record import Record
 from stillgraph.program.verify import verify
@@ -89,6 +89,12 @@ class Program:
     def parameters(self) -> tuple[Input, ...]:
         """The inputs that are parameters of modules."""
         return tuple(i for i in self.inputs if i.kind == "parameter")
+
+    @property
+    def unset_in_choices(self) -> frozenset[int]:
+        """The outputs that may be unset, and that are looked at only where they have a value."""
+        values = [effect.value for effect in self.effects if not isinstance(effect, DeleteAttribute)]
+        return unset_in_choices([self.result, *values])
 
     @property
     def regions(self) -> tuple[fx.GraphModule, ...]:

@@ -116,7 +116,7 @@ def lower(program: Program, compile: Compile | None) -> Driver:
     writer = _Writer(None if _differentiates(graph) else compile, keeps_account=bool(program.so_far))
     if program.location is not None:
         writer.places[0] = program.location
-    return _written(writer, program.name, graph, _ambient(program))
+    return _written(writer, program.name, graph, _ambient(program), program.unset_in_choices)
 
 
 def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | None) -> Driver:
@@ -129,7 +129,10 @@ def _lower_segment(segment: Segment, module: fx.GraphModule, ambient: Context | 
     return _written(writer, "region", region, ambient)
 
 
-def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context | None) -> Driver:
+def _written(
+    writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context | None, lazy: frozenset[int] = frozenset()
+) -> Driver:
+    """The driver of a graph; the outputs ``lazy`` are looked at only where they have a value."""
     inputs = graph.graph.find_nodes(op="placeholder")
     writer.taken.add(_identifier(name))
     for node in inputs:
@@ -143,7 +146,7 @@ def _written(writer: _Writer, name: str, graph: fx.GraphModule, ambient: Context
     outputs = _Block(writer, graph, ambient).write()
     if _has_unbound(graph):
         check = writer.object("bound", bound)
-        outputs = [f"{check}({output})" for output in outputs]
+        outputs = [o if index in lazy else f"{check}({o})" for index, o in enumerate(outputs)]
     writer.line(f"return ({''.join(o + ', ' for o in outputs)})")
     code = "\n".join([header, *writer.lines]) + "\n"
     run = _compile_source(name, code, writer.objects | {PLACES: writer.places, LINES: writer.accounts})

@@ -14,6 +14,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
+from stillgraph.program.operations import bound
 from stillgraph.program.outputs import (
     BOUND,
     Choice,
@@ -27,6 +28,8 @@ from stillgraph.program.outputs import (
     Same,
     Shared,
     Template,
+    certain_outputs,
+    nodes_of,
 )
 from stillgraph.runtime.effects import replace_contents, write_effect
 from stillgraph.runtime.function_writer import FunctionWriter
@@ -126,6 +129,7 @@ class Nodes:
         self.table: list[_Node | None] = []
         self.uses: Counter[int] = Counter()
         self.cyclic = False
+        self.templates = [node for template in templates for node in nodes_of(template)]  # as they were
         self.roots = [self._flatten(template) for template in templates]
 
     def _flatten(self, template: Template) -> Template:
@@ -147,6 +151,13 @@ class Nodes:
         self.table[index] = _Node(template, tuple(self._flatten(child) for child in children))
         self.uses[index] += 1
         return Shared(index)
+
+
+def _all_bound(value: Any, *outputs: Any) -> Any:
+    """A value that has outputs in it which may be unset; where one is, that raises."""
+    for each in outputs:
+        bound(each)
+    return value
 
 
 def _is_memory(value: Any) -> bool:
@@ -180,12 +191,20 @@ class _Builder:
             case Same(source=source):
                 return self.writer.read(source)
             case Choice(flag=flag, left=left, right=right):
-                return f"({self.expression(left)} if {self.expression(flag)} else {self.expression(right)})"
+                return f"({self._chosen(left)} if {self.expression(flag)} else {self._chosen(right)})"
             case Shared(index=index):
                 return self._node(index)
             case Repeated():
                 return self._repeated(template, "outputs", 0)
         raise TypeError(f"not a leaf: {template!r}")
+
+    def _chosen(self, template: Template) -> str:
+        """One side of a choice: where it is taken, all that it has certainly in it must have a value."""
+        text = self.expression(template)
+        unset = sorted({o.index for o in certain_outputs([template], self.nodes.templates) if o.may_be_unset})
+        if not unset:
+            return text
+        return f"{self.writer.constant(_all_bound)}({text}, {', '.join(f'outputs[{index}]' for index in unset)})"
 
     def _repeated(self, template: Repeated, values: str, depth: int) -> str:
         """The children that a list has for each row of some columns, spread."""

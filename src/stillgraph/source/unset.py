@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stillgraph.source.liveness import certain_walruses
-from stillgraph.source.scopes import Comprehension, FunctionNode, Scope, Scopes, imported_name, parameters_of
+from stillgraph.source.scopes import Comprehension, FunctionNode, Kind, Scope, Scopes, imported_name, parameters_of
 
 Names = frozenset[str]
 _ALL: None = None
@@ -229,6 +229,8 @@ class _Function:
         _Function(self._scopes, self._found).run(node, known - self._deleted)
 
     def _read(self, node: ast.Name, scope: Scope, known: Names) -> None:
+        if scope.kind is Kind.CLASS and node.id in scope.bound:  # Python looks for it in the namespace of the class
+            return
         if (node.id not in known or node.id in self._unsteady) and scope.owns(node.id):
             self._found.add(id(node))
 

@@ -70,6 +70,11 @@ def same_constant(left: Any, right: Any) -> bool:
     return isinstance(left, (int, str, bytes, complex, torch.dtype, torch.device, range)) and bool(left == right)
 
 
+def may_be_parameter(value: Any) -> bool:
+    """Whether a tensor is a parameter, or was joined of one: a module then has it among its parameters."""
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "stillgraph_parameter", False) is True
+
+
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
     """Whether a tensor, a number or a list of unknown length is somewhere in a value, seen by ``view``."""
     if value is None or is_leaf(value) or isinstance(value, Spread):
@@ -426,7 +431,14 @@ class Joiner:
 
     def _pair(self, left: Any, right: Any, type_: Type, place: str) -> Build:
         index = self._add(left, right, type_, place)
-        return lambda outs: outs[index]
+        if not may_be_parameter(left) and not may_be_parameter(right):
+            return lambda outs: outs[index]
+
+        def build(outs: Sequence[Any]) -> Any:
+            outs[index].stillgraph_parameter = True
+            return outs[index]
+
+        return build
 
     def _add(self, left: Any, right: Any, type_: Type, place: str) -> int:
         self.pairs.append(Pair(left, right, type_, place))

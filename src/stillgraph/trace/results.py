@@ -326,7 +326,7 @@ class Results:
             index = self._indices[id(value)] = len(self.outputs)
             self.outputs.append(self.node(value))
             self._alive.append(value)
-        return Output(index)
+        return Output(index, getattr(value, "stillgraph_optional", (False, False))[1])
 
     def node(self, value: Any) -> Any:
         """What stands among the outputs for a staged value: its node in the open region."""

@@ -1,4 +1,4 @@
-"""Objects that are put into a list from before the call on some paths: those that were in it stay the objects they are."""
+"""Objects that some paths put into a list from before the call: what was in it stays the objects that they are."""
 
 from __future__ import annotations
 

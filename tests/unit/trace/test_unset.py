@@ -1,4 +1,4 @@
-# ruff: noqa: B018, F841 (the functions are about variables that may have no value)
+# ruff: noqa: B018, F841, RUF012 (the functions are about variables that may have no value)
 """A variable that the path taken did not assign raises where it is read: before what follows, into handlers there."""
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import pytest
 import torch
 
 import stillgraph as sg
+from stillgraph.program.interpreter import interpret
+from stillgraph.runtime.results import compile_result
 from tests.front_ends import through_bytecode
 
 
@@ -507,7 +509,65 @@ def unset_in_a_function_inside(x):
     return y
 
 
+def handed_out_in_one_arm(x):
+    if x.sum() > 0:
+        t = [x]
+    if x[0] > 0.5:
+        return t
+    return x
+
+
+def joined_with_another(x):
+    if x.sum() > 0:
+        t = {"a": x}
+    u = t if x[0] > 0.5 else {"a": x * 2}
+    return u
+
+
+def or_nothing(x):
+    c = x.sum() > 0
+    if c:
+        t = {1}
+    return t if c else None
+
+
+def in_an_entry(x):
+    if x.sum() > 0:
+        t = (x, [x.shape])
+    d = {}
+    if x[0] > 0.5:
+        d["t"] = t
+    return d
+
+
+def changed_by_another_name(x):
+    if x.sum() > 0:
+        t = [x]
+    u = t if x[0] > 0.5 else None
+    if u is not None:
+        u.append(x)
+        return t
+    return x
+
+
+def left_by_what_raises(x):
+    if x.sum() > 0:
+        t = [x]
+    if x[0] > 0.5:
+        u = t
+    else:
+        raise NameError("no")
+    u[0] = x * 2
+    return t
+
+
 FUNCTIONS = [
+    handed_out_in_one_arm,
+    joined_with_another,
+    or_nothing,
+    in_an_entry,
+    changed_by_another_name,
+    left_by_what_raises,
     unset_in_a_block,
     deleted_in_a_block,
     augmented_in_a_block,
@@ -589,6 +649,157 @@ def test_it_raises_where_it_is_read(
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
         found = static(function, way)
         assert [outcome(found, x, capsys) for x in order] == expected
+
+
+ONE, ZEROS = torch.tensor([1.0, -3.0, 0.0]), torch.zeros(3)  # the variable is unset in both; one arm reads it
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
+@pytest.mark.parametrize("function", FUNCTIONS[:6], ids=lambda function: function.__name__)
+def test_the_other_arm_does_not_look_at_it(
+    function: Callable[..., Any], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
+        found = static(function, way)
+        for x in (ONES, ZEROS, ONE, ONES * 0.2, LESS):
+            assert outcome(found, x, capsys) == outcome(function, x, capsys)
+
+
+def in_a_class(x):
+    if x.sum() > 0:
+        t = x
+
+    class Kept:
+        v = t
+
+    return Kept.v
+
+
+def in_a_class_that_is_caught(x):
+    if x.sum() > 0:
+        t = 3
+    try:
+
+        class Kept:
+            t = 1
+
+            class Inner:
+                v = [t for _ in range(2)]
+
+    except UnboundLocalError:
+        return x
+    except NameError as error:
+        return x * 2, str(error)
+    return Kept.Inner.v
+
+
+def in_a_class_its_own(x):
+    if x.sum() > 0:
+        t = x
+
+    class Kept:
+        t = 5
+        u = t
+
+        def read(self):
+            return t
+
+    return Kept().read() * Kept.u
+
+
+def in_a_class_of_an_arm(x):
+    if x.sum() > 0:
+        t = x
+    y = x * 2
+    if x[0] > 0.5:
+
+        class Kept:
+            v = t + 1
+
+            def read(self, a=t):
+                return a
+
+        y = Kept.v + Kept().read()
+    return y
+
+
+IN_CLASSES = [in_a_class, in_a_class_that_is_caught, in_a_class_its_own, in_a_class_of_an_arm]
+
+
+@pytest.mark.parametrize("way", ["source", "segments"])
+@pytest.mark.parametrize("function", IN_CLASSES, ids=lambda function: function.__name__)
+def test_a_class_reads_what_another_function_has(
+    function: Callable[..., Any], way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = static(function, way)
+    for x in (ONES, ZEROS, ONE, ONES * 0.2, LESS):
+        assert outcome(found, x, capsys) == outcome(function, x, capsys)
+
+
+@pytest.mark.parametrize("function", IN_CLASSES[:2], ids=lambda function: function.__name__)
+def test_python_runs_the_bodies_of_classes_without_source(function: Callable[..., Any]) -> None:
+    with through_bytecode(), pytest.raises(sg.CaptureError, match="the body of a class reads 't'"):
+        static(function, "bytecode")(ONES)
+
+
+def twice(x):
+    if x.sum() > 0:
+        t = [x]
+    if x[0] > 0.5:
+        return t, t
+    if x[1] > 0.5:
+        return {"t": t}, t
+    return x, x
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
+def test_two_results_are_one_container(way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
+        found = static(twice, way)
+        first, second = found(ONES)
+        assert first is second
+        first, second = found(torch.tensor([0.0, 1.0, 0.0]))
+        assert first["t"] is second
+        for x in (ZEROS, ONE, torch.tensor([0.0, 1.0, -3.0])):
+            assert outcome(found, x, capsys) == outcome(twice, x, capsys)
+
+
+G = None
+
+
+def left_in_a_global(x):
+    global G
+    if x.sum() > 0:
+        t = [x]
+    G = t if x[0] > 0.5 else "text"
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
+def test_a_global_gets_it_where_it_is_set(way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(function: Callable[..., Any], x: torch.Tensor) -> Any:
+        global G
+        G = 7
+        return outcome(function, x, capsys), repr(G)
+
+    with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
+        found = static(left_in_a_global, way)
+        for x in (ONES, ZEROS, ONE, LESS):
+            assert told(found, x) == told(left_in_a_global, x)
+
+
+@pytest.mark.parametrize("x", [ONES, ZEROS, LESS], ids=str)
+def test_the_interpreter_hands_out_the_same(x: torch.Tensor) -> None:
+    program = sg.export(handed_out_in_one_arm, (ONES,))
+    assert program.unset_in_choices
+    outputs = interpret(program, (x,))
+    assert repr(compile_result(program.result, program.effects)(outputs, (x,), {})) == repr(handed_out_in_one_arm(x))
+
+
+@pytest.mark.parametrize("x", [ONES, ZEROS, LESS], ids=str)
+def test_so_does_a_file(x: torch.Tensor, tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    sg.save(handed_out_in_one_arm, path, args=(ONES,))
+    assert repr(loaded_source(path, "handed_out_in_one_arm")(x)) == repr(handed_out_in_one_arm(x))
 
 
 def loaded_source(path: Path, name: str) -> Callable[..., Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import importlib
+import inspect
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
@@ -13,6 +15,7 @@ from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import read
 from stillgraph.operators.calls import call
 from stillgraph.operators.drawing import drawn
+from stillgraph.operators.variables import require_set
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
 
@@ -127,9 +130,28 @@ def _set_function_attribute(frame: Frame, kind: int) -> None:
         pairs = zip(value[::2], value[1::2]) if isinstance(value, tuple) else value
         function.__annotations__ = dict(pairs)
     else:
+        if _is_of_a_class(function.__code__):  # which Python runs
+            read_at_once = _read_at_once(function.__code__)
+            cells = zip(function.__code__.co_freevars, value)
+            require_set({name: contents(cell) for name, cell in cells if name in read_at_once}, "the body of a class")
         function = _closed(function, value)
         _note_made(function)
     frame.push(function)
+
+
+def _is_of_a_class(code: CodeType) -> bool:
+    return not code.co_flags & inspect.CO_NEWLOCALS
+
+
+def _read_at_once(code: CodeType) -> set[str]:
+    """The variables of cells that the body of a class reads as it is run, in its comprehensions and classes as well."""
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in _FREE_READS}
+    inside = (each for each in code.co_consts if isinstance(each, CodeType))
+    return found.union(*(_read_at_once(c) for c in inside if _is_of_a_class(c) or c.co_name in _COMPREHENSIONS))
+
+
+_FREE_READS = frozenset({"LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_DEREF"})
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 def _is_from_before(function: FunctionType) -> bool:

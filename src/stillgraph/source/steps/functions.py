@@ -1,7 +1,7 @@
 """Functions and classes inside the function: their bodies are rewritten where they stand.
 
 Decorators, base classes and annotations stay as they are, and so do the statements of a class body; functions and
-lambdas in them are rewritten.
+lambdas in them are rewritten, and what is read there of a function around that may have no value.
 """
 from __future__ import annotations
 
@@ -90,8 +90,14 @@ def _class(node: ast.ClassDef, to: Rewriter) -> ast.ClassDef:
 
 
 def _member(node: Any, class_name: str, to: Rewriter) -> Any:
-    """A part of a class body with the functions in it rewritten."""
+    """A part of a class body with the functions in it rewritten, and the reads of what may have no value."""
     match node:
+        case ast.Name(ctx=ast.Load()) if to.may_be_unset(node):
+            return to.op("loaded", [node, build.constant(node.id, node), build.constant(True, node)], node)
+        case ast.arg():
+            return node
+        case ast.AnnAssign():
+            return with_fields(node, value=_member(node.value, class_name, to))
         case ast.FunctionDef():
             return with_fields(node, args=_member(node.args, class_name, to), body=function_body(node, class_name, to))
         case ast.Lambda():
