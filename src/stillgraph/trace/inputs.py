@@ -68,10 +68,19 @@ class Inputs:
     _tensors: list[tuple[torch.Tensor, Source, tuple[bool, ...]]] = field(default_factory=list)
     _handed: dict[int, tuple[Any, Source, Any]] = field(default_factory=dict)  # containers: where, and what for them
     _names: set[str] = field(default_factory=set)
+    _endless: set[int] = field(default_factory=set)  # ids of containers that lead to themselves, or to such
 
     # ---- arguments
     def argument(self, value: Any, source: Source) -> Any:
-        """What the user's function gets in place of an argument: the same, with fake tensors in it."""
+        """What the user's function gets in place of an argument: the same, with fake tensors in it.
+
+        What leads to itself is given as it is, like an object of any other class.
+        """
+        self._endless |= endless(value)
+        return self._part(value, source)
+
+    def _part(self, value: Any, source: Source) -> Any:
+        """As `argument`, for what an argument holds too."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source)
         known = self._handed.get(id(value))
@@ -83,9 +92,12 @@ class Inputs:
         if children is None:
             self._leaf(value, source)
             handed = value
+        elif id(value) in self._endless:
+            self.objects.append((value, source))
+            handed = value
         else:
             self._guard_structure(value, source)
-            handed = self._rebuilt(value, [(old, self.argument(old, place)) for old, place in children], source)
+            handed = self._rebuilt(value, [(old, self._part(old, place)) for old, place in children], source)
         if isinstance(value, tuple) or self._has_identity(value):
             self._handed[id(value)] = (value, source, handed)
         return handed
@@ -357,6 +369,26 @@ def parts_at(value: Any, source: Source) -> list[tuple[Any, Source]] | None:
     if isinstance(value, (list, tuple, deque)):
         return [(child, item_of(value, source, index)) for index, child in enumerate(value)]
     return None
+
+
+def endless(value: Any) -> set[int]:
+    """The ids of the containers and dataclasses, in a value, that lead to themselves or to others that do."""
+    found: set[int] = set()
+    seen: set[int] = set()
+
+    def look(value: Any, above: tuple[int, ...]) -> None:
+        key, parts = id(value), None if isinstance(value, torch.Tensor) else split(value)
+        if parts is None:
+            return
+        if key in above or key in found:
+            found.update(above)
+        elif key not in seen:
+            seen.add(key)
+            for child in parts.children:
+                look(child, (*above, key))
+
+    look(value, ())
+    return found
 
 
 def places_in(value: Any, source: Source) -> Iterator[tuple[Any, Source]]:

@@ -507,9 +507,12 @@ def refuse_changed(children: Sequence[Any], view: View) -> None:
     Raises:
         JoinFailure: it changes one.
     """
-    queue = [child for child in children if not is_leaf(child)]
+    queue, seen = [child for child in children if not is_leaf(child)], set[int]()
     while queue:
         value = queue.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         before, after = split(value), view(value)
         if before is None or after is None:
             continue

@@ -111,21 +111,28 @@ def has_spread(value: Any) -> bool:
 
 
 # ---- from elements to their structure
-def structure(children: Sequence[Any], type_of: TypeOf, is_older: IsOlder = lambda value: True) -> Element:
+def structure(
+    children: Sequence[Any],
+    type_of: TypeOf,
+    is_older: IsOlder = lambda value: True,
+    inside: tuple[int, ...] = (),
+) -> Element:
     """The structure that covers all elements of a list.
 
     Args:
         children: the elements.
         type_of: the type of a leaf.
         is_older: whether an object was there before the paths that make the list: it stays the object that it is.
+        inside: the ids of what the list is in.
 
     Raises:
         JoinFailure: there is none, or the list has no element.
     """
     element: Element | None = None
     for child in children:
-        is_spread = type(child) is Spread
-        element = cover(element, _spread_structure(child, type_of) if is_spread else _of(child, type_of, is_older))
+        spread = type(child) is Spread
+        mine = _spread_structure(child, type_of) if spread else _of(child, type_of, is_older, inside)
+        element = cover(element, mine)
     if element is None:
         raise JoinFailure("SG203", "a list that is always empty")
     return element
@@ -152,14 +159,18 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
     return element
 
 
-def _of(value: Any, type_of: TypeOf, is_older: IsOlder) -> Element:
+def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] = ()) -> Element:
     if isinstance(value, torch.Tensor) or is_number(value):
         return Leaf(type_of(value))
     if isinstance(value, (Staged, Iterator)):
         held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+    if id(value) in inside:
+        held = f"a {type(value).__name__} that leads to itself"
+        raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)
+    inside = (*inside, id(value))
     if type(value) is list:
-        return Inner(structure(value, type_of, is_older) if value else None)
+        return Inner(structure(value, type_of, is_older, inside) if value else None)
     parts = split(value)
     if parts is None and not is_older(value):
         parts = instance_parts(value)
@@ -167,7 +178,7 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder) -> Element:
         return Same(value)
     if any(type(child) is Spread for child in parts.children):
         raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
-    return Node(parts, tuple(_of(child, type_of, is_older) for child in parts.children))
+    return Node(parts, tuple(_of(child, type_of, is_older, inside) for child in parts.children))
 
 
 _STAGED = {"StagedArray": "a numpy array", "StagedText": "a text with a value in it that only the run knows"}
