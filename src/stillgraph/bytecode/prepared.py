@@ -94,6 +94,23 @@ class Prepared(Holder):
             passed.add(index)
         return passed
 
+    def unbound_behind(self, index: int, start: int) -> list[tuple[str, int]]:
+        """What has no value any more where an exception of an instruction leaves the handlers that it stands in.
+
+        Args:
+            index: of the instruction.
+            start: of one that is protected by what is around those handlers.
+
+        Returns:
+            The instruction that deletes each variable, and its slot.
+        """
+        found = []
+        for target in self.around(index) - self.around(start):
+            names, slots = zip(*((each.name, each.argument) for each in self.decoded.instructions[target : target + 4]))
+            if names in _UNBINDS and slots[1] == slots[2]:
+                found.append((names[2], slots[2]))
+        return found
+
     def handlers_around(self, index: int) -> frozenset[int]:
         """The handlers that an instruction stands in the reach of."""
         return frozenset(each.target for each in self.decoded.handlers if each.start <= index < each.end)
@@ -103,6 +120,7 @@ class Prepared(Holder):
         return is_with(self.decoded, target)
 
 
+_UNBINDS = [("LOAD_CONST", f"STORE_{kind}", f"DELETE_{kind}", "RERAISE") for kind in ("FAST", "DEREF")]
 _DELEGATES = ["GET_YIELD_FROM_ITER", "LOAD_CONST", "SEND", "YIELD_VALUE", "JUMP", "END_SEND", "POP_TOP"]
 _SPARE = 4  # what decoding adds
 

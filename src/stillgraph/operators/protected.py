@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
@@ -18,8 +19,8 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.caught import narrowed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import Variable
-from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
+from stillgraph.trace.journal import MISSING, Variable
+from stillgraph.trace.protected import Attempt, Handler, StageTry, stage, unbound_behind
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
@@ -27,13 +28,14 @@ from stillgraph.trace.unjoined import Unjoined, refuse_join
 
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
+Named = tuple[Kinds | None, Handler, str]  # with the variable that has the exception in it
 _NUMBERS = itertools.count(1)
 _CLASSES = "Give the classes names before the try that hold the same classes on all paths."
 
 
 def try_(
     body: Block,
-    handlers: Handlers,
+    handlers: Sequence[tuple[Kinds | None, Handler] | Named],
     orelse: Block | None = None,
     cleanup: Block | None = None,
     *,
@@ -44,7 +46,8 @@ def try_(
     """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, and so on.
 
     Args:
-        body, handlers, orelse, cleanup: the blocks, each of which returns its exit.
+        body, handlers, orelse, cleanup: the blocks, each of which returns its exit; a handler comes with the name of
+            the variable that it keeps the exception in, if it has one.
         leaves: whether the cleanup has exits of its own, which end an exception that is under way.
         keeps, drops: the variables that the blocks assign, by whether they are live afterwards.
 
@@ -52,13 +55,30 @@ def try_(
         How the statement was left.
     """
     capture = session()
+    unbinding: Handlers = [(kinds, _unbinding(capture, handler, *name)) for kinds, handler, *name in handlers]
     if capture is None:
-        return _plain(body, handlers, orelse, cleanup)
-    blocks = (body, *(handler for _, handler in handlers), orelse, cleanup)
+        return _plain(body, unbinding, orelse, cleanup)
+    blocks = (body, *(handler for _, handler, *_ in handlers), orelse, cleanup)
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
     if cleanup is None:
-        return attempt(context, body, handlers, orelse)
-    return _cleaned_up(context, body, handlers, orelse, cleanup, leaves)
+        return attempt(context, body, unbinding, orelse)
+    return _cleaned_up(context, body, unbinding, orelse, cleanup, leaves)
+
+
+def _unbinding(capture: Session | None, handler: Handler, name: str = "") -> Handler:
+    """A handler at whose end the variable with the exception has no value, whatever the handler has put there."""
+    if not name:
+        return handler
+    (place,) = places((name,), handler)
+
+    def handle(error: BaseException) -> Exit | None:
+        with contextlib.nullcontext() if capture is None else unbound_behind(capture, lambda: [place.key]):
+            try:
+                return handler(error)
+            finally:
+                place.set(MISSING)
+
+    return handle
 
 
 def _cleaned_up(

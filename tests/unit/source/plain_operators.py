@@ -138,7 +138,7 @@ def _with_handlers(body, handlers, orelse):
     try:
         left = body()
     except BaseException as error:
-        for kinds, handler in handlers:
+        for kinds, handler, *_ in handlers:
             if kinds is None or isinstance(error, kinds()):
                 return handler(error)
         raise

@@ -34,7 +34,7 @@ A `try` whose exceptions only the run raises is asked for as an operator (`Rewri
                                         nonlocal e, y
                                         e = error_1
                                         y = call(g, e)
-                                    try_(try_1, ((lambda: ValueError, handler_1),), keeps=("y",), drops=("e",))
+                                    try_(try_1, ((lambda: ValueError, handler_1, "e"),), keeps=("y",), drops=("e",))
 
 and so are the `with` statements around::
 
@@ -107,6 +107,8 @@ def _can_be_called(node: Try, place: Place, to: Rewriter) -> bool:
     """Whether the blocks of a `try` may be moved into functions."""
     if isinstance(node, ast.TryStar) or to.stays(to.facts.summary(node), place):
         return False
+    if any(handler.name in to.scope.globals for handler in node.handlers):  # which no operator could unset
+        return False
     kinds = [handler.type for handler in node.handlers if handler.type is not None]
     return to.can_defer(*kinds)
 
@@ -150,7 +152,10 @@ def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
         target = ast.Name(handler.name, ast.Store(), **build.span(handler)) if handler.name else None
         blocks.append(to.block("handler", handler.body, handler, [error], target))
         kinds = build.constant(None, handler) if handler.type is None else _lazy_kinds(handler.type, to)
-        handlers.append(ast.Tuple([kinds, build.load(blocks[-1].name, handler)], ast.Load(), **build.span(handler)))
+        parts = [kinds, build.load(blocks[-1].name, handler)]
+        if handler.name:
+            parts.append(build.constant(to.mangled(handler.name), handler))
+        handlers.append(ast.Tuple(parts, ast.Load(), **build.span(handler)))
     keywords = []
     for stem, body in (("orelse", node.orelse), ("cleanup", node.finalbody)):
         if body:
