@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,66 @@ def handling() -> None:
     A ``finally`` that leaves its block is one too, and would end refusals as well.
     """
     error = sys.exc_info()[1]
-    if error is not None and (is_signal(error) or (session() is not None and ends_capture(error))):
+    if error is not None and _is_not_for_the_user(error):
         raise error
+
+
+def _is_not_for_the_user(error: BaseException) -> bool:
+    return is_signal(error) or (session() is not None and ends_capture(error))
+
+
+class Starred:
+    """What stands around a ``try`` with ``except*``, of whose handlers Python collects all that they raise.
+
+    That with which a capture ends is not for the group: no handler behind it runs, and it leaves the statement itself.
+
+    Attributes:
+        ending: what has ended the capture in a handler.
+    """
+
+    def __init__(self) -> None:
+        self.ending: BaseException | None = None
+
+    def __enter__(self) -> _StarHandler:
+        return _StarHandler(self)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        ending, self.ending = self.ending, None
+        if ending is None or ending is error:
+            return
+        context = ending.__context__
+        try:
+            raise ending
+        finally:
+            ending.__context__ = context  # not the group, which has it in it
+            del ending, error
+
+
+class _StarHandler:
+    """What stands around the block of each ``except*``, and may be entered again."""
+
+    def __init__(self, statement: Starred) -> None:
+        self._statement = statement
+
+    def __enter__(self) -> None:
+        handled = sys.exc_info()[1]
+        ending = self._statement.ending or next((each for each in _leaves(handled) if _is_not_for_the_user(each)), None)
+        self._statement.ending = ending
+        if ending is not None:
+            raise ending
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None and _is_not_for_the_user(error):
+            self._statement.ending = error
+
+
+def _leaves(error: BaseException | None) -> Iterator[BaseException]:
+    """The exceptions in a group, and in those in it; one that is no group itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    elif error is not None:
+        yield error
 
 
 def handled(kinds: Any) -> Any:
