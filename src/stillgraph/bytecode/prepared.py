@@ -10,7 +10,7 @@ from stillgraph.bytecode.copies import without_copies
 from stillgraph.bytecode.decode import Decoded, decode
 from stillgraph.bytecode.flow import Flow
 from stillgraph.bytecode.lines import line
-from stillgraph.bytecode.tries import Try, is_try, is_with, tries_of, try_of_with
+from stillgraph.bytecode.tries import Try, is_starred, is_try, is_with, tries_of, try_of_with
 from stillgraph.core.identity_cache import IdentityCache
 from stillgraph.core.rewritten import Holder
 
@@ -77,10 +77,14 @@ class Prepared(Holder):
 
     @functools.cached_property
     def _in_tries(self) -> dict[int, frozenset[int]]:
-        """Of the instructions in the body of a ``try``, not merely of a ``with``, the handlers."""
+        """The handlers of the instructions in the body of a ``try``, not merely of a ``with``, or in an ``except*``."""
         covered = sorted({index for each in self.decoded.handlers for index in range(each.start, each.end)})
-        found = {index: self.tries_around(index) for index in covered}
+        found = {index: self.tries_around(index) | self._stars_around(index) for index in covered}
         return {index: targets for index, targets in found.items() if targets}
+
+    def _stars_around(self, index: int) -> frozenset[int]:
+        """What gets what the blocks of ``except*`` raise that an instruction stands in: it may only be Python's."""
+        return frozenset(target for target in self.around(index) if is_starred(self.decoded, target))
 
     def tries_around(self, index: int) -> frozenset[int]:
         """The handlers of the ``try`` statements in whose bodies an instruction stands."""
@@ -94,6 +98,23 @@ class Prepared(Holder):
             passed.add(index)
         return passed
 
+    def unbound_behind(self, index: int, start: int) -> list[tuple[str, int]]:
+        """What has no value any more where an exception of an instruction leaves the handlers that it stands in.
+
+        Args:
+            index: of the instruction.
+            start: of one that is protected by what is around those handlers.
+
+        Returns:
+            The instruction that deletes each variable, and its slot.
+        """
+        found = []
+        for target in self.around(index) - self.around(start):
+            names, slots = zip(*((each.name, each.argument) for each in self.decoded.instructions[target : target + 4]))
+            if names in _UNBINDS and slots[1] == slots[2]:
+                found.append((names[2], slots[2]))
+        return found
+
     def handlers_around(self, index: int) -> frozenset[int]:
         """The handlers that an instruction stands in the reach of."""
         return frozenset(each.target for each in self.decoded.handlers if each.start <= index < each.end)
@@ -103,6 +124,7 @@ class Prepared(Holder):
         return is_with(self.decoded, target)
 
 
+_UNBINDS = [("LOAD_CONST", f"STORE_{kind}", f"DELETE_{kind}", "RERAISE") for kind in ("FAST", "DEREF")]
 _DELEGATES = ["GET_YIELD_FROM_ITER", "LOAD_CONST", "SEND", "YIELD_VALUE", "JUMP", "END_SEND", "POP_TOP"]
 _SPARE = 4  # what decoding adds
 

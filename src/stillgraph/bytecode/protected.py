@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from stillgraph.bytecode.branches import Targets, arrive, capturing, inside, places
-from stillgraph.bytecode.frame import Frame, State, Stop, Stops
+from stillgraph.bytecode.frame import Frame, State, Stop, Stops, contents
 from stillgraph.bytecode.tries import Clause, Try
 from stillgraph.core.faults import ends_capture
 from stillgraph.core.rewritten import Holder
@@ -23,7 +23,8 @@ from stillgraph.operators.contexts import ended_by, is_converted, leave_early
 from stillgraph.operators.loops import Context
 from stillgraph.operators.protected import Handlers, attempt
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.journal import Variable
+from stillgraph.trace.journal import CellPlace, Variable
+from stillgraph.trace.protected import unbound_behind
 from stillgraph.trace.staging import branch, continue_
 
 
@@ -151,9 +152,16 @@ class _Statement(Holder):
     def body(self) -> Exit | None:
         """Run the body."""
         target = self.found.handler.target
-        with self._around(frozenset({target}), frozenset({target})):
+        with self._around(frozenset({target}), frozenset({target})), unbound_behind(capturing(), self._unbound):
             self.frame.go(self._start, self._before)
             return self._run(self._start in self._inner)
+
+    def _unbound(self) -> list[Hashable]:
+        """The variables that handlers in its body keep their exceptions in, of those that are at work."""
+        frame = self.frame
+        found = frame.prepared.unbound_behind(frame.next, self._start)
+        cells = [frame.slots[slot] if by == "DELETE_FAST" else contents(frame.slots[slot]) for by, slot in found]
+        return [CellPlace(cell, "").key for cell in cells]
 
     def kinds(self, clause: Clause) -> Callable[[], Any] | None:
         """What an ``except`` is for; None for a ``finally``, and for one that is for all."""

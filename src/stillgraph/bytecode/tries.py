@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stillgraph.bytecode.decode import Decoded, Handler
 from stillgraph.bytecode.flow import Flow
+from stillgraph.trace.arms import collects
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ def try_of_with(decoded: Decoded, flow: Flow, index: int) -> Try | None:
 def is_try(decoded: Decoded, target: int) -> bool:
     """Whether a handler is that of a ``try`` statement."""
     return decoded.instructions[target].name == "PUSH_EXC_INFO" and not is_with(decoded, target)
+
+
+def is_starred(decoded: Decoded, target: int) -> bool:
+    """Whether a handler is what gets what the block of an ``except*`` raises."""
+    return collects([each.name for each in decoded.instructions[target : target + 4]])
 
 
 def is_with(decoded: Decoded, target: int) -> bool:

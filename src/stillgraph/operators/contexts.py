@@ -108,11 +108,12 @@ class _Converted:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> Any:
-        _require_same(self._capture, self._region, value)
-        self._capture.watching.pop()
         leave = functools.partial(call, type(self._manager).__exit__, self._manager)
+        leave_now = functools.partial(leave, None, None, None)
+        _require_same(self._capture, self._region, value, leave_now)
+        self._capture.watching.pop()
         if value is not None and is_signal(value):
-            return leave_early(lambda: leave(None, None, None))
+            return leave_early(leave_now)
         return leave(kind, value, trace)
 
 
@@ -137,23 +138,34 @@ class _Noted:
         return self._manager.__enter__()
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> Any:
-        _require_same(self._capture, self._region, value)
+        _require_same(self._capture, self._region, value, self._leave_now)
         self._entered.pop()
         if value is not None and is_signal(value):
-            if isinstance(self._manager, contextlib._GeneratorContextManager):
-                return leave_early(self._manager.gen.close)
-            return leave_early(lambda: self._manager.__exit__(None, None, None))
+            return leave_early(self._leave_now)
         return self._manager.__exit__(kind, value, trace)
 
+    def _leave_now(self) -> None:
+        if isinstance(self._manager, contextlib._GeneratorContextManager):
+            self._manager.gen.close()
+        else:
+            self._manager.__exit__(None, None, None)
 
-def _require_same(capture: Session, region: Any, error: BaseException | None) -> None:
+
+def _require_same(capture: Session, region: Any, error: BaseException | None, leave: Callable[[], object]) -> None:
     """Refuse to leave a manager in an arm of a branch that began inside of its block: the other arm leaves it, too.
+
+    Args:
+        capture: the session.
+        region: that in which it was entered.
+        error: what leaves the block, if anything does.
+        leave: leaves it. That must not wait until Python lets go of it: what it writes would not be undone then.
 
     Raises:
         Restart: it is such an arm, and an exception leaves it: that is what `with_` is for.
         CaptureError: it is such an arm.
     """
     if capture.region is not region and not (error is not None and is_signal(error)):
+        leave_early(leave)
         if error is not None and not capture.knowledge.tries:
             raise Restart("tries", None)
         message = "a with block is left on one path of a condition, by a manager that sees how it is left"

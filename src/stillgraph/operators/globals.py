@@ -10,6 +10,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.journal import GlobalPlace
 from stillgraph.trace.namespaces import variable
 from stillgraph.trace.session import session
+from stillgraph.trace.unset import may_be_unset
 
 
 def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -24,12 +25,20 @@ def set_global(namespace: dict[str, Any], name: str, value: Any) -> None:
 
 
 def del_global(namespace: dict[str, Any], name: str) -> None:
-    """``global name; del name``."""
+    """``global name; del name``.
+
+    Raises:
+        NameError: it has no value.
+        CaptureError: only the run knows whether it has one.
+    """
     capture = session()
     if name not in namespace:
-        raise NameError(f"name '{name}' is not defined")
+        raise NameError(f"name '{name}' is not defined", name=name)
     if capture is not None:
         _require_module(namespace, name)
+        if capture.has_unset and may_be_unset(capture, namespace[name]):
+            message = f"the global variable {name} is deleted, which some path does not assign"
+            raise refuse("SG204", message, location=here(), hint="Delete it on the paths that assign it.")
         capture.journal.note(GlobalPlace(namespace, name))
     del namespace[name]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,8 @@ from stillgraph.program.types import JoinFailure
 from stillgraph.trace.caught import narrowed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
-from stillgraph.trace.journal import Variable
-from stillgraph.trace.protected import Attempt, Handler, StageTry, stage
+from stillgraph.trace.journal import MISSING, Variable
+from stillgraph.trace.protected import Attempt, Handler, StageTry, stage, unbound_behind
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.staging import continue_ as stage_rest
@@ -27,13 +28,14 @@ from stillgraph.trace.unjoined import Unjoined, refuse_join
 
 Kinds = Callable[[], Any]
 Handlers = Sequence[tuple[Kinds | None, Handler]]
+Named = tuple[Kinds | None, Handler, str]  # with the variable that has the exception in it
 _NUMBERS = itertools.count(1)
 _CLASSES = "Give the classes names before the try that hold the same classes on all paths."
 
 
 def try_(
     body: Block,
-    handlers: Handlers,
+    handlers: Sequence[tuple[Kinds | None, Handler] | Named],
     orelse: Block | None = None,
     cleanup: Block | None = None,
     *,
@@ -44,7 +46,8 @@ def try_(
     """``try: body()``, ``except kinds() as e: handler(e)`` for each of ``handlers``, and so on.
 
     Args:
-        body, handlers, orelse, cleanup: the blocks, each of which returns its exit.
+        body, handlers, orelse, cleanup: the blocks, each of which returns its exit; a handler comes with the name of
+            the variable that it keeps the exception in, if it has one.
         leaves: whether the cleanup has exits of its own, which end an exception that is under way.
         keeps, drops: the variables that the blocks assign, by whether they are live afterwards.
 
@@ -52,13 +55,30 @@ def try_(
         How the statement was left.
     """
     capture = session()
+    unbinding: Handlers = [(kinds, _unbinding(capture, handler, *name)) for kinds, handler, *name in handlers]
     if capture is None:
-        return _plain(body, handlers, orelse, cleanup)
-    blocks = (body, *(handler for _, handler in handlers), orelse, cleanup)
+        return _plain(body, unbinding, orelse, cleanup)
+    blocks = (body, *(handler for _, handler, *_ in handlers), orelse, cleanup)
     context = Context(capture, list(places(keeps, *blocks)), list(places(drops, *blocks)))
     if cleanup is None:
-        return attempt(context, body, handlers, orelse)
-    return _cleaned_up(context, body, handlers, orelse, cleanup, leaves)
+        return attempt(context, body, unbinding, orelse)
+    return _cleaned_up(context, body, unbinding, orelse, cleanup, leaves)
+
+
+def _unbinding(capture: Session | None, handler: Handler, name: str = "") -> Handler:
+    """A handler at whose end the variable with the exception has no value, whatever the handler has put there."""
+    if not name:
+        return handler
+    (place,) = places((name,), handler)
+
+    def handle(error: BaseException) -> Exit | None:
+        with contextlib.nullcontext() if capture is None else unbound_behind(capture, lambda: [place.key]):
+            try:
+                return handler(error)
+            finally:
+                place.set(MISSING)
+
+    return handle
 
 
 def _cleaned_up(
@@ -95,8 +115,66 @@ def handling() -> None:
     A ``finally`` that leaves its block is one too, and would end refusals as well.
     """
     error = sys.exc_info()[1]
-    if error is not None and (is_signal(error) or (session() is not None and ends_capture(error))):
+    if error is not None and _is_not_for_the_user(error):
         raise error
+
+
+def _is_not_for_the_user(error: BaseException) -> bool:
+    return is_signal(error) or (session() is not None and ends_capture(error))
+
+
+class Starred:
+    """What stands around a ``try`` with ``except*``, of whose handlers Python collects all that they raise.
+
+    That with which a capture ends is not for the group: no handler behind it runs, and it leaves the statement itself.
+
+    Attributes:
+        ending: what has ended the capture in a handler.
+    """
+
+    def __init__(self) -> None:
+        self.ending: BaseException | None = None
+
+    def __enter__(self) -> _StarHandler:
+        return _StarHandler(self)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        ending, self.ending = self.ending, None
+        if ending is None or ending is error:
+            return
+        context = ending.__context__
+        try:
+            raise ending
+        finally:
+            ending.__context__ = context  # not the group, which has it in it
+            del ending, error
+
+
+class _StarHandler:
+    """What stands around the block of each ``except*``, and may be entered again."""
+
+    def __init__(self, statement: Starred) -> None:
+        self._statement = statement
+
+    def __enter__(self) -> None:
+        handled = sys.exc_info()[1]
+        ending = self._statement.ending or next((each for each in _leaves(handled) if _is_not_for_the_user(each)), None)
+        self._statement.ending = ending
+        if ending is not None:
+            raise ending
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None and _is_not_for_the_user(error):
+            self._statement.ending = error
+
+
+def _leaves(error: BaseException | None) -> Iterator[BaseException]:
+    """The exceptions in a group, and in those in it; one that is no group itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    elif error is not None:
+        yield error
 
 
 def handled(kinds: Any) -> Any:

@@ -16,7 +16,7 @@ from stillgraph.operators.drawing import drawn
 from stillgraph.operators.generators import generator, generator_of
 from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.loops import for_, while_
-from stillgraph.operators.protected import handled, handling, try_
+from stillgraph.operators.protected import Starred, handled, handling, try_
 from stillgraph.operators.raising import caused, known, raised
 from stillgraph.operators.stores import (
     attr,
@@ -39,6 +39,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "while_": while_,
         "try_": try_,
         "handling": handling,
+        "starred": Starred,
         "handled": handled,
         "for_": for_,
         "continue_": continue_,

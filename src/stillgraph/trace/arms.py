@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from bdb import BdbQuit
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
@@ -357,6 +357,15 @@ def frame_in_try(recorder: Recorder) -> FrameType | None:
     return None
 
 
+def collects(handler: Sequence[str]) -> bool:
+    """Whether instructions, by their names, take what the block of an ``except*`` raises for a group.
+
+    They unset the exception's name first, where it has one.
+    """
+    after_unset = 3 if handler[:1] == ["LOAD_CONST"] else 0
+    return [*handler[after_unset : after_unset + 1]] == ["LIST_APPEND"]
+
+
 def in_protected_block(recorder: Recorder, code: CodeType) -> bool:
     """Whether the innermost call of a function, given its original code, is inside a ``try`` or ``with`` of its own."""
     frame: FrameType | None = sys._getframe(1)
@@ -373,13 +382,13 @@ def in_protected_block(recorder: Recorder, code: CodeType) -> bool:
 
 @weakly_cached
 def _protected(code: CodeType) -> frozenset[int]:
-    """The offsets of the instructions of a code object that stand in the body of a ``try``, not merely a ``with``."""
+    """The offsets of instructions in the body of a ``try``, not merely a ``with``, or in a handler of ``except*``."""
     instructions = {i.offset: i for i in dis.get_instructions(code)}
     entries: list[Any] = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
 
     def is_try(entry: Any) -> bool:
         handler = [instructions[o].opname for o in sorted(instructions) if entry.target <= o <= entry.target + 8]
-        return handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler
+        return collects(handler) or (handler[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in handler)
 
     def is_in_try(entry: Any) -> bool:
         # The table gives each instruction its innermost handler alone: what is around that one is the handler's own.

@@ -169,6 +169,7 @@ class CaptureAttempt:
                     results.require_put_back(written)
                     effects = self._stored(results, written)
                     self.session.reads.same += results.relied
+                    self.session.reads.variables += results.absent
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
                     self.session.require_told(graph)

@@ -7,8 +7,9 @@ over what has changed since the last time (`keep`). What the handler takes is fo
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,13 +79,20 @@ class Attempt:
         self._busy = True
         try:
             self._notice_places()
-            values = {key: _held(place) for key, place in self.places.items()}
+            values = self._held()
             last, now = self.handed.get(id(self.recorder.region)), list(_stamp(self.places, values))
             if last is None or len(last) != len(now) or any(a is not b for a, b in zip(last, now)):
                 self.handed[id(self.recorder.region)] = now
                 self._hand_over(values)
         finally:
             self._busy = False
+
+    def _held(self) -> dict[Hashable, Any]:
+        """What the places hold for the handler: the name of a caught exception is unbound behind its own handler."""
+        depth = self.recorder.attempts.index(self)
+        unbound = {key for keys, around in self.recorder.unbound_behind if depth < around for key in keys()}
+        held = {key: MISSING if key in unbound else place.get() for key, place in self.places.items()}
+        return {key: MISSING if isinstance(value, Caught) else value for key, value in held.items()}
 
     def _notice_places(self) -> None:
         for key, write in self.recorder.journal.written(self.mark).items():
@@ -129,6 +137,21 @@ class Attempt:
         return [slot for state in self.states.values() for slot in slots_of(state)]
 
 
+@contextlib.contextmanager
+def unbound_behind(recorder: Recorder, keys: Callable[[], Iterable[Hashable]]) -> Iterator[None]:
+    """A block of handlers that keep their exceptions in variables.
+
+    Args:
+        recorder: the capture.
+        keys: gives the keys of those variables: they have no value for a ``try`` around that handles what leaves these.
+    """
+    recorder.unbound_behind.append((keys, len(recorder.attempts)))
+    try:
+        yield
+    finally:
+        recorder.unbound_behind.pop()
+
+
 def may_handle(attempts: Sequence[Attempt], raised: Sequence[Raised]) -> bool:
     """Whether one of some ``try`` may end what is raised: a ``finally`` passes it on."""
     handlers = [attempt for attempt in attempts if not attempt.only_cleans_up]
@@ -159,12 +182,6 @@ def _goes_by(place: int, attempts: Sequence[Attempt], raised: Sequence[Raised]) 
 
 
 _NOT_OF_THE_USER = (ArithmeticError, LookupError, RuntimeError, Warning)  # raised by what the user calls
-
-
-def _held(place: Place) -> Any:
-    """What a place holds; the name of a caught exception is unbound behind its handler."""
-    value = place.get()
-    return MISSING if isinstance(value, Caught) else value
 
 
 def _stamp(places: dict[Hashable, Place], values: dict[Hashable, Any]) -> Iterator[Any]:

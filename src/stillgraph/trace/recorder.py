@@ -98,6 +98,7 @@ class Recorder(PlainAnswers):
         self.failed: Failed | None = None
         self.unknown: dict[int, tuple[Any, Location | None]] = {}  # containers of unknown length: since where
         self.attempts: list[Any] = []  # the `try` statements whose bodies are being recorded, see `protected.Attempt`
+        self.unbound_behind: list[Any] = []  # variables of handlers at work, see `protected.unbound_behind`
         self.locator = Locator()
         self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name

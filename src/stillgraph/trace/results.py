@@ -72,6 +72,7 @@ class Results:
     finder: Finder
     outputs: list[Any] = field(default_factory=list)
     relied: list[tuple[Source, Any]] = field(default_factory=list)  # what is left as it is, as it has to be found
+    absent: list[tuple[dict[str, Any], str]] = field(default_factory=list)  # the globals that are left unset, likewise
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
@@ -357,6 +358,8 @@ class Results:
 
     def _rely_on(self, write: Write) -> None:
         """Take down that nothing is to be written where another call might find something else."""
+        if isinstance(write.place, GlobalPlace) and write.before is MISSING:
+            self.absent.append((write.place.namespace, write.place.name))
         source = self._source(write.place)
         if source is not None and is_constant(write.before):
             self.relied.append((source, write.before))

@@ -1,6 +1,7 @@
 """The operators of docs/dev/rewriting.md with their plain meaning: nothing is ever staged."""
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -138,7 +139,7 @@ def _with_handlers(body, handlers, orelse):
     try:
         left = body()
     except BaseException as error:
-        for kinds, handler in handlers:
+        for kinds, handler, *_ in handlers:
             if kinds is None or isinstance(error, kinds()):
                 return handler(error)
         raise
@@ -206,7 +207,8 @@ OPERATORS: dict[str, object] = {
     "loaded": lambda value, name, free=False: value,
     "own": lambda read, name: read(),
     "own_names": lambda found, names: [name for name in found if name in names],
-    "handling": lambda: None, "handled": lambda kinds: kinds,
+    "handling": lambda: None, "starred": lambda: contextlib.nullcontext(contextlib.nullcontext()),
+    "handled": lambda kinds: kinds,
     "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
     "generator": lambda twin, emit: lambda function: function,

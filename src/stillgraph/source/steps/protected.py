@@ -25,6 +25,16 @@ it ends an exception that is under way.
 A handler for everything, or for Ctrl-C, begins with `handling()`, which lets pass what is not for the user, and so does
 a `finally` with exits.
 
+Of what the handlers of an `except*` raise, Python makes a group, so they stand in managers of ours, which let
+pass what ends a capture::
+
+    try:                            with starred() as star_1:
+        y = f(x)                        try:
+    except* ValueError:                     y = call(f, x)
+        y = x                           except* ValueError:
+                                            with star_1:
+                                                y = x
+
 A `try` whose exceptions only the run raises is asked for as an operator (`Rewriter.tries`)::
 
     try:                            def try_1():
@@ -34,7 +44,7 @@ A `try` whose exceptions only the run raises is asked for as an operator (`Rewri
                                         nonlocal e, y
                                         e = error_1
                                         y = call(g, e)
-                                    try_(try_1, ((lambda: ValueError, handler_1),), keeps=("y",), drops=("e",))
+                                    try_(try_1, ((lambda: ValueError, handler_1, "e"),), keeps=("y",), drops=("e",))
 
 and so are the `with` statements around::
 
@@ -95,17 +105,28 @@ def try_statement(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
     inner = _inner(place, to)
     body = to.statements(node.body, inner)
     orelse = _else(node, inner, to)
-    handlers = [_handler(handler, inner, to) for handler in node.handlers]
+    star = to.names.fresh("star") if isinstance(node, ast.TryStar) else None
+    handlers = [_handler(handler, inner, to, star) for handler in node.handlers]
     cleanup = to.statements(node.finalbody, place.inside_python())
     if to.facts.summary_of(node.finalbody).exits:
         cleanup = [build.statement(to.op("handling", [], node)), *cleanup]
-    made = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
+    made: ast.stmt = with_fields(node, body=body, handlers=handlers, orelse=orelse, finalbody=cleanup)
+    if star is not None:
+        made = _around([made], to.op("starred", [], node), node, build.store(star, node))
     return _after(made, inner, node, rest, place, to)
+
+
+def _around(body: list[ast.stmt], manager: ast.expr, at: ast.stmt | ast.ExceptHandler,
+            target: ast.expr | None = None) -> ast.With:
+    """A `with` of our own around statements."""
+    return ast.With([ast.withitem(manager, target)], body, None, **build.span(at))
 
 
 def _can_be_called(node: Try, place: Place, to: Rewriter) -> bool:
     """Whether the blocks of a `try` may be moved into functions."""
     if isinstance(node, ast.TryStar) or to.stays(to.facts.summary(node), place):
+        return False
+    if any(handler.name in to.scope.globals for handler in node.handlers):  # which no operator could unset
         return False
     kinds = [handler.type for handler in node.handlers if handler.type is not None]
     return to.can_defer(*kinds)
@@ -150,7 +171,10 @@ def _try_operator(node: Try, rest: Sequence[ast.stmt], place: Place, to: Rewrite
         target = ast.Name(handler.name, ast.Store(), **build.span(handler)) if handler.name else None
         blocks.append(to.block("handler", handler.body, handler, [error], target))
         kinds = build.constant(None, handler) if handler.type is None else _lazy_kinds(handler.type, to)
-        handlers.append(ast.Tuple([kinds, build.load(blocks[-1].name, handler)], ast.Load(), **build.span(handler)))
+        parts = [kinds, build.load(blocks[-1].name, handler)]
+        if handler.name:
+            parts.append(build.constant(to.mangled(handler.name), handler))
+        handlers.append(ast.Tuple(parts, ast.Load(), **build.span(handler)))
     keywords = []
     for stem, body in (("orelse", node.orelse), ("cleanup", node.finalbody)):
         if body:
@@ -170,11 +194,13 @@ def _else(node: Try, inner: Place, to: Rewriter) -> list[ast.stmt]:
     return [*more, *to.leave(value, inner)]
 
 
-def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter) -> ast.ExceptHandler:
+def _handler(node: ast.ExceptHandler, inner: Place, to: Rewriter, star: str | None) -> ast.ExceptHandler:
     if node.name:
         to.bind(node.name)
     body = to.statements(node.body, inner)
-    if node.type is None or any(_name(each) in _OF_CAPTURES for each in ast.walk(node.type)):
+    if star is not None:
+        body = [_around(body, build.load(star, node), node)]
+    elif node.type is None or any(_name(each) in _OF_CAPTURES for each in ast.walk(node.type)):
         body = [build.statement(to.op("handling", [], node)), *body]
     return with_fields(node, type=node.type and _kinds(node.type, to), body=body)
 
