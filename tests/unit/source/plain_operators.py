@@ -76,7 +76,7 @@ def result_of(leaving):
     return None if leaving is None else leaving.value
 
 
-def and_(first, *others):
+def and_(first, *others, keeps=()):
     for other in others:
         if not first:
             return first
@@ -84,7 +84,7 @@ def and_(first, *others):
     return first
 
 
-def or_(first, *others):
+def or_(first, *others, keeps=()):
     for other in others:
         if first:
             return first
@@ -92,7 +92,7 @@ def or_(first, *others):
     return first
 
 
-def assert_(test, message=None):
+def assert_(test, message=None, *, keeps=()):
     if not test:
         if message is None:
             raise AssertionError
