@@ -8,7 +8,7 @@ from typing import Any
 
 from stillgraph.program import operations
 from stillgraph.trace import lists
-from stillgraph.trace.join import freeze_elements
+from stillgraph.trace.join import freeze_elements, may_repeat
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
@@ -81,9 +81,16 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     capture.before_risk()
     spread = as_spread(capture, target, (value,))
     cells = lists.columns(spread.element, (value,))
-    freeze_elements(capture, spread, (value,), is_older=lambda kept: True)
+    _take_in(capture, spread, value)
     only = [items.items[0] for items in cells]
     _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
+
+
+def _take_in(capture: Session, spread: Spread, value: Any) -> None:
+    """Note that a value becomes one of the elements that a spread stands for."""
+    if may_repeat(capture, spread.element, (spread, value)):
+        capture.identities.repeat(spread)
+    freeze_elements(capture, spread, ((value,),), is_older=lambda kept: True)
 
 
 def set_known(capture: Session, target: list[Any], index: StagedNumber, value: Any) -> None:
@@ -129,7 +136,7 @@ def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
         return
     spread = as_spread(capture, target, (value,))
     cells = [items.items[0] for items in lists.columns(spread.element, (value,))]
-    freeze_elements(capture, spread, (value,), is_older=lambda kept: True)
+    _take_in(capture, spread, value)
     _become(target, [each(capture, spread, operations.inserted, index, cells=cells)])
 
 

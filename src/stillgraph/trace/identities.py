@@ -33,6 +33,7 @@ class Identities:
         frozen: containers that other names would have to see change, by their ids.
         copies: some of them, each with what it may be; also what stands for elements of a list of unknown length, with
             what was copied there.
+        repeated: what stands for elements of such a list, one of which may be there twice.
         place: tells where a capture is, for `before_refusal`.
         refusing: told of a place where the capture found out what it is about to be refused for.
     """
@@ -44,6 +45,7 @@ class Identities:
         self.origins: dict[int, Origin] = {}
         self.frozen: dict[int, Any] = {}
         self.copies: dict[int, tuple[Any, dict[int, Any]]] = {}
+        self.repeated: dict[int, Any] = {}
         self._sides: dict[int, Any] = {}  # what the joined containers stand for
         self._met: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # a joined container, and what each path has for it
         self._apart: dict[int, Any] = {}  # of what loops and handlers have made others
@@ -93,6 +95,16 @@ class Identities:
             mine.update(self.copies.get(id(original), (None, {}))[1])
         if self.place is not None:
             self._places.setdefault(id(copy), self.place())
+
+    def repeat(self, spread: Any) -> None:
+        """Remember elements of a list of which two may be one object: each of them would be a copy of its own."""
+        self.repeated[id(spread)] = spread
+
+    def take_over(self, copy: Any, spread: Any) -> None:
+        """Let something stand for elements that ``spread`` stood for: what is known of these holds for it too."""
+        self.copied_into(copy, self.copies.get(id(spread), (None, {}))[1].values())
+        if id(spread) in self.repeated:
+            self.repeat(copy)
 
     def keep(self, value: Any) -> None:
         """Remember an object of a path that a list of unknown length holds as it is: joins make another of it."""

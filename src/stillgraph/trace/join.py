@@ -186,6 +186,9 @@ class Joiner:
             raise JoinFailure("SG204", f"{describe(value)} on one path only")
 
     def _join_containers(self, left: Any, right: Any, place: str) -> Build:
+        known = self._joined.get((id(left), id(right)))
+        if known is not None:
+            return known
         first, second = self._parts(left, 0), self._parts(right, 1)
         if first is not None and second is not None and wants_columns(first, second):
             return self._join_lists(left, right, first, second, place)
@@ -197,16 +200,13 @@ class Joiner:
             if both.is_unknown:
                 self.recorder.before_unknown_length()
             first, second = both.of(first), both.of(second)
-        if first.context != second.context:
+        if first.context != second.context or len(first.children) != len(second.children):
             raise JoinFailure("SG203", f"outputs differ in structure: {describe(left)} and {describe(right)}")
         if first.type in (Exit, Entry):  # what these hold is only looked at where the flag says so
             first, second = (
                 replace(p, children=tuple(DEAD if c is MISSING else c for c in p.children)) for p in (first, second)
             )
-        pair = (id(left), id(right))
-        if pair in self._joined:
-            return self._joined[pair]
-        with self._opened(pair, left):
+        with self._opened((id(left), id(right)), left):
             builds = [self.join(a, b, place + name) for a, b, name in zip(first.children, second.children, first.names)]
         return self._remembered(left, right, place, lambda outs: first.rebuild([build(outs) for build in builds]))
 
@@ -323,7 +323,7 @@ class Joiner:
 
         def build(outs: Sequence[Any]) -> Any:
             spread = Spread(element, tuple(outs[index] for index in indices))
-            freeze_elements(self.recorder, spread, (*held[0], *held[1]), self.is_older)
+            freeze_elements(self.recorder, spread, held, self.is_older)
             return first.type([*begin, spread])
 
         return self._remembered(left, right, place, build)
@@ -407,6 +407,7 @@ class Joiner:
             met = self._met(value, side) if (side, id(value)) in self._partners else None
             return (met or alone)(outs)
 
+        self._joined[id(left), id(right)] = build  # where another place holds it with a partner, all places look there
         return build
 
     def _met(self, value: Any, side: int) -> Build | None:
@@ -419,7 +420,13 @@ class Joiner:
         for column in spread.columns:
             left, right = (empty, column) if on_left else (column, empty)
             indices.append(self._add(left, right, self.type_of(column), place))
-        return lambda outs: Spread(spread.element, tuple(outs[index] for index in indices))
+
+        def build(outs: Sequence[Any]) -> Any:
+            made = Spread(spread.element, tuple(outs[index] for index in indices))
+            self.recorder.identities.take_over(made, spread)
+            return made
+
+        return build
 
     def _unjoined(self, left: Any, right: Any, place: str, failure: JoinFailure) -> Build:
         self.recorder.has_optionals = self.recorder.has_optionals or left is None or right is None
@@ -477,7 +484,7 @@ def wants_columns(left: Parts, right: Parts, in_loop: bool = False) -> bool:
     if len(left.children) == len(right.children) and all(a is b for a, b in zip(left.children, right.children)):
         return False
     known = not has_spread((*left.children, *right.children))
-    if known and (len(left.children) == len(right.children) or (left.type is not list and not in_loop)):
+    if known and (len(left.children) == len(right.children) or (left.type is tuple and not in_loop)):
         return False
     if left.type is collections.deque and (left.context, right.context) != (None, None):
         raise JoinFailure("SG203", "a deque with a maximal length that only the run fills")
@@ -525,19 +532,19 @@ def refuse_changed(children: Sequence[Any], view: View) -> None:
 
 
 def freeze_elements(
-    recorder: Recorder, spread: Spread, children: Sequence[Any], is_older: Callable[[Any], bool]
+    recorder: Recorder, spread: Spread, paths: Sequence[Sequence[Any]], is_older: Callable[[Any], bool]
 ) -> None:
     """Let nobody change the objects whose values the columns of a list have copied.
 
     Args:
         recorder: the capture.
         spread: what stands for the elements from now on.
-        children: the elements as they were; others may be among them that already stand for several.
+        paths: the elements as each path has them; others may be among them that already stand for several.
         is_older: whether an object was there before the path that has made the list.
     """
     identities = recorder.identities
     copied: list[Any] = []
-    for child in children:
+    for child in itertools.chain(*paths):
         if type(child) is Spread:
             copied += [child] if is_mutable(child.element) else []
         else:
@@ -549,6 +556,27 @@ def freeze_elements(
         if type(each) is not Spread:
             identities.freeze(each)
     identities.copied_into(spread, copied)
+    if any(may_repeat(recorder, spread.element, children) for children in paths):
+        identities.repeat(spread)
+
+
+def may_repeat(recorder: Recorder, element: Element, children: Sequence[Any]) -> bool:
+    """Whether one object that the user could change may stand twice among the elements of a list."""
+    seen: set[int] = set()
+    for child in children:
+        for part in elements_behind(recorder, element, child):
+            if part & seen:
+                return True
+            seen |= part
+    return any(id(child) in recorder.identities.repeated for child in children)
+
+
+def elements_behind(recorder: Recorder, element: Element, child: Any) -> list[set[int]]:
+    """The ids of what each object in an element may be that the user could change; of all, where it stands for many."""
+    identities = recorder.identities
+    if type(child) is Spread:
+        return [set(map(id, (child, *identities.originals(child))))] if is_mutable(child.element) else []
+    return [set(map(id, identities.behind(part))) for part in mutable_parts(element, child)]
 
 
 def is_empty(value: Any) -> bool:

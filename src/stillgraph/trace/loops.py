@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, freeze_elements, is_empty
 from stillgraph.trace.journal import ContentsPlace, Place
+from stillgraph.trace.lists import Element, Spread, has_spread, mutable_parts
 from stillgraph.trace.loop_state import (
     Fixed,
     Listed,
@@ -40,6 +42,7 @@ from stillgraph.trace.unknown import leave
 
 _MAX_ROUNDS = 12
 Test = Callable[[], Any]  # gives True, False, a tensor or a staged number
+Stays = Callable[[Any, Arm], bool]  # whether the next iteration may find a container of this one again
 
 
 @dataclass
@@ -247,6 +250,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     _refuse_lost_names(loop_, arm, inputs)
+    stays = _staying(recorder, inputs, left)
     for key, state in loop_.state.items():
         if is_stale(state):
             recorder.journal.write(loop_.places[key], build(state, lambda _: None))
@@ -255,7 +259,7 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
             entry, result = loop_.places[key].get(), build(state, lambda _: next(values))
             for value in (entry, left[key]):
                 recorder.identities.take_apart(mutable_containers(value))
-            _freeze(recorder, state, left[key], result, arm)
+            _freeze(recorder, state, left[key], result, arm, stays)
             leave(recorder, loop_.places[key], result)
             if key in loop_.shared and isinstance(state, (Tree, Listed)):
                 _freeze_copies(recorder, entry, result)
@@ -265,7 +269,21 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     return None if all(flag is False for flag in exit.flags) else exit
 
 
-def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm) -> None:
+def _staying(recorder: Recorder, inputs: dict[Hashable, Any], left: dict[Hashable, Any]) -> Stays:
+    """Whether an iteration that puts a container into a list may find it again in the next one.
+
+    Args:
+        recorder: the capture.
+        inputs: what stands in an iteration for what the loop carries: another container in each.
+        left: what it leaves in these places; where that may be one of the former, the next has it as well.
+    """
+    carried = {id(container): container for value in inputs.values() for container in mutable_containers(value)}
+    held = [c for value in left.values() if not _is_listed(value) for c in mutable_containers(value)]
+    again = {id(each) for container in held for each in recorder.identities.behind(container)}
+    return lambda container, arm: id(container) in again if id(container) in carried else arm.is_older(container)
+
+
+def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm, stays: Stays) -> None:
     """Let nobody change the objects that have become elements of a list of unknown length.
 
     Args:
@@ -274,6 +292,7 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm)
         value: what an iteration leaves there.
         result: what is there behind the loop.
         arm: the iteration.
+        stays: whether the next iteration may find a container again.
     """
     parts, made = (None, None) if is_empty(value) else (arm.view(value), split(result))
     if parts is None or made is None:
@@ -282,10 +301,22 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm)
         entry = () if is_empty(state.entry) else state.entry
         begin = len(state.begin)
         for spread in made.children[begin:]:
-            freeze_elements(recorder, spread, (*entry, *parts.children[begin:]), arm.is_older)
+            freeze_elements(recorder, spread, (entry, parts.children[begin:]), arm.is_older)
+            if any(stays(each, arm) for c in parts.children[begin:] for each in _put_in(recorder, spread.element, c)):
+                recorder.identities.repeat(spread)
     elif isinstance(state, Tree):
         for child, inner, out in zip(state.children, like(state, parts).children, made.children):
-            _freeze(recorder, child, inner, out, arm)
+            _freeze(recorder, child, inner, out, arm, stays)
+
+
+def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
+    """The objects that the user could change of which an iteration puts copies into a list."""
+    put = recorder.identities.originals(child) if type(child) is Spread else mutable_parts(element, child)
+    return [each for part in put for each in recorder.identities.behind(part)]
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, (list, tuple, collections.deque)) and has_spread(value)
 
 
 def _refuse_lost_names(loop_: _Loop, arm: Arm, inputs: dict[Hashable, Any]) -> None:

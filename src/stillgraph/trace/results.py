@@ -120,13 +120,16 @@ class Results:
         found = identities.uncertain(handed_out)
         if found is None:
             several = collections.Counter(id(each) for each in self._spreads if is_mutable(each.element))
-            found = next((each for each in self._spreads if several[id(each)] > 1), None)
+            twice = identities.repeated.keys() | {key for key, count in several.items() if count > 1}
+            found = next((each for each in self._spreads if id(each) in twice), None)
         outer = None if found is not None else next(filter(self._copies_outer, self._spreads), None)
         if found is None and outer is None:
             return
-        identities.before_refusal(found or outer)
+        identities.before_refusal(outer if found is None else found)
         if outer is not None:
             message = "a result is a list of unknown length, which has a copy of an object from before the call"
+        elif id(found) in identities.repeated:
+            message = "a result is a list of unknown length, in which one object may be twice"
         elif isinstance(found, Spread):
             message = "two results hold one object, of which a list of unknown length has a copy"
         else:

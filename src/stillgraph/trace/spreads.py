@@ -41,7 +41,7 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
     types = lists.types(element)
     parts = lists.columns(element, value)
     spread = Spread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
-    freeze_elements(recorder, spread, value, is_older=lambda kept: True)  # there is no path
+    freeze_elements(recorder, spread, (value,), is_older=lambda kept: True)  # there is no path
     return spread
 
 
@@ -67,7 +67,7 @@ def each(
         given = (*args, leaf_node(recorder, cells[index], column.type.element, "a list")) if cells else args
         made.append(define(recorder, column.type, recorder.emit("call_function", function, (column, *given), {})))
     result = Spread(spread.element, tuple(made))
-    recorder.identities.copied_into(result, copied_into(recorder, spread))
+    recorder.identities.take_over(result, spread)
     return result
 
 
