@@ -192,7 +192,7 @@ def with_(managers, body, **places):
 OPERATORS: dict[str, object] = {
     "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of,
     "BREAK": BREAK, "CONTINUE": CONTINUE, "Return": Return,
-    "and_": and_, "or_": or_, "not_": operator.not_, "if_exp": lambda test, a, b: a() if test else b(),
+    "and_": and_, "or_": or_, "not_": operator.not_, "if_exp": lambda test, a, b, *, keeps=(): a() if test else b(),
     "in_": lambda a, b: a in b, "is_none": lambda a: a is None, "is_": operator.is_, "assert_": assert_,
     "call": lambda f, /, *args, **kwargs: f(*args, **kwargs),
     "item": operator.getitem, "set_item": set_item, "del_item": del_item,
