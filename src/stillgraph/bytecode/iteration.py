@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.drawing import next_of
 from stillgraph.trace.frames import here
 from stillgraph.trace.session import session
 from stillgraph.trace.spreads import is_spread
@@ -73,7 +74,7 @@ def advanced(iterator: Iterator[Any]) -> Any:
             capture.iterators.before_drawing(iterator)
         elif not iterator.begun:
             capture.iterators.before_drawing(iterator.values)
-    return next(iterator)
+    return next_of(iterator)
 
 
 SEQUENCES = (list, tuple, range, str, bytes)
