@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.operators.closing import before_stop
+from stillgraph.operators.drawing import next_of
 from stillgraph.trace.frames import here
+from stillgraph.trace.region import Region
 from stillgraph.trace.session import session
 from stillgraph.trace.spreads import is_spread
 
@@ -21,10 +24,12 @@ class Iteration:
     Attributes:
         values: the iterable.
         index: how many of a sequence's elements have been given.
+        region: where its first element was taken, by the capture.
     """
 
     values: Any
     index: int = 0
+    region: Region | None = None
     _begun: Iterator[Any] | None = field(default=None)
 
     @property
@@ -73,7 +78,10 @@ def advanced(iterator: Iterator[Any]) -> Any:
             capture.iterators.before_drawing(iterator)
         elif not iterator.begun:
             capture.iterators.before_drawing(iterator.values)
-    return next(iterator)
+            iterator.region = capture.region
+        elif iterator.region is not None and iterator.region is not capture.region and not iterator.can_wait:
+            before_stop(capture, iterator.iterator())  # in an arm: some iteration before may have been the last
+    return next_of(iterator)
 
 
 SEQUENCES = (list, tuple, range, str, bytes)

@@ -1,27 +1,106 @@
-"""Generators that have something to clean up: Python does that when a loop over one is left before its end."""
+"""Where only the run knows whether something that draws from an iterator stops before its end.
+
+The capture draws all the items, each in an arm for when the run comes to it. What Python does with the iterator itself
+is not in any arm: how far it has been advanced, and what generators clean up when they are left.
+"""
 
 from __future__ import annotations
 
 import dis
 import gc
+import itertools
 from collections import deque
 from collections.abc import Iterator
-from types import CodeType, GeneratorType
+from types import BuiltinMethodType, CodeType, FunctionType, GeneratorType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_ours, is_users
-from stillgraph.core.lookup import own_attributes
-from stillgraph.core.rewritten import HELD, is_rewritten, values_in
+from stillgraph.core.rewritten import HELD, is_rewritten
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.methods import method_of
+from stillgraph.operators.sequences import _Iterable
 from stillgraph.trace.frames import here
+from stillgraph.trace.iterators import behind
+from stillgraph.trace.session import Session
 
-_MOST = 1000  # objects that are looked at: an iterator leads to few others
+
+def before_stop(capture: Session, iterator: Any) -> None:
+    """To be called where only the run knows whether a loop, or ``any`` or ``all``, stops drawing from an iterator.
+
+    Raises:
+        Restart: what is drawn binds variables unseen, and another front end would follow that.
+        CaptureError: nobody would; or drawing calls a method of the user's that nobody follows; or a generator waits
+            in a ``try`` or ``with``.
+    """
+    _require_nothing_to_clean_up(iterator)
+    drawn_from = list(behind(iterator))
+    for each in drawn_from:
+        if isinstance(each, _Iterable):
+            each.spend()
+    if any(map(capture.iterators.binds_unseen, drawn_from)):
+        capture.follow_all()
+        message = "only the run knows how many elements are drawn from a generator expression that binds variables"
+        raise refuse("SG305", message, location=here(), hint="Write a for loop.")
+    if any(map(_changes_unseen, drawn_from)):
+        message = "only the run knows how often something is done that drawing from an iterator does"
+        raise refuse("SG305", message, location=here(), hint="Do it in the loop itself.")
+    if any(map(_calls_unseen, drawn_from)):
+        message = "only the run knows how often a method '__next__' is called that Python itself calls"
+        raise refuse("SG305", message, location=here(), hint="Loop over the object itself.")
+    capture.iterators.stopped(drawn_from)
 
 
-def require_nothing_to_clean_up(iterator: Any) -> None:
-    """To be called where only the run knows whether a loop is left.
+def _changes_unseen(iterator: Any) -> bool:
+    """Whether drawing writes variables of a function around, or calls a method of a container: no arm knows of that."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        held = None if frame is None else frame.f_locals.get(HELD)
+        code = iterator.gi_code if held is None else held.code
+        return not is_ours(code.co_filename) and _stores_outside(code)
+    if not isinstance(iterator, _CALLING):
+        return False
+    called = gc.get_referents(iterator)
+    if any(isinstance(each, BuiltinMethodType) and isinstance(each.__self__, _CONTAINERS) for each in called):
+        return True
+    return any(isinstance(each, FunctionType) and _stores_outside(each.__code__) for each in called)
+
+
+_CALLING = (
+    *(itertools.accumulate, itertools.dropwhile, itertools.filterfalse),
+    *(itertools.groupby, itertools.starmap, itertools.takewhile),
+)
+_CONTAINERS = (list, dict, set, deque, bytearray)
+
+
+@weakly_cached
+def _stores_outside(code: CodeType) -> bool:
+    """Whether code, or what is nested in it, writes variables of the functions around."""
+    return any(each.opname in _STORING and each.argval in code.co_freevars for each in _instructions(code))
+
+
+_STORING = ("STORE_DEREF", "DELETE_DEREF")
+
+
+def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    yield from dis.get_instructions(code)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _instructions(each)
+
+
+def _calls_unseen(iterator: Any) -> bool:
+    """Whether Python itself, or a generator that it runs, may call a method ``__next__`` to draw from an iterator."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        unseen = frame is not None and HELD not in frame.f_locals and not is_ours(frame.f_code.co_filename)
+    else:
+        unseen = isinstance(iterator, (enumerate, zip, map, filter)) or type(iterator).__module__ == "itertools"
+    return unseen and any(method_of(each, "__next__") is not None for each in behind(iterator))
+
+
+def _require_nothing_to_clean_up(iterator: Any) -> None:
+    """Refuse to go on where a generator waits in a block.
 
     Raises:
         CaptureError: if it is, a generator that waits in a ``try`` or ``with`` ends there, and what it does then
@@ -41,7 +120,7 @@ def waits_in_a_block(iterator: Any) -> bool:
 
 def may_wait_in_a_block(iterator: Any) -> bool:
     """Whether a generator behind an iterator, or one that it will make, may come to wait in a ``try`` or ``with``."""
-    return any(map(_may_wait, _behind(iterator)))
+    return any(map(_may_wait, behind(iterator)))
 
 
 def is_followed(generator: GeneratorType[Any, Any, Any]) -> bool:
@@ -60,7 +139,7 @@ def _may_wait(value: Any) -> bool:
 
 def _waiting_in_a_block(iterator: Any) -> Iterator[GeneratorType[Any, Any, Any]]:
     """The generators behind an iterator that wait in a block which Python has to leave when they are closed."""
-    for each in _behind(iterator):
+    for each in behind(iterator):
         if not isinstance(each, GeneratorType) or each.gi_frame is None or not each.gi_suspended:
             continue
         frame = each.gi_frame
@@ -68,29 +147,6 @@ def _waiting_in_a_block(iterator: Any) -> Iterator[GeneratorType[Any, Any, Any]]
         in_block = held.waits_in_block if held is not None else _is_in_block(frame.f_code, frame.f_lasti)
         if in_block and not is_ours(frame.f_code.co_filename):
             yield each
-
-
-def _behind(iterator: Any) -> Iterator[Any]:
-    """An iterator, those that it draws from, and what iterators of Python's will run over (``chain``, ``zip``)."""
-    seen: set[int] = set()
-    waiting = deque([iterator])
-    while waiting and len(seen) < _MOST:
-        each = waiting.popleft()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        if not isinstance(each, Iterator):
-            continue
-        referred = gc.get_referents(each)
-        if type(each).__module__ in ("builtins", "itertools") and not isinstance(each, GeneratorType):
-            waiting += referred
-            waiting += (part for several in referred if type(several) in (tuple, list) for part in several)
-            continue
-        if isinstance(each, GeneratorType) and each.gi_frame is not None:
-            referred += values_in(each.gi_frame)
-        referred += (own_attributes(each) or {}).values()
-        waiting += (value for value in referred if isinstance(value, Iterator))  # it need not run over the others
 
 
 @weakly_cached

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+from collections.abc import Iterator
 from inspect import CO_GENERATOR
 from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
@@ -22,6 +24,7 @@ _STORES = frozenset(
     }
 )
 _ADVANCES = frozenset({"__next__", "send", "throw", "close"})
+_COPYING = (copy.copy, copy.deepcopy)
 _OF_PYTHON = ("builtins", "itertools", "collections", "functools", "array")
 _PASSES_ON = ("typing", "inspect", "types", "copy", "contextlib", "functools", "logging", "warnings", "weakref")
 
@@ -44,17 +47,61 @@ def drawn(values: Any) -> Any:
     return values
 
 
+def items_of(iterable: Any) -> Iterator[Any]:
+    """What a loop draws from an iterable: by the method of an object of the user's, followed like any other."""
+    iterator = iter(iterable)
+    return iterator if method_of(iterator, "__next__") is None else _by_method(iterator)
+
+
+def _by_method(iterator: Any) -> Iterator[Any]:
+    while True:
+        try:
+            item = next_of(iterator)
+        except StopIteration:
+            return
+        yield item
+
+
+def next_of(iterator: Any) -> Any:
+    """The next item of an iterator."""
+    method = method_of(iterator, "__next__")
+    capture = session()
+    if method is None or capture is None:
+        return next(iterator)
+    from stillgraph.operators.calls import call
+
+    capture.iterators.asking += 1
+    try:
+        return call(method, iterator)
+    finally:
+        capture.iterators.asking -= 1
+
+
 def begun(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a call, with generators for objects that it would ask for these: their code is followed, then.
+
+    So is what ``iter(function, sentinel)`` calls.
 
     Args:
         function: what is called.
         args: what it is given.
     """
+    if function is iter and len(args) == 2 and callable(args[0]):
+        return (_called_until(*args),)
     first = next((number for each, number in _ASKING if function is each), None)
     if first is None:
         return args
     return (*args[:first], *map(_generator_of, args[first:]))
+
+
+def _called_until(function: Any, sentinel: Any) -> Iterator[Any]:
+    from stillgraph.operators.calls import call
+
+    while True:
+        item = call(function)
+        if sentinel is item or sentinel == item:
+            return
+        yield item
 
 
 def _generator_of(value: Any) -> Any:
@@ -81,10 +128,14 @@ def before_call(capture: Session, function: Any, has_meaning: bool, args: tuple[
     Raises:
         CaptureError: it may advance an iterator that is not the capture's to advance.
     """
-    if isinstance(function, (BuiltinMethodType, MethodWrapperType)) and function.__name__ in _ADVANCES:
-        capture.iterators.before_drawing(function.__self__)
+    if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
+        capture.iterators.require_known(function.__self__)
+        if function.__name__ in _ADVANCES:
+            capture.iterators.before_drawing(function.__self__)
     if _may_draw(capture, function, has_meaning):
         capture.iterators.before_drawing(*args)
+    elif any(function is each for each in _COPYING):
+        capture.iterators.require_known(*args)
 
 
 def _may_draw(capture: Session, function: Any, has_meaning: bool) -> bool:

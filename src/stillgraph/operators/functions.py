@@ -16,7 +16,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.generators import Produced, mapped
+from stillgraph.operators.generators import Produced, generator_of, mapped
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
@@ -120,8 +120,7 @@ def _map(function: Any, *iterables: Any) -> Any:
 
 def _filter(function: Any, iterable: Any) -> Any:
     test = (lambda value: value) if function is None else (lambda value: _call(function, value))
-    kept = list_of(iterable, lambda value: value, test)
-    return kept if lists.is_spread(kept) else iter(kept)
+    return generator_of(iterable, lambda value: value, test)
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:

@@ -133,6 +133,16 @@ def generator_of(
     return Produced(run, draw)
 
 
+def binding(generator: Iterator[Any]) -> Iterator[Any]:
+    """A generator expression that is Python's and binds variables, which no arm knows of: those of the last element.
+
+    Args:
+        generator: with an assignment by ``:=``, or variables that functions inside of it read.
+    """
+    capture = session()
+    return generator if capture is None else capture.iterators.binds(generator)
+
+
 def generator(twin: FunctionType, emit: str) -> Callable[[FunctionType], FunctionType]:
     """The decorator of a generator that rewritten code defines: ``twin`` is the same turned inside out."""
 

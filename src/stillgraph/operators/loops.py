@@ -11,8 +11,8 @@ from typing import Any
 
 from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.operators.branches import Block, places
-from stillgraph.operators.closing import require_nothing_to_clean_up
-from stillgraph.operators.drawing import drawn
+from stillgraph.operators.closing import before_stop
+from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.sequences import Entries, as_sequence
 from stillgraph.operators.truth import truth
@@ -311,18 +311,22 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
     if sequence.cursor is not None:  # an iterator that was advanced before
         context.session.iterators.before_advancing(sequence)
         return _unroll(context, sequence.cursor, body)
+    if sequence.once:
+        context.session.iterators.before_beginning(sequence)
     length = sequence.length()
     if not isinstance(length, int):
         if not sequence.stageable:
             raise refuse("SG206", "only the run knows how often this loop runs", location=here())
         exit = _must_stage(*_indexed(context, Variable("the loop's index", 0), sequence, length, body))
         context.iterations = None
+        sequence.spend()
         return exit
     start = context.checkpoint()
     staged: Any = None
     if sequence.stageable and length > context.session.options.unroll_limit:
         staged = _try_stage_for(context, sequence, length, body, start)
         if not isinstance(staged, _Unstageable):
+            sequence.spend()
             return staged  # type: ignore[no-any-return]  # of Any
         start = context.checkpoint()
     attempt = staged is None and sequence.stageable
@@ -340,7 +344,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
                 items = sequence.begin()
                 context.iterations = 0
                 return _unroll(context, items, body)
-            require_nothing_to_clean_up(items)
+            before_stop(context.session, items)
             return _nested(context, exit, functools.partial(_unroll, context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
@@ -353,7 +357,7 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
         exit = body(item)
         context.iterated()
         if _undecided(exit):
-            require_nothing_to_clean_up(items)
+            before_stop(context.session, items)
             return _nested(context, exit, lambda: _unroll(context, items, body))
         if exit is not None and exit.certain and exit.continued is not True:
             return exit
@@ -375,7 +379,7 @@ def _run_over_entries(context: Context, sequence: Entries, body: Callable[[Any],
 def _while_unchanged(iterable: Any) -> Iterator[Any]:
     """Run over what can only be iterated; Python itself sees to dicts and sets, but for what only the run changes."""
     known = isinstance(iterable, (dict, set, KeysView, ValuesView, ItemsView))
-    return _checked(iterable, iter(iterable)) if known else iter(iterable)
+    return _checked(iterable, iter(iterable)) if known else items_of(iterable)
 
 
 def _checked(container: Any, elements: Iterator[Any]) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -17,7 +17,8 @@ from stillgraph.operators import lists, sequences
 from stillgraph.operators.abstract_classes import note_answer
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
-from stillgraph.operators.drawing import drawn
+from stillgraph.operators.closing import before_stop
+from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced, enumerated
 from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
@@ -141,12 +142,24 @@ def _sequence(value: Any) -> Any:
     return None
 
 
+def _take_over(parts: Iterable[Any]) -> bool:
+    """Let a new iterator alone draw from sequences, by their indices; False where some have been drawn from already."""
+    iterators = [part for part in parts if part.once]
+    if any(each.cursor is not None for each in iterators) or len(set(map(id, iterators))) < len(iterators):
+        return False
+    for each in iterators:
+        each.hand_over()
+    return True
+
+
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
     if isinstance(iterable, Produced) and not iterable.begun:
         return enumerated(iterable, start)
     sequence = _sequence(iterable)
-    return enumerate(iterable, start) if sequence is None else sequences.Enumerated(sequence, start)
+    if sequence is None or not _take_over((sequence,)):
+        return enumerate(iterable, start)
+    return sequences.Enumerated(sequence, start)
 
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
@@ -154,7 +167,7 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     if any(map(_is_unknown, iterables)):
         return _zip_with_spread(iterables, strict)
     parts = [_sequence(i) for i in iterables]
-    if strict or not parts or any(part is None for part in parts):
+    if strict or not parts or any(part is None for part in parts) or not _take_over(parts):
         return zip(*iterables, strict=strict)
     return sequences.Zipped(tuple(parts))
 
@@ -163,6 +176,8 @@ def _zip_with_spread(iterables: Any, strict: bool) -> Any:
     parts = [sequences.as_sequence(i) for i in iterables]
     if strict or any(part is None for part in parts):
         raise refuse("SG210", "a list of unknown length is zipped with what cannot be indexed", location=here())
+    if not _take_over(parts):
+        raise refuse("SG210", "a list of unknown length is zipped with an iterator that was advanced", location=here())
     return sequences.Zipped(tuple(parts))
 
 
@@ -301,7 +316,7 @@ def _until(iterable: Any, stop_at: bool) -> Any:
     if isinstance(iterable, Produced) or _is_unknown(iterable):
         return _until_in_loop(iterable, stop_at)
     capture = _capture()
-    iterator = iter(iterable)
+    iterator = items_of(iterable)
 
     def go_on() -> Any:
         for value in iterator:
@@ -311,6 +326,7 @@ def _until(iterable: Any, stop_at: bool) -> Any:
                     return stop_at
                 continue
             number = truth_number(capture, known)
+            before_stop(capture, iterator)
             if stop_at:
                 return select(capture, number, lambda: True, go_on)
             return select(capture, number, go_on, lambda: False)

@@ -49,12 +49,13 @@ class _Iterable:
         """Run over the elements; an iterator goes on where it was left."""
         if self.cursor is not None:
             return self.cursor
+        capture = session()
+        if self.once and capture is not None:
+            capture.iterators.before_beginning(self)
+            capture.begun.append(self)
         items = self._elements()
         if self.once:
             self.cursor = items
-            capture = session()
-            if capture is not None:
-                capture.begun.append(self)
         return items
 
     def rewind(self) -> None:
@@ -65,6 +66,13 @@ class _Iterable:
         """A staged loop ran over this: how far an iterator got, only the run knows."""
         if self.once:
             self.cursor = _spent()
+
+    def hand_over(self) -> None:
+        """Let another sequence alone draw from this, which is at its beginning."""
+        capture = session()
+        if capture is not None:
+            capture.begun.append(self)
+        self.cursor = _handed_over()
 
     def _elements(self) -> Iterator[Any]:
         index = 0
@@ -88,6 +96,11 @@ class _Iterable:
 
 def _spent() -> Iterator[Any]:
     raise refuse("SG206", "an iterator is used again that a staged loop has advanced", location=here())
+    yield
+
+
+def _handed_over() -> Iterator[Any]:
+    raise refuse("SG206", "an iterator is used again that another one draws from", location=here())
     yield
 
 

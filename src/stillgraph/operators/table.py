@@ -13,7 +13,7 @@ from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
 from stillgraph.operators.drawing import drawn
-from stillgraph.operators.generators import generator, generator_of
+from stillgraph.operators.generators import binding, generator, generator_of
 from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import Starred, handled, handling, try_
@@ -84,6 +84,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "set_of": set_of,
         "dict_of": dict_of,
         "generator_of": generator_of,
+        "binding": binding,
         "generator": generator,
         "context": context,
         "with_": with_,

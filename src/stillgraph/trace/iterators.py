@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module, is_standard_library, is_torch
-from stillgraph.core.lookup import class_member
+from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.rewritten import values_in
 from stillgraph.trace.finalised import close_all
 from stillgraph.trace.frames import here
 from stillgraph.trace.region import Region
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 ADVANCE_OUTSIDE = "Advance it outside, with next(...), and pass what it gives as an argument."
 _ADVANCE_BEFORE = "Advance it before the branch or loop, or outside of the static function, and pass what it gives."
+_STOPPED = "an iterator is used again that was left where only the run decides"
+_AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."
+_MOST = 1000  # objects that are looked at: an iterator leads to few others
 _VIEWS: tuple[Iterable[Any], ...] = ([], (), range(0), {}.keys(), {}.values(), {}.items())
 _MADE_OF_ARGUMENTS = (enumerate, zip, map, filter, reversed, *(type(iter(each)) for each in _VIEWS))
 
@@ -33,14 +38,18 @@ class Iterators:
     Attributes:
         advances: of those that were advanced and cannot be put back: which they are.
         count: how many have been made: those that are made later have larger numbers.
+        asking: how many methods ``__next__`` of the user's are being called, by loops.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.advances: list[int] = []
         self.count = 0
+        self.asking = 0
         self._made: dict[int, tuple[Any, Region | None, int]] = {}  # where they are from, and which they are
         self._over_outer: set[int] = set()  # those among them that advance others from outside the function
+        self._binding: weakref.WeakSet[GeneratorType[Any, Any, Any]] = weakref.WeakSet()
+        self._stopped: dict[int, Any] = {}  # those of which only the run knows how far they were advanced
 
     def made(self, iterator: Any, given: Any) -> None:
         """Remember where an iterator was made.
@@ -56,9 +65,11 @@ class Iterators:
         if any(self.session.is_outer(each) or id(each) in self._over_outer for each in behind):
             self._over_outer.add(id(iterator))
         self.count += 1
+        self._made[id(iterator)] = (self._held(iterator), region, self.count if plain else 0)
+
+    def _held(self, iterator: Any) -> Any:
         generator = drawn_from(iterator)
-        held = iterator if generator is None else self._while_there_is(generator, id(iterator))
-        self._made[id(iterator)] = (held, region, self.count if plain else 0)
+        return iterator if generator is None else self._while_there_is(generator, id(iterator))
 
     def _while_there_is(self, generator: Any, number: int) -> Any:
         """What stands for the iterator with an id that goes with a generator, itself or one that draws from it.
@@ -69,6 +80,7 @@ class Iterators:
         def gone(_: Any) -> None:
             self._made.pop(number, None)
             self._over_outer.discard(number)
+            self._stopped.pop(number, None)
 
         return weakref.ref(generator, gone)
 
@@ -81,23 +93,72 @@ class Iterators:
         """Let go of the user's objects: a capture that has ended lives until Python looks for cycles."""
         self._made.clear()
         self._over_outer.clear()
+        self._stopped.clear()
 
     def before_advancing(self, iterator: Any) -> None:
         """Refuse to advance what is from outside, or in an arm what is from before it: the other arm finds it advanced.
 
         Raises:
-            CaptureError: it is that, or in an arm nobody knows where it is from.
+            CaptureError: it is that, or in an arm nobody knows where it is from; or only the run knows where it stands.
         """
-        known, session = self._made.get(id(iterator)), self.session
+        self.require_known(iterator)
+        known = self._made.get(id(iterator))
         self.advances.append(known[2] if known is not None else 0)
-        if session.in_arm and isinstance(iterator, Iterator) and (known is None or known[1] is not session.region):
-            message = "an iterator is advanced in a branch or loop that began after it"
-            raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
+        if isinstance(iterator, Iterator):
+            self.before_beginning(iterator)
         if isinstance(iterator, Iterator) and (self.session.is_outer(iterator) or id(iterator) in self._over_outer):
             message = "an iterator from outside the function is advanced"
             if isinstance(iterator, io.IOBase):
                 message = f"a {type(iterator).__name__} from outside the function is read"
             raise refuse("SG305", message, location=here(), hint=ADVANCE_OUTSIDE)
+
+    def stopped(self, iterators: Iterable[Any]) -> None:
+        """Note that only the run knows how far iterators were advanced: the capture goes on to their end."""
+        for each in iterators:
+            if is_advanced_unseen(each):
+                self._stopped[id(each)] = self._held(each)
+
+    def binds(self, generator: Any) -> Any:
+        """Note a generator expression that binds variables of the user's unseen; gives it back."""
+        self._binding.add(generator)
+        return generator
+
+    def binds_unseen(self, iterator: Any) -> bool:
+        """Whether an iterator is such a generator expression."""
+        return isinstance(iterator, GeneratorType) and iterator in self._binding
+
+    def require_known(self, *values: Any) -> None:
+        """To be called before iterators among values are advanced, or looked at.
+
+        Raises:
+            CaptureError: only the run knows where one of them stands, or one that it draws from.
+        """
+        if not self._stopped:
+            return
+        iterators = (value for value in values if isinstance(value, Iterator))
+        if any(id(each) in self._stopped for iterator in iterators for each in behind(iterator)):
+            raise refuse("SG305", _STOPPED, location=here(), hint=_AS_LIST)
+
+    def before_beginning(self, iterator: Any) -> None:
+        """Refuse to draw in an arm from a sequence that was made before it.
+
+        Raises:
+            CaptureError: it was, or nobody knows where it is from.
+        """
+        known = self._made.get(id(iterator))
+        if self.session.in_arm and (known is None or known[1] is not self.session.region):
+            message = "an iterator is advanced in a branch or loop that began after it"
+            raise refuse("SG305", message, location=here(), hint=_ADVANCE_BEFORE)
+
+    def before_raise(self, kind: type[BaseException] | None) -> None:
+        """Refuse to end a loop where only the run knows whether its iterator has another item.
+
+        Raises:
+            CaptureError: a method ``__next__`` is being called, and raises just that.
+        """
+        if self.asking and kind is not None and issubclass(kind, StopIteration):
+            message = "only the run knows whether an iterator has another item"
+            raise refuse("SG206", message, location=here(), hint="Write a while loop with that condition.")
 
     def before_drawing(self, *values: Any) -> None:
         """To be called before code that the capture does not see may run over values, which advances iterators.
@@ -132,3 +193,26 @@ def drawn_from(iterator: Any) -> Any:
     held = gc.get_referents(iterator)
     held += [each for several in held if type(several) is tuple for each in several]  # as ``zip`` keeps them
     return next((each for each in held if isinstance(each, GeneratorType)), None)
+
+
+def behind(iterator: Any) -> Iterator[Any]:
+    """An iterator, those that it draws from, and what iterators of Python's will run over (``chain``, ``zip``)."""
+    seen: set[int] = set()
+    waiting = deque([iterator])
+    while waiting and len(seen) < _MOST:
+        each = waiting.popleft()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if not isinstance(each, Iterator):
+            continue
+        referred = gc.get_referents(each)
+        if type(each).__module__ in ("builtins", "itertools") and not isinstance(each, GeneratorType):
+            waiting += referred
+            waiting += (part for several in referred if type(several) in (tuple, list) for part in several)
+            continue
+        if isinstance(each, GeneratorType) and each.gi_frame is not None:
+            referred += values_in(each.gi_frame)
+        referred += (own_attributes(each) or {}).values()
+        waiting += (value for value in referred if isinstance(value, Iterator))  # it need not run over the others

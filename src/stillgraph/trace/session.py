@@ -209,6 +209,7 @@ class Session(BothSides):
             StageTry: it is not yet.
             CaptureError: it cannot be.
         """
+        self.iterators.before_raise(kind)
         self.raises += 1
         left = raised or (Raised(kind),)
         seen = certain or (self.for_segments and (self.acted or self.knowledge.acts))

@@ -211,6 +211,7 @@ OPERATORS: dict[str, object] = {
     "handled": lambda kinds: kinds,
     "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
+    "binding": lambda generator: generator,
     "generator": lambda twin, emit: lambda function: function,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,

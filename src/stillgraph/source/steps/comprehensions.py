@@ -19,7 +19,8 @@ After::
 A generator expression becomes `generator_of(xs, …)`, which runs as late as it does.
 
 Others stay Python: a generator with several `for`s, a `for` that uses what a later one binds, an assignment by `:=` (it
-belongs to the function around), and variables that a lambda captures (all of them would see the last value).
+belongs to the function around), and variables that a lambda captures (all of them would see the last value). A
+generator of the last two kinds becomes `binding((…))`: what draws from it may stop where only the run decides.
 """
 from __future__ import annotations
 
@@ -137,7 +138,15 @@ def _plain(node: Comprehension, to: Rewriter) -> ast.expr:
     with to.inside_comprehension(to.scope_of(node)):
         if isinstance(node, ast.DictComp):
             return with_fields(node, generators=loops, key=to.expr(node.key), value=to.expr(node.value))
-        return with_fields(node, generators=loops, elt=to.expr(node.elt))
+        plain = with_fields(node, generators=loops, elt=to.expr(node.elt))
+    return to.op("binding", [plain], node) if _binds_unseen(node, to) else plain
+
+
+def _binds_unseen(node: Comprehension, to: Rewriter) -> bool:
+    """Whether a generator binds variables that others read, while something draws from it."""
+    if not isinstance(node, ast.GeneratorExp):
+        return False
+    return bool(to.scope_of(node).captured) or any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
 
 
 STEP = Step("comprehensions", {ast.ListComp: comprehension, ast.SetComp: comprehension,
