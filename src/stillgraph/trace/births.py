@@ -1,8 +1,8 @@
 """Which objects a capture has made, whatever code made them: asked of Python's garbage collector.
 
 An object is made in its youngest generation and grows older with each collection that it survives. So what is young,
-and was not yet there when the capture began, is the capture's; what grows old meanwhile is taken down on the way. (What is
-made while another thread is about to collect, after it has taken that down, may be missed.)
+and was not yet there when the capture began, is the capture's; what grows old meanwhile is taken down on the way.
+What is made while another thread is about to collect, after it has taken that down, may be missed.
 """
 
 from __future__ import annotations
