@@ -19,8 +19,9 @@ from stillgraph.core.files import is_ours, is_users
 from stillgraph.core.rewritten import HELD, is_rewritten
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators.methods import method_of
-from stillgraph.operators.sequences import _Iterable
+from stillgraph.operators.sequences import Indexed
 from stillgraph.trace.frames import here
+from stillgraph.trace.fresh import writes_outside
 from stillgraph.trace.iterators import behind
 from stillgraph.trace.session import Session
 
@@ -36,7 +37,7 @@ def before_stop(capture: Session, iterator: Any) -> None:
     _require_nothing_to_clean_up(iterator)
     drawn_from = list(behind(iterator))
     for each in drawn_from:
-        if isinstance(each, _Iterable):
+        if isinstance(each, Indexed):
             each.spend()
     if any(map(capture.iterators.binds_unseen, drawn_from)):
         capture.follow_all()
@@ -57,13 +58,13 @@ def _changes_unseen(iterator: Any) -> bool:
         frame = iterator.gi_frame
         held = None if frame is None else frame.f_locals.get(HELD)
         code = iterator.gi_code if held is None else held.code
-        return not is_ours(code.co_filename) and _stores_outside(code)
+        return not is_ours(code.co_filename) and writes_outside(code)
     if not isinstance(iterator, _CALLING):
         return False
     called = gc.get_referents(iterator)
     if any(isinstance(each, BuiltinMethodType) and isinstance(each.__self__, _CONTAINERS) for each in called):
         return True
-    return any(isinstance(each, FunctionType) and _stores_outside(each.__code__) for each in called)
+    return any(isinstance(each, FunctionType) and writes_outside(each.__code__) for each in called)
 
 
 _CALLING = (
@@ -71,22 +72,6 @@ _CALLING = (
     *(itertools.groupby, itertools.starmap, itertools.takewhile),
 )
 _CONTAINERS = (list, dict, set, deque, bytearray)
-
-
-@weakly_cached
-def _stores_outside(code: CodeType) -> bool:
-    """Whether code, or what is nested in it, writes variables of the functions around."""
-    return any(each.opname in _STORING and each.argval in code.co_freevars for each in _instructions(code))
-
-
-_STORING = ("STORE_DEREF", "DELETE_DEREF")
-
-
-def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
-    yield from dis.get_instructions(code)
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _instructions(each)
 
 
 def _calls_unseen(iterator: Any) -> bool:

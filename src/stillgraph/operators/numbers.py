@@ -96,7 +96,7 @@ def len_(value: Any) -> Any:
         if not shape:
             raise TypeError("len() of a 0-d tensor")
         return shape[0]
-    if isinstance(value, sequences._Iterable):
+    if isinstance(value, sequences.Indexed):
         return value.length()  # type: ignore[attr-defined]  # each of them has it
     if lists.is_spread(value):
         return lists.length(_capture(), value)
@@ -134,7 +134,7 @@ def _is_unknown(value: Any) -> bool:
 def _sequence(value: Any) -> Any:
     """A sequence if running over ``value`` could have to be staged."""
     if (
-        isinstance(value, (torch.Tensor, sequences._Iterable, range))
+        isinstance(value, (torch.Tensor, sequences.Indexed, range))
         or _is_unknown(value)
         or (isinstance(value, (list, tuple)) and value and all(is_number(v) for v in value))
     ):

@@ -34,7 +34,7 @@ class Sequence(Protocol):
         """The element at an index."""
 
 
-class _Iterable:
+class Indexed:
     """What the sequences share: iteration by index.
 
     ``cursor`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: None at
@@ -105,7 +105,7 @@ def _handed_over() -> Iterator[Any]:
 
 
 @dataclass(eq=False)
-class Rows(_Iterable):
+class Rows(Indexed):
     """A tensor, along its first dimension."""
 
     tensor: torch.Tensor
@@ -132,7 +132,7 @@ class ArrayRows(Rows):
 
 
 @dataclass(eq=False)
-class Range(_Iterable):
+class Range(Indexed):
     """``range(start, stop, step)`` some of whose bounds are staged."""
 
     start: Any
@@ -165,7 +165,7 @@ class Range(_Iterable):
 
 
 @dataclass(eq=False)
-class Listed(_Iterable):
+class Listed(Indexed):
     """A list, tuple or module list; stageable where it holds only numbers, or where only the run knows its length."""
 
     items: Any
@@ -192,7 +192,7 @@ class Listed(_Iterable):
 
 
 @dataclass(eq=False)
-class Enumerated(_Iterable):
+class Enumerated(Indexed):
     """``enumerate(inner, start)``."""
 
     once = True
@@ -217,7 +217,7 @@ class Enumerated(_Iterable):
 
 
 @dataclass(eq=False)
-class Zipped(_Iterable):
+class Zipped(Indexed):
     """``zip(*inner)``."""
 
     once = True
@@ -244,7 +244,7 @@ class Zipped(_Iterable):
 
 
 @dataclass(eq=False)
-class Reversed(_Iterable):
+class Reversed(Indexed):
     """``reversed(inner)``, of the length that it has at the beginning."""
 
     once = True
@@ -266,7 +266,7 @@ class Reversed(_Iterable):
 
 
 @dataclass(eq=False)
-class Entries(_Iterable):
+class Entries(Indexed):
     """A dict, a view of one, or a set, some of whose keys are there on some paths only."""
 
     container: Any
@@ -304,7 +304,7 @@ def as_sequence(iterable: Any) -> Any:
     capture = session()
     if capture is not None:
         capture.settling.require_current(iterable)
-    if isinstance(iterable, _Iterable):
+    if isinstance(iterable, Indexed):
         return iterable
     if isinstance(iterable, torch.Tensor):
         return Rows(iterable)

@@ -19,6 +19,7 @@ import torch
 
 from stillgraph.core.lookup import own_attributes
 from stillgraph.core.parcel import Parcel
+from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.outputs import BOUND
 from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.sources import slots
@@ -68,7 +69,7 @@ def is_shared(value: Any, is_new: Any, seen: frozenset[int] = frozenset()) -> bo
         return not is_new(value()) and is_shared(value(), is_new, seen)
     if isinstance(value, FunctionType):
         inside = [*_contents(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        if _writes(value.__code__) or (any(map(_differs, inside)) and is_new(value)):
+        if writes_outside(value.__code__) or (any(map(_differs, inside)) and is_new(value)):
             return False
         return all(is_shared(each, is_new, seen | {id(value)}) for each in inside)
     if type(value) is functools.partial:
@@ -111,11 +112,15 @@ def _content(cell: types.CellType) -> Iterator[Any]:
         yield cell.cell_contents
 
 
-def _writes(code: CodeType) -> bool:
+@weakly_cached
+def writes_outside(code: CodeType) -> bool:
     """Whether a function, or one in it, writes to variables that it shares with the function around it."""
-    free = set(code.co_freevars)
+    return _writes(code, set(code.co_freevars))
+
+
+def _writes(code: CodeType, free: set[str]) -> bool:
     for each in dis.get_instructions(code):
         if each.opname in ("STORE_DEREF", "DELETE_DEREF") and each.argval in free:
             return True
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
-    return any(_writes(each) for each in inner if free & set(each.co_freevars))
+    return any(_writes(each, free & set(each.co_freevars)) for each in inner)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import importlib
 import inspect
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any
 
+from stillgraph.bytecode.decode import decode
 from stillgraph.bytecode.frame import NULL, Frame, Handler, contents
 from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import read
@@ -145,12 +145,13 @@ def _is_of_a_class(code: CodeType) -> bool:
 
 def _read_at_once(code: CodeType) -> set[str]:
     """The variables of cells that the body of a class reads as it is run, in its comprehensions and classes as well."""
-    found = {each.argval for each in dis.get_instructions(code) if each.opname in _FREE_READS}
+    decoded = decode(code)
+    found = {decoded.slots[each.argument] for each in decoded.instructions if each.name in _READS_OF_CELLS}
     inside = (each for each in code.co_consts if isinstance(each, CodeType))
     return found.union(*(_read_at_once(c) for c in inside if _is_of_a_class(c) or c.co_name in _COMPREHENSIONS))
 
 
-_FREE_READS = frozenset({"LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_DEREF"})
+_READS_OF_CELLS = frozenset({"LOAD_FROM_DICT_OR_DEREF", "LOAD_DEREF"})
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
