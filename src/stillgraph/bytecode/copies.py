@@ -79,12 +79,4 @@ def _ways(decoded: Decoded, index: int) -> list[int]:
     handler = decoded.handler(index)
     if handler is not None:
         ways.append(handler.target)
-    return [_past_jumps(decoded, way) for way in ways if way < len(decoded.instructions)]
-
-
-def _past_jumps(decoded: Decoded, index: int) -> int:
-    passed: set[int] = set()
-    while decoded.instructions[index].name == "JUMP" and index not in passed:
-        passed.add(index)
-        index = decoded.instructions[index].argument
-    return index
+    return [decoded.past_jumps(way) for way in ways if way < len(decoded.instructions)]

@@ -200,6 +200,14 @@ class Decoded:
         """The one for an exception that the instruction raises."""
         return next((each for each in self.handlers if each.start <= index < each.end), None)
 
+    def past_jumps(self, index: int) -> int:
+        """Where control comes to from an instruction that may be a mere jump."""
+        passed: set[int] = set()
+        while self.instructions[index].name == "JUMP" and index not in passed:  # ``while True: pass`` is a circle
+            passed.add(index)
+            index = self.instructions[index].argument
+        return index
+
 
 @lru_cache(maxsize=4096)
 def decode(code: CodeType) -> Decoded:

@@ -208,12 +208,6 @@ class Flow(Holder):
         """Whether control may come from an instruction to a ``return``, or go on for ever: it need not raise."""
         return index in self._ending
 
-    def past_jumps(self, index: int) -> int:
-        """Where control comes to from an instruction that may be a mere jump."""
-        while self._instructions[index].name == "JUMP":
-            index = self._instructions[index].argument
-        return index
-
     def assertion(self, start: int) -> int | None:
         """The end of the message of an ``assert`` that fails by going on at an instruction; None if there is none."""
         if self._instructions[start].name != "LOAD_ASSERTION_ERROR":

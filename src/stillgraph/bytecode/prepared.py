@@ -98,18 +98,18 @@ class Prepared(Holder):
             passed.add(index)
         return passed
 
-    def unbound_behind(self, index: int, start: int) -> list[tuple[str, int]]:
-        """What has no value any more where an exception of an instruction leaves the handlers that it stands in.
+    def unbound_behind(self, index: int, outer: int) -> list[tuple[str, int]]:
+        """What has no value any more where an exception of an instruction comes to a handler around it.
 
         Args:
             index: of the instruction.
-            start: of one that is protected by what is around those handlers.
+            outer: the handler.
 
         Returns:
             The instruction that deletes each variable, and its slot.
         """
         found = []
-        for target in self.around(index) - self.around(start):
+        for target in self.around(index) - self.around(outer):
             names, slots = zip(*((each.name, each.argument) for each in self.decoded.instructions[target : target + 4]))
             if names in _UNBINDS and slots[1] == slots[2]:
                 found.append((names[2], slots[2]))

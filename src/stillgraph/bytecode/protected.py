@@ -159,7 +159,7 @@ class _Statement(Holder):
     def _unbound(self) -> list[Hashable]:
         """The variables that handlers in its body keep their exceptions in, of those that are at work."""
         frame = self.frame
-        found = frame.prepared.unbound_behind(frame.next, self._start)
+        found = frame.prepared.unbound_behind(frame.next, self.found.handler.target)
         cells = [frame.slots[slot] if by == "DELETE_FAST" else contents(frame.slots[slot]) for by, slot in found]
         return [CellPlace(cell, "").key for cell in cells]
 

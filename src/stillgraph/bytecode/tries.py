@@ -101,7 +101,7 @@ def _clauses(decoded: Decoded, flow: Flow, target: int) -> Iterator[Clause]:
         if names[check : check + 2] != ["CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"] or len(asked) > 1:
             return
         yield Clause((start, check), check + 2)
-        start = flow.past_jumps(decoded.instructions[check + 1].argument)
+        start = decoded.past_jumps(decoded.instructions[check + 1].argument)
 
 
 def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause, ...]) -> Try | None:
@@ -120,6 +120,7 @@ def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause,
     outer = decoded.handler(target)
     for clause in clauses:
         ends |= _behind(decoded, flow, clause.body, target if outer is None else outer.target)
+    ends = _without_jumps(decoded, ends)
     cleans = outer is not None and only_reraises(decoded, outer.target)
     return Try(
         start,
@@ -130,6 +131,12 @@ def _protected(decoded: Decoded, flow: Flow, target: int, clauses: tuple[Clause,
         outer.target if outer is not None and cleans else target,
         not flow.may_end(target),
     )
+
+
+def _without_jumps(decoded: Decoded, ends: set[int]) -> set[int]:
+    """The ends of a statement, of which several may be mere jumps to one place."""
+    places = [decoded.past_jumps(way) for way in ends]
+    return {place if places.count(place) > 1 else way for way, place in zip(ends, places)}
 
 
 _JUMPS = frozenset({"JUMP", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"})

@@ -36,7 +36,7 @@ def only(function: Any) -> tuple[Prepared, Try]:
 
 def names(prepared: Prepared, found: Try) -> list[str]:
     """The instructions that the ends lead to, past jumps."""
-    ends = {prepared.flow.past_jumps(index) for index in found.ends}
+    ends = {prepared.decoded.past_jumps(index) for index in found.ends}
     return sorted(prepared.decoded.instructions[index].name for index in ends)
 
 
@@ -55,6 +55,42 @@ def test_clauses() -> None:
     assert [clause.kinds is not None for clause in found.clauses] == [True, True]
     assert not found.only_cleans_up
     assert "LOAD_FAST" in names(prepared, found)
+
+
+def before_a_circle(x: Any) -> Any:
+    try:
+        x()
+    except KeyError:
+        while True:
+            pass
+    while True:
+        pass
+
+
+def test_jumps_to_themselves_end_the_search() -> None:
+    prepared, found = only(before_a_circle)
+    assert len(found.clauses) == 1
+    assert set(names(prepared, found)) <= {"JUMP", "NOP"}
+
+
+def nested_at_one_instruction(x: Any) -> Any:
+    try:
+        try:
+            y = x()
+        except ValueError as error:
+            y = len(error.args)
+    except KeyError:
+        y = 3
+    return y
+
+
+def test_each_place_behind_a_try_is_one_end() -> None:
+    """From Python 3.12 on both begin at one instruction, and the way out of the handler has a jump of its own."""
+    prepared = Prepared(nested_at_one_instruction.__code__)
+    found = [each for some in prepared.tries.values() for each in some]
+    assert len(found) == 2
+    for each in found:
+        assert len({prepared.decoded.past_jumps(index) for index in each.ends}) == len(each.ends)
 
 
 def cleaned_up(x: Any) -> Any:
