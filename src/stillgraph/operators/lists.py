@@ -8,7 +8,7 @@ from typing import Any
 
 from stillgraph.program import operations
 from stillgraph.trace import lists
-from stillgraph.trace.join import freeze_elements, may_repeat
+from stillgraph.trace.elements import freeze_elements, may_repeat
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session

@@ -15,8 +15,9 @@ from stillgraph.trace.aliases import mutable_containers, with_other_names
 from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_captures
 from stillgraph.trace.assigned import Line, assigned_before, assigned_by
 from stillgraph.trace.containers import split
+from stillgraph.trace.elements import freeze_elements
 from stillgraph.trace.exits import Exit, Return
-from stillgraph.trace.join import DEAD, Joiner, freeze_elements, is_empty
+from stillgraph.trace.join import DEAD, Joiner, is_empty
 from stillgraph.trace.journal import ContentsPlace, Place
 from stillgraph.trace.lists import Element, Spread, has_spread, mutable_parts
 from stillgraph.trace.loop_state import (

@@ -13,8 +13,8 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
 from stillgraph.trace import lists
 from stillgraph.trace.arms import leaf_node
+from stillgraph.trace.elements import freeze_elements
 from stillgraph.trace.frames import called, here, name_of
-from stillgraph.trace.join import freeze_elements
 from stillgraph.trace.lists import Items, Spread, StagedList
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unknown import refuse_unknown
