@@ -21,6 +21,7 @@ from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
+from stillgraph.operators.registries import require_known
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import attr, del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
@@ -104,6 +105,8 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
         capture.reads.whole.update((id(target), target) for target in args)
         for target in args:
             capture.dictionaries.shown(target)
+            if isinstance(target, torch.nn.Module):
+                require_known(capture, target)
         return function(*args)
 
     return asked

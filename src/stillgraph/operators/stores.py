@@ -224,7 +224,7 @@ def attr(target: Any, name: str) -> Any:
     target = behind_proxy(target)
     if name == "__dict__":
         capture.dictionaries.shown(target)
-    if name in MODULE_TABLES and isinstance(target, torch.nn.Module):
+    if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
         require_known(capture, target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))

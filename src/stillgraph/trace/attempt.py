@@ -19,6 +19,7 @@ from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.effects import Effect
 from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, Source
+from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
 from stillgraph.trace import audits
@@ -313,7 +314,7 @@ class CaptureAttempt:
     @property
     def _watched(self) -> frozenset[str]:
         """The attributes whose reads the operators are told of."""
-        return HIDDEN.union(self.knowledge.watch, {"__dict__"})
+        return HIDDEN.union(self.knowledge.watch, {"__dict__", *MODULE_TABLES})
 
     def _convert(self, function: FunctionType) -> FunctionType:
         with self.watch.phase(REWRITING), self.session.witness.paused():

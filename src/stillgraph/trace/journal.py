@@ -78,7 +78,10 @@ class AttributePlace:
         if value is MISSING:
             self._remove()
         elif isinstance(self.target, torch.nn.Module):
-            torch.nn.Module.__setattr__(self.target, self.name, value)
+            if self.name in self.target._parameters and getattr(value, "stillgraph_parameter", False) is True:
+                self.target._parameters[self.name] = value  # joined of parameters, which torch does not see
+            else:
+                torch.nn.Module.__setattr__(self.target, self.name, value)
         elif self._is_plain():
             self.target.__dict__[self.name] = value
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,10 +81,28 @@ def _state(module: nn.Module) -> int:
     return len(module.state_dict())
 
 
-MAKERS = [lambda: Gated(_parameters), lambda: Gated(_names), lambda: Gated(_state), Cleared]
+def _table(module: nn.Module) -> int:
+    return len(module._parameters)
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=["parameters", "named_parameters", "state_dict", "buffers"])
+def _is_entered(module: nn.Module) -> int:
+    return "gate" in module._parameters
+
+
+def _own(module: nn.Module) -> int:
+    return len(vars(module)["_parameters"])
+
+
+def _dictionary(module: nn.Module) -> int:
+    return len(module.__dict__["_parameters"])
+
+
+LISTINGS = [_parameters, _names, _state, _table, _is_entered, _own, _dictionary]
+MAKERS = [*(functools.partial(Gated, listing) for listing in LISTINGS), Cleared]
+IDS = [*(listing.__name__.strip("_") for listing in LISTINGS), "buffers"]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
 def test_entries_of_some_paths_are_refused_with_a_full_graph(make: Callable[[], nn.Module]) -> None:
     with pytest.raises(sg.CaptureError, match="only the run knows whether it has") as caught:
         sg.to_static(make(), backend="eager")(UP)
@@ -91,7 +110,7 @@ def test_entries_of_some_paths_are_refused_with_a_full_graph(make: Callable[[], 
 
 
 @pytest.mark.parametrize("order", [(UP, DOWN), (DOWN, UP, DOWN)], ids=["up", "down"])
-@pytest.mark.parametrize("make", MAKERS, ids=["parameters", "named_parameters", "state_dict", "buffers"])
+@pytest.mark.parametrize("make", MAKERS, ids=IDS)
 def test_they_are_left_to_python_in_segments(make: Callable[[], nn.Module], order: tuple[Tensor, ...]) -> None:
     module, eager = make(), make()
     found = sg.to_static(module, full_graph=False, strict=True, backend="eager")
@@ -114,3 +133,27 @@ def test_an_entry_that_was_none_is_looked_at(options: dict[str, Any]) -> None:
     for late in (None, torch.ones(2)):
         module.late = late
         torch.testing.assert_close(found(UP), UP * (late is not None))
+
+
+class Replacing(nn.Module):
+    """Has a parameter that a path replaces by one that it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            self.gate = nn.Parameter(x * 2)
+        return (x * self.gate).sum()
+
+
+@pytest.mark.parametrize("options", [{}, {"full_graph": False, "strict": True}], ids=["full", "segments"])
+def test_a_parameter_may_be_replaced_on_a_path(options: dict[str, Any]) -> None:
+    module, eager = Replacing(), Replacing()
+    found = sg.to_static(module, backend="eager", **options)
+    for x in (DOWN, UP, DOWN, UP * 2):
+        torch.testing.assert_close(found(x), eager(x))
+        assert type(module.gate) is nn.Parameter
+        assert list(module._parameters) == list(eager._parameters)
+        torch.testing.assert_close(module.gate, eager.gate)
