@@ -175,6 +175,8 @@ class ObjectGuards(ContainerGuards):
             self._reach(value, source)
         elif named:
             self._value(source, value, ("attribute", id(module), source.name))
+        elif self.listed and ("attribute", id(module), source.name) not in self.inputs:
+            self._add(TypeGuard(source, type(value)))  # those that are None are left out of the listing
 
     def _instance(self, value: Any, source: Source) -> None:
         state = shown_attributes(value)

@@ -130,7 +130,7 @@ def test_what_is_no_parameter_is_no_entry(options: dict[str, Any]) -> None:
 def test_an_entry_that_was_none_is_looked_at(options: dict[str, Any]) -> None:
     module = Counted()
     found = sg.to_static(module, backend="eager", **options)
-    for late in (None, torch.ones(2)):
+    for late in (None, torch.ones(2), None):
         module.late = late
         torch.testing.assert_close(found(UP), UP * (late is not None))
 
