@@ -19,7 +19,8 @@ from stillgraph.bytecode.lifetimes import is_missed
 from stillgraph.bytecode.prepared import prepared
 from stillgraph.bytecode.way import Passed
 from stillgraph.core.parcel import Parcel
-from stillgraph.operators.stores import attr, item, set_attr, set_item
+from stillgraph.operators.attributes import attr
+from stillgraph.operators.stores import item, set_attr, set_item
 
 _LOOKING = (super, builtins.globals, *SHOWING_VARIABLES)
 """Functions that look at the frame which calls them."""

@@ -15,7 +15,7 @@ from stillgraph.operators.process_state import CLOCKS
 from stillgraph.trace.audits import is_called_back, is_users
 from stillgraph.trace.frames import here
 from stillgraph.trace.locks import WRITTEN_IN_C
-from stillgraph.trace.session import PAIRED, Session, session
+from stillgraph.trace.session import PAIRED, Session, is_recorded, session
 from stillgraph.trace.witness import Calls
 
 
@@ -59,7 +59,7 @@ def refuse_users(capture: Session, frame: FrameType) -> None:
     if capture.left_some_alone or capture.is_rewritten(code) or not is_called_back(frame):
         return
     is_body = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
-    if is_body or code.co_name == "__hash__" or _is_recorded(frame):
+    if is_body or code.co_name == "__hash__" or is_recorded(frame):
         return  # also what is asked for wherever containers go, and a function with a gradient of its own
     name = "a lambda" if code.co_name == "<lambda>" else code.co_name
     what = f"{name} is called back by {_caller(frame)}"
@@ -73,12 +73,6 @@ def _caller(frame: FrameType) -> str:
     if caller is None or is_our_module(module):
         return "a function of C's"
     return f"{module}.{caller.f_code.co_qualname}"
-
-
-def _is_recorded(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code is not Session.run_function.__code__:
-        frame = frame.f_back
-    return frame is not None
 
 
 def _refuse_unseen_paired(frame: FrameType, method: Any) -> None:

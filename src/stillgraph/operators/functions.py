@@ -13,7 +13,9 @@ import torch
 from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
+from stillgraph.operators.attributes import COMPUTED, attr
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, generator_of, mapped
@@ -23,7 +25,7 @@ from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.registries import require_known
 from stillgraph.operators.sorting import sorted_
-from stillgraph.operators.stores import attr, del_attr, del_past_class, set_attr, set_past_class
+from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here
@@ -67,7 +69,7 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
-    if method_of(target, "__getattr__") is not None:
+    if method_of(target, "__getattr__") is not None or isinstance(class_member(type(target), name), COMPUTED):
         try:
             attr(target, name)
         except AttributeError:

@@ -10,7 +10,6 @@ from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescrip
 from typing import Any, NoReturn
 
 import torch
-from torch.distributions.utils import lazy_property
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
@@ -18,22 +17,18 @@ from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.globals import set_global
-from stillgraph.operators.methods import binary, by_methods, got, method_of, set_by_descriptor
+from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
-from stillgraph.operators.registries import require_known
 from stillgraph.program.guards import Attribute, Source, item_of
-from stillgraph.program.module_tables import MODULE_TABLES, past_class
+from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
-from stillgraph.trace.caught import Caught
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
-from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_container
-from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
@@ -212,66 +207,6 @@ def del_past_class(delete: Callable[[Any, str], None], target: Any, name: str) -
         capture.reads.attributes.append((target, name))  # it has to be there when the call begins
     _note_attribute(capture, place)
     delete(target, name)
-
-
-def attr(target: Any, name: str) -> Any:
-    """``target.name`` where that is a property whose getter has to be converted, or what a staged value hides."""
-    capture = session()
-    if capture is None:
-        return getattr(target, name)
-    if isinstance(target, Unjoined):
-        return target.either(lambda v: attr(v, name))
-    target = behind_proxy(target)
-    if name == "__dict__":
-        capture.dictionaries.shown(target)
-    if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
-        require_known(capture, target)
-    if capture.may_be_none(target):
-        return capture.with_or_without(target, lambda v: attr(v, name))
-    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught)):
-        return _type_of(target) if name == "__class__" else getattr(target, name)
-    # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
-    descriptor, receiver = class_member(type(target), name), target
-    if type(target) is super and descriptor is None:
-        descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]
-    if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
-        from stillgraph.operators.calls import call
-
-        return call(descriptor.fget, receiver)
-    if isinstance(descriptor, lazy_property) and name not in vars(target):
-        return _computed_once(descriptor, target)
-    if name == "__traceback__" and isinstance(target, BaseException):
-        hint = "Look at the exception itself: its class and its text."
-        raise refuse("SG305", "the frames that an exception has come by are looked at", location=here(), hint=hint)
-    by_method = got(target, name)
-    try:
-        return getattr(target, name) if by_method is None else by_method[0]
-    except AttributeError as error:
-        in_eagers_words(error)
-        raise
-
-
-def _inherited(target: Any, name: str) -> Any:
-    """What the classes behind that of a ``super()`` have by a name; None where they have nothing."""
-    mro = target.__self_class__.__mro__ if target.__self_class__ is not None else ()
-    behind = mro[mro.index(target.__thisclass__) + 1 :] if target.__thisclass__ in mro else ()
-    return next((vars(each)[name] for each in behind if name in vars(each)), None)
-
-
-def _type_of(value: Any) -> Any:
-    from stillgraph.operators.calls import call
-
-    return call(type, value)
-
-
-def _computed_once(descriptor: Any, target: Any) -> Any:
-    """What a property of a distribution gives when it is asked for first, which the object then has."""
-    from stillgraph.operators.calls import call
-
-    with torch.enable_grad():
-        value = call(descriptor.wrapped, target)
-    set_attr(target, descriptor.wrapped.__name__, value)
-    return value
 
 
 _ONE_EACH = (

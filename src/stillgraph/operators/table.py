@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from stillgraph.operators.attributes import attr
 from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
 from stillgraph.operators.calls import call, keywords
@@ -19,7 +20,6 @@ from stillgraph.operators.loops import for_, while_
 from stillgraph.operators.protected import Starred, handled, handling, try_
 from stillgraph.operators.raising import caused, known, raised
 from stillgraph.operators.stores import (
-    attr,
     del_attr,
     del_item,
     inplace,

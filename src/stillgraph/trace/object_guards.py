@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import inspect
 import types
 from collections.abc import Iterable, Iterator
@@ -42,7 +43,7 @@ from stillgraph.trace.namespaces import (
     file_of,
     users_classes,
 )
-from stillgraph.trace.sources import slots
+from stillgraph.trace.sources import of_instance, slots
 
 
 @dataclass
@@ -190,7 +191,8 @@ class ObjectGuards(ContainerGuards):
                 key = ("attribute", id(value), name)
                 if (whole or self._reads(value, name)) and key not in self.inputs:
                     plain = _is_compared_plainly(item)
-                    self._value(Slot(source, "__dict__", name) if plain else Attribute(source, name), item, key)
+                    place = Slot(source, "__dict__", name) if plain else of_instance(value, source, name)
+                    self._value(place, item, key)
             self._shadowed(value, source, set())
         for name in slots(type(value)):
             held = slot_value(value, name, _NOTHING)
@@ -307,7 +309,7 @@ def has_attribute(value: Any, name: str) -> bool:
     """Whether an object has an attribute; a getter of the user's is there, whatever it does, and nothing is called."""
     try:
         found = inspect.getattr_static(value, name, _NOTHING)
-        if isinstance(found, property) or _is_asked_in_python(type(value)):
+        if isinstance(found, (property, functools.cached_property)) or _is_asked_in_python(type(value)):
             return found is not _NOTHING
         return hasattr(value, name)
     except Exception:  # of any kind, for it is the user's code

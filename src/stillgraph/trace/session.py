@@ -50,6 +50,7 @@ from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
+from stillgraph.trace.misled import is_debuggers, may_ask, may_be_followed, may_write
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.raised import Raised
@@ -311,7 +312,11 @@ class Session(BothSides):
             raise Restart("convert_libraries", None)
 
     def before_unseen_code(self, frame: FrameType) -> None:
-        """To be called before code runs for the first time that Python itself calls: what it mentions is found then."""
+        """To be called before code runs for the first time that Python itself calls: what it mentions is found then.
+
+        Raises:
+            Restart: the code is the user's, and a front end can follow it.
+        """
         code = frame.f_code
         if self.is_rewritten(code) or self.left_some_alone:
             return
@@ -319,6 +324,8 @@ class Session(BothSides):
             if self.told_of_package is not None and is_package(code.co_filename):
                 self.told_of_package(code, frame.f_globals)
             return
+        if may_be_followed(frame, self.is_rewritten):
+            self.follow_all()
         with self.witness.paused():
             self.finder.add_code(code, frame.f_globals)
             self.finder.complete()
@@ -333,10 +340,24 @@ class Session(BothSides):
             Whether it is to be called each time.
 
         Raises:
-            CaptureError: it has to do with other threads.
+            CaptureError: it has to do with other threads, or only some path comes to it and it may change an object.
         """
-        is_meant = not self.left_some_alone and audits.is_users(frame)
-        return is_meant and threads.before_unseen(frame, self.elsewhere)
+        if self.left_some_alone:
+            return False
+        is_meant = audits.is_users(frame) and threads.before_unseen(frame, self.elsewhere)
+        return self._before_called_back(frame) or is_meant
+
+    def _before_called_back(self, frame: FrameType) -> bool:
+        code = frame.f_code
+        writes, asks = may_write(code), may_ask(code)
+        is_seen = self.is_rewritten(code) or not audits.is_called_back(frame) or is_recorded(frame)
+        if is_seen or not (writes or asks) or is_debuggers(frame, self.is_rewritten):
+            return False
+        if (writes and self.region is not self.root) or (asks and self.has_optionals):
+            does = "it writes on one path" if writes else "it may decide by what is None"
+            what = f"{code.co_name} is called by Python's own code, and {does}"
+            raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")
+        return True
 
     def before_unseen_act(self, frame: FrameType, function: Any) -> None:
         """To be called before code that is not rewritten calls a function of Python's.
@@ -534,6 +555,13 @@ SPEAKING = frozenset({print, input})
 PAIRED = (*WRITTEN_IN_C, ContextVar)
 """Objects of which each call undoes what it does, by another method."""
 _CHECK_BEFORE = "Raise it before the with block, or make the manager a class with __enter__ and __exit__."
+
+
+def is_recorded(frame: FrameType | None) -> bool:
+    """Whether a frame belongs to a function with a gradient of its own, which the run calls as well."""
+    while frame is not None and frame.f_code is not Session.run_function.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def session() -> Session | None:

@@ -315,7 +315,7 @@ class Finder:
     def _push_named(self, value: Any, source: Source, names: AbstractSet[str]) -> None:
         state = own_attributes(value)
         for name in sorted(names & state.keys()):
-            self._push(state[name], Attribute(source, name))
+            self._push(state[name], of_instance(value, source, name))
 
     def _push(self, value: Any, source: Source) -> None:
         if type(value) in _OPAQUE or (id(value) not in self._found and not self._leads_on(value, source)):
@@ -452,7 +452,7 @@ class Finder:
         state = own_attributes(value)
         if isinstance(state, dict):
             for name, item in list(state.items()):
-                self._push(item, Attribute(source, name))
+                self._push(item, of_instance(value, source, name))
         kind = type(value)
         if kind not in self._slots:
             self._slots[kind] = slots(kind)
@@ -460,6 +460,12 @@ class Finder:
             self._push(slot_value(value, name), Attribute(source, name))
         for name, item in exception_state(value) if isinstance(value, BaseException) else ():
             self._push(item, Attribute(source, name))
+
+
+def of_instance(value: Any, source: Source, name: str) -> Attribute | Slot:
+    """Where an object has an attribute of its own: to read one by its name may compute it, where it has it no more."""
+    computed = isinstance(class_member(type(value), name), functools.cached_property)
+    return Slot(source, "__dict__", name) if computed else Attribute(source, name)
 
 
 def is_anew(function: FunctionType) -> bool:

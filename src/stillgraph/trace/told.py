@@ -51,7 +51,7 @@ from stillgraph.trace.buffers import require_plain_array
 from stillgraph.trace.inputs import is_constant, places_in, tensor_guards
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import file_of, namespace_of, users_classes
-from stillgraph.trace.sources import Finder, is_anew, slots
+from stillgraph.trace.sources import Finder, is_anew, of_instance, slots
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type, torch.dtype, torch.device, ModuleType)
 _NEVER_READ = (TracebackType, FrameType)  # of exceptions: they lead to all that a call had, which no program reads
@@ -255,7 +255,7 @@ def _like_array(array: Any, source: Source) -> list[Guard]:
 def _like_object(value: Any, source: Source) -> list[Guard] | None:
     """An object that has tensors and containers where this one has them; the rest is guarded where it is read."""
     names = [*(own_attributes(value) or ()), *slots(type(value))]
-    places = (place for name in names for place in places_in(getattr(value, name), Attribute(source, name)))
+    places = (place for name in names for place in places_in(getattr(value, name), of_instance(value, source, name)))
     inside = list(itertools.islice(places, _MOST_INSIDE + 1))
     if len(inside) > _MOST_INSIDE:
         return None

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from stillgraph.operators.attributes import attr
 from stillgraph.operators.globals import del_global, set_global
 from stillgraph.operators.stores import (
-    attr,
     del_attr,
     del_item,
     inplace,

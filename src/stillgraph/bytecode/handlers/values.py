@@ -9,9 +9,10 @@ from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler
 from stillgraph.operators import methods
+from stillgraph.operators.attributes import attr
 from stillgraph.operators.booleans import eq, in_, is_, ne, not_, ordered
 from stillgraph.operators.calls import call
-from stillgraph.operators.stores import attr, del_attr, del_item, inplace, item, set_attr, set_item
+from stillgraph.operators.stores import del_attr, del_item, inplace, item, set_attr, set_item
 from stillgraph.operators.strings import format_, percent, repr_, text
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
