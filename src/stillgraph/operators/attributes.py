@@ -25,8 +25,6 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
-COMPUTED = (property, functools.cached_property)
-
 
 def attr(target: Any, name: str) -> Any:
     """``target.name`` where that is a property whose getter has to be converted, or what a staged value hides."""

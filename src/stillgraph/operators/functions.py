@@ -15,7 +15,7 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
-from stillgraph.operators.attributes import COMPUTED, attr
+from stillgraph.operators.attributes import attr
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, generator_of, mapped
@@ -29,6 +29,7 @@ from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here
+from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
@@ -69,7 +70,7 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
-    if method_of(target, "__getattr__") is not None or isinstance(class_member(type(target), name), COMPUTED):
+    if method_of(target, "__getattr__") is not None or isinstance(class_member(type(target), name), PROPERTIES):
         try:
             attr(target, name)
         except AttributeError:

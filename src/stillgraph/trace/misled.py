@@ -7,6 +7,7 @@ C has called it, nobody can.
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -24,6 +25,7 @@ _UNTROUBLED = frozenset(
         *("BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST"),
     }
 )
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _WRITES = frozenset({"STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "DELETE_ATTR", "DELETE_SUBSCR", "STORE_GLOBAL"})
 _CHANGES = frozenset(
     {
@@ -33,30 +35,46 @@ _CHANGES = frozenset(
 )
 _QUESTIONS = frozenset({"IS_OP", "COMPARE_OP", "CONTAINS_OP", "UNARY_NOT", "MATCH_CLASS"})
 
+PROPERTIES = (property, functools.cached_property)
 
-def may_be_followed(frame: FrameType, is_rewritten: Callable[[CodeType], bool]) -> bool:
-    """Whether an attribute or operator of rewritten code has led to code that does more than compute.
+
+def way_of(frame: FrameType, is_rewritten: Callable[[CodeType], bool]) -> str | None:
+    """By what an expression of rewritten code has led to code that does more than compute.
 
     Args:
         frame: of that code.
         is_rewritten: whether code is.
+
+    Returns:
+        The name of an attribute; "" for an operator; None where a function has called it.
     """
     caller = frame.f_back
     while caller is not None and is_standard_library(caller.f_code.co_filename):
         caller = caller.f_back  # that of a ``cached_property`` is written in Python
     if caller is None or is_ours(caller.f_code.co_filename) or is_dependency(caller.f_code.co_filename):
-        return False
+        return None
     if not is_rewritten(caller.f_code) and _does_more_than_compute(caller.f_code):
-        return False  # it was called by a function written in C
-    by_call = _instruction(caller).startswith(("CALL", "PRECALL"))
-    return not by_call and not is_debuggers(frame, is_rewritten) and _does_more_than_compute(frame.f_code)
+        return None  # it was called by a function written in C
+    if not _does_more_than_compute(frame.f_code) or is_debuggers(frame, is_rewritten):
+        return None
+    done = _instruction(caller)
+    if done.opname.startswith(("CALL", "PRECALL")):
+        return None
+    return str(done.argval) if done.opname in _ATTRIBUTES else ""
 
 
-def _instruction(frame: FrameType) -> str:
+def properties_beside(frame: FrameType) -> set[str]:
+    """The names of the properties that the object has whose getter runs."""
+    names = frame.f_code.co_varnames[:1]
+    spaces = (vars(base) for name in names for base in type(frame.f_locals.get(name)).__mro__)
+    return {name for space in spaces for name, member in space.items() if isinstance(member, PROPERTIES)}
+
+
+def _instruction(frame: FrameType) -> dis.Instruction:
     code, at = frame.f_code.co_code, frame.f_lasti
     while dis.opname[code[at]] == "CACHE":
         at -= 2
-    return dis.opname[code[at]]
+    return next(each for each in dis.get_instructions(frame.f_code) if each.offset == at)
 
 
 def is_debuggers(frame: FrameType | None, is_rewritten: Callable[[CodeType], bool]) -> bool:

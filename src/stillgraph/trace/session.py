@@ -50,7 +50,7 @@ from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
-from stillgraph.trace.misled import is_debuggers, may_ask, may_be_followed, may_write
+from stillgraph.trace.misled import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry, may_handle, sees_any
 from stillgraph.trace.raised import Raised
@@ -324,14 +324,22 @@ class Session(BothSides):
             if self.told_of_package is not None and is_package(code.co_filename):
                 self.told_of_package(code, frame.f_globals)
             return
-        if may_be_followed(frame, self.is_rewritten):
-            self.follow_all()
+        if self.can_follow_methods and not self.knowledge.follow_methods:
+            self._follow(frame)
         with self.witness.paused():
             self.finder.add_code(code, frame.f_globals)
             self.finder.complete()
             if self.told_of_unseen is not None:
                 self.told_of_unseen(code, frame.f_globals)
         self.ran_unseen = True
+
+    def _follow(self, frame: FrameType) -> None:
+        """Begin anew where rewritten code has led to code that it leaves to Python: by an attribute, or an operator."""
+        name = way_of(frame, self.is_rewritten)
+        if name and name not in self.knowledge.watch:
+            raise Restart("convert", ({frame.f_code}, {name, *properties_beside(frame)}))
+        if name is not None:
+            self.follow_all()
 
     def before_unseen_waiting(self, frame: FrameType) -> bool:
         """To be called before code runs that Python itself calls.
