@@ -70,7 +70,7 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
-    if method_of(target, "__getattr__") is not None or isinstance(class_member(type(target), name), PROPERTIES):
+    if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:
             attr(target, name)
         except AttributeError:
@@ -83,6 +83,11 @@ def _hasattr(target: Any, name: str) -> Any:
         return without
     absent = capture.absence(target)
     return absent if without else capture.opposite(absent)
+
+
+def _is_computed(target: Any, name: str) -> bool:
+    stands = isinstance(target, (torch.Tensor, StagedNumber))  # for what has another class
+    return not stands and isinstance(class_member(type(target), name), PROPERTIES)
 
 
 def _is_attribute_of(target: Any, name: str) -> bool:
