@@ -124,6 +124,8 @@ def _method(target: Any, name: str) -> Any:
     if capture is None or name.startswith("__"):
         return attr(target, name)
     if isinstance(target, Unjoined) or capture.may_be_none(target):
+        if not hasattr(None, name):
+            capture.before_raise(AttributeError)  # here, rather than in the call, whose method could not be left behind
         return getattr(target, name)  # the call is made on both sides, of which neither could hand out a method
     return attr(target, name)
 
