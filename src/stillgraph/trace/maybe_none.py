@@ -49,6 +49,8 @@ _BY_OPERATOR: dict[Any, Callable[..., Any]] = {
     _T.positive: operator.pos,
     _T.abs: operator.abs,
     _T.__contains__: operator.contains,
+    _T.__eq__: operator.eq,  # with what is no tensor and no number: None answers that as well
+    _T.__ne__: operator.ne,
     **AUGMENTING,
 }
 _NOT_BY_NAME = frozenset({f.__name__ for f in (*BINARY_METHODS, *_BY_OPERATOR)} | {"tolist"})
