@@ -21,7 +21,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_standard_l
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
-from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
+from stillgraph.operators.binding import NamedAs, call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
@@ -144,6 +144,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         capture.iterators.made(result, (args, kwargs))
     acts.note_stream(capture, result)
     return result
+
+
+def calling(function: Any) -> Any:
+    """What is called with ``*`` or ``**`` for a function: what is wrong with these, Python says with its name."""
+    return function if session() is None else NamedAs(function, functools.partial(call, function))
 
 
 def keywords(given: Any) -> Any:

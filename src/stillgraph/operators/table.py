@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
-from stillgraph.operators.calls import call, keywords
+from stillgraph.operators.calls import call, calling, keywords
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
@@ -62,6 +62,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "known": known,
         "caused": caused,
         "call": call,
+        "calling": calling,
         "keywords": keywords,
         "stopping": stopping,
         "item": item,

@@ -126,3 +126,33 @@ def test_keywords_of_methods_through_bytecode() -> None:
             return str(error)
 
     assert sg.to_static(twice, backend="eager", full_graph=False, strict=True)(P) == twice(P)
+
+
+def test_what_is_wrong_with_stars_is_said_of_the_function() -> None:
+    once: dict[Any, Any] = {"dim": 0}
+    layer = torch.nn.ReLU()
+
+    def calls(x: Tensor) -> Any:
+        def own(*args: Any, **kwargs: Any) -> Any:
+            return args, kwargs
+
+        return [
+            said(lambda: own(*3)),
+            said(lambda: own(1, *3)),
+            said(lambda: own(**3)),
+            said(lambda: own(dim=1, **once)),
+            said(lambda: own(**once, **once)),
+            said(lambda: own(**{1: 2})),
+            said(lambda: x.sum(*3)),
+            said(lambda: x.sum(**once, **once)),
+            said(lambda: len(*3)),
+            said(lambda: max(**3)),
+            said(lambda: layer(*3)),
+            said(lambda: layer(**once, **once)),
+            said(lambda: Bag(**3)),
+            own(*x, **once),
+        ]
+
+    agree(calls, P, N)
+    with through_bytecode():
+        agree(calls, P, N)
