@@ -27,7 +27,7 @@ from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
@@ -446,6 +446,8 @@ def type_(*args: Any) -> Any:
         return class_of_tensor(_capture(), args[0])
     if len(args) == 1 and isinstance(args[0], StagedArray):
         return _class_of_array(args[0])
+    if len(args) == 3 and type(args[2]) is dict and "__module__" not in args[2]:
+        return type(*args[:2], {**args[2], "__module__": module_here()})
     return type(*args)
 
 

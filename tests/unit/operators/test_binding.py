@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import math
@@ -156,3 +157,15 @@ def test_what_is_wrong_with_stars_is_said_of_the_function() -> None:
     agree(calls, P, N)
     with through_bytecode():
         agree(calls, P, N)
+
+
+def test_classes_that_calls_make_are_of_the_module_that_calls() -> None:
+    def classes(x: Tensor) -> Any:
+        pair = collections.namedtuple("pair", "a b")
+        other = collections.namedtuple("other", "a", module="elsewhere")
+        plain, named = type("plain", (), {"v": 1}), type("named", (), {"__module__": "elsewhere"})
+        return [(each.__module__, each.__name__) for each in (pair, other, plain, named)], x * 2
+
+    agree(classes, P, N)
+    with through_bytecode():
+        agree(classes, P, N)
