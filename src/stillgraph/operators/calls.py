@@ -21,7 +21,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_standard_l
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
-from stillgraph.operators.binding import NamedAs, call_python, fails_to_bind, is_iterable, takes_one
+from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
@@ -144,20 +144,6 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         capture.iterators.made(result, (args, kwargs))
     acts.note_stream(capture, result)
     return result
-
-
-def calling(function: Any) -> Any:
-    """What is called with ``*`` or ``**`` for a function: what is wrong with these, Python says with its name."""
-    return function if session() is None else NamedAs(function, functools.partial(call, function))
-
-
-def keywords(given: Any) -> Any:
-    """What stands behind ``**`` in a call."""
-    if session() is not None and container_of(given) is not None:
-        message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
-        hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
-        raise refuse_unknown("SG211", message, given, hint=hint)
-    return given
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler
+from stillgraph.operators.arguments import keywords
 from stillgraph.operators.binding import NamedAs, is_iterable
-from stillgraph.operators.calls import call, keywords
+from stillgraph.operators.calls import call
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stores import matched, set_item, unpack
 from stillgraph.trace.session import session
