@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from numbers import Number
 from types import FunctionType
 from typing import Any
 
@@ -289,7 +290,11 @@ def in_(item: Any, container: Any) -> Any:
         message = "a list or tuple is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())
     if isinstance(container, torch.Tensor):
-        return truth_number(capture, (container == item).any())
+        if not isinstance(item, (torch.Tensor, Number, StagedNumber)):
+            said = f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}."
+            raise RuntimeError(said)
+        found = item.eq(container) if isinstance(item, torch.Tensor) else operator.eq(container, item)
+        return truth_number(capture, found.any())
     if isinstance(container, (list, tuple)) and (
         _holds_staged((item,)) or _holds_staged(container) or any(isinstance(v, Unjoined) for v in container)
     ):

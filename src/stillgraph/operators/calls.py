@@ -21,6 +21,7 @@ from stillgraph.core.files import is_dependency, is_distributions, is_standard_l
 from stillgraph.core.lookup import class_member
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
+from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
@@ -123,30 +124,26 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         )
     args = begun(function, args)
     before_call(capture, function, meaning is not None, args)
+    is_bound = True
     try:
         result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
-        refuse_misread(capture, function, error)
-        raise
+        is_bound = not fails_to_bind(function, meaning, error)
+        if is_bound:
+            refuse_misread(capture, function, error)
+            raise
     except Refusal as refused:
         if isinstance(refused.error, DemandError):
             name_demand(function, refused)
         raise
+    if not is_bound:
+        result = call_python(capture, function, args, kwargs)
     if capture.memory.watched:
         capture.memory.require_unchanged(location=here())
     if isinstance(result, Iterator):
         capture.iterators.made(result, (args, kwargs))
     acts.note_stream(capture, result)
     return result
-
-
-def keywords(given: Any) -> Any:
-    """What stands behind ``**`` in a call."""
-    if session() is not None and container_of(given) is not None:
-        message = f"only the run knows which keywords a call has: they are those of {called(given)}, {some_keys(given)}"
-        hint = "Give the dict its keys before the branch, with the values that the function has for them by default."
-        raise refuse_unknown("SG211", message, given, hint=hint)
-    return given
 
 
 def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -420,7 +417,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return _ITEM_METHODS[method.__name__](receiver, *args)
     if isinstance(receiver, torch.Generator):
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
-    if isinstance(receiver, str) and method.__name__ == "join":
+    if isinstance(receiver, str) and method.__name__ == "join" and takes_one(args, kwargs) and is_iterable(args[0]):
         parts = list(known_or_list(args[0]))
         if has_spread(parts):
             message = "join is given parts of which only the run knows how many there are"
@@ -431,7 +428,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         return joined(receiver, parts)
     if isinstance(receiver, str) and method.__name__ == "format":
         return fill(receiver, args, kwargs)
-    if isinstance(receiver, list) and method.__name__ == "sort":
+    if isinstance(receiver, list) and method.__name__ == "sort" and not args and kwargs.keys() <= {"key", "reverse"}:
         sort(call, receiver, **kwargs)
         return None
     if isinstance(receiver, torch.Tensor) and method.__name__ == "as_subclass":
@@ -440,7 +437,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         hint = "Put the hook on the tensor: tensor.register_hook(hook)."
         raise refuse("SG305", "a hook is put on a node of autograd's graph", location=here(), hint=hint)
     capture = _session()
-    if type(receiver) is list and method.__name__ == "append":
+    if type(receiver) is list and method.__name__ == "append" and takes_one(args, kwargs):
         capture.list_grows(receiver, *args)
     if isinstance(receiver, dict) and method.__name__ == "update":
         for key, value in {**dict(*args), **kwargs}.items() if all(isinstance(a, dict) for a in args) else ():

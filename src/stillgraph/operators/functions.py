@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import operator
 import random
@@ -28,7 +29,7 @@ from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
@@ -246,7 +247,13 @@ def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
     return refused
 
 
+def _namedtuple(*args: Any, **kwargs: Any) -> Any:
+    """``collections.namedtuple``, which notes the module that calls it."""
+    return collections.namedtuple(*args, **{"module": module_here(), **kwargs})
+
+
 OTHERS: dict[Any, Callable[..., Any]] = {
+    collections.namedtuple: _namedtuple,
     **RANDOMNESS,
     **OUTSIDE,
     torch.nn.Parameter: _parameter,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.abstract_classes import note_answer
 from stillgraph.operators.booleans import and_, or_
@@ -27,7 +27,7 @@ from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
-from stillgraph.trace.frames import here
+from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
@@ -43,24 +43,44 @@ def _capture() -> Session:
     return capture
 
 
-def _from_tensor(kind: type, value: torch.Tensor) -> Any:
+_EMPTY = torch.empty(0, dtype=torch.int64)
+
+
+def _said(function: Callable[[Any], Any]) -> Exception:
+    """What a function says to a tensor that does not have one element."""
+    try:
+        function(_EMPTY)
+    except Exception as error:
+        return error
+    raise InternalError(f"{function.__name__} takes a tensor without elements")
+
+
+_NOT_ONE: dict[Any, Exception] = {function: _said(function) for function in (int, float, range)}
+
+
+def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
     """``int(tensor)``, ``float(tensor)``: recorded as the user wrote it."""
     capture = _capture()
     numel = capture.to_fake(value).numel()
+    said = _NOT_ONE[asked_by or kind]
     if isinstance(numel, int) and numel != 1:
-        raise RuntimeError(f"a Tensor with {numel} elements cannot be converted to Scalar")
+        raise type(said)(*said.args)
+    if not isinstance(numel, int):
+        capture.before_raise(type(said))
     number_kind(capture.to_fake(value).dtype)
     return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 
-def int_(value: Any = 0, *rest: Any) -> Any:
+def int_(value: Any = 0, /, *base: Any) -> Any:
     """``int``."""
+    if base:
+        return int(value, *base)
     value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(int, value)
     if isinstance(value, StagedNumber):
         return _as_kind(int, value)
-    return int(value, *rest)
+    return int(value)
 
 
 def _as_kind(kind: type, value: StagedNumber) -> Any:
@@ -69,7 +89,7 @@ def _as_kind(kind: type, value: StagedNumber) -> Any:
     return _capture().number_operation(kind, (value,))
 
 
-def float_(value: Any = 0.0) -> Any:
+def float_(value: Any = 0.0, /) -> Any:
     """``float``."""
     value = tensor_of(value)
     if isinstance(value, torch.Tensor):
@@ -79,12 +99,12 @@ def float_(value: Any = 0.0) -> Any:
     return float(value)
 
 
-def bool_(value: Any = False) -> Any:
+def bool_(value: Any = False, /) -> Any:
     """``bool``."""
     return truth_number(_capture(), value)
 
 
-def len_(value: Any) -> Any:
+def len_(value: Any, /) -> Any:
     """``len``; a symbolic first dimension stays symbolic."""
     value = tensor_of(value)
     _capture().settling.require_current(value)
@@ -116,7 +136,7 @@ def range_(*bounds: Any) -> Any:
     for bound in bounds:
         if isinstance(bound, torch.Tensor) and (bound.dtype.is_floating_point or bound.dtype.is_complex):
             raise TypeError("only integer tensors of a single element can be converted to an index")
-    whole = [int_(b) if isinstance(b, torch.Tensor) else b for b in bounds]
+    whole = [_from_tensor(int, b, range) if isinstance(b, torch.Tensor) else b for b in bounds]
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
     start, stop, step = (0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]
@@ -154,6 +174,8 @@ def _take_over(parts: Iterable[Any]) -> bool:
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``."""
+    if not isinstance(start, StagedNumber):
+        start = operator.index(start)
     if isinstance(iterable, Produced) and not iterable.begun:
         return enumerated(iterable, start)
     sequence = _sequence(iterable)
@@ -181,7 +203,7 @@ def _zip_with_spread(iterables: Any, strict: bool) -> Any:
     return sequences.Zipped(tuple(parts))
 
 
-def reversed_(value: Any) -> Any:
+def reversed_(value: Any, /) -> Any:
     """``reversed``."""
     sequence = _sequence(value)
     if isinstance(value, torch.Tensor):
@@ -189,12 +211,12 @@ def reversed_(value: Any) -> Any:
     return reversed(value) if sequence is None else sequences.Reversed(sequence)
 
 
-def list_(iterable: Any = ()) -> Any:
+def list_(iterable: Any = (), /) -> Any:
     """``list``."""
     return list(known_or_list(iterable))
 
 
-def tuple_(iterable: Any = ()) -> Any:
+def tuple_(iterable: Any = (), /) -> Any:
     """``tuple``."""
     return tuple(known_or_list(iterable))
 
@@ -204,7 +226,8 @@ def _staged(value: Any) -> bool:
 
 
 def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def extreme(*values: Any, key: Any = None, **default: Any) -> Any:
+    def extreme(first: Any, /, *others: Any, key: Any = None, **default: Any) -> Any:
+        values = (first, *others)
         if len(values) == 1 and not isinstance(values[0], torch.Tensor):
             values = (known_or_list(values[0]),)
         items = list(values[0]) if len(values) == 1 else list(values)
@@ -270,9 +293,10 @@ def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
     return best
 
 
-def sum_(iterable: Any, start: Any = 0) -> Any:
+def sum_(iterable: Any, /, start: Any = 0) -> Any:
     """``sum``: additions from left to right, beginning with ``start``."""
-    return fold(lambda total, value: total + value, known_or_list(iterable), start)
+    items = known_or_list(iterable)
+    return fold(lambda total, value: total + value, items if lists.is_spread(items) else iter(items), start)
 
 
 def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
@@ -302,12 +326,12 @@ def _folded(function: Callable[[Any, Any], Any], items: Any, total: Any) -> Any:
     return total
 
 
-def any_(iterable: Any) -> Any:
+def any_(iterable: Any, /) -> Any:
     """``any``, which stops at the first true value."""
     return _until(iterable, True)
 
 
-def all_(iterable: Any) -> Any:
+def all_(iterable: Any, /) -> Any:
     """``all``, which stops at the first false value."""
     return _until(iterable, False)
 
@@ -355,7 +379,7 @@ def _until_in_loop(iterable: Any, stop_at: bool) -> Any:
     return found
 
 
-def isinstance_(value: Any, kinds: Any) -> Any:
+def isinstance_(value: Any, kinds: Any, /) -> Any:
     """``isinstance``: a staged number is an instance of its Python type, not of ours."""
     capture = _capture()
     if capture.may_be_none(value):
@@ -371,7 +395,7 @@ def isinstance_(value: Any, kinds: Any) -> Any:
     return answer
 
 
-def issubclass_(kind: Any, kinds: Any) -> Any:
+def issubclass_(kind: Any, kinds: Any, /) -> Any:
     """``issubclass``."""
     if isinstance(kind, CaughtPart) and kind.what == "type":
         return isinstance_(kind.error, kinds)
@@ -422,10 +446,12 @@ def type_(*args: Any) -> Any:
         return class_of_tensor(_capture(), args[0])
     if len(args) == 1 and isinstance(args[0], StagedArray):
         return _class_of_array(args[0])
+    if len(args) == 3 and type(args[2]) is dict and "__module__" not in args[2]:
+        return type(*args[:2], {**args[2], "__module__": module_here()})
     return type(*args)
 
 
-def abs_(value: Any) -> Any:
+def abs_(value: Any, /) -> Any:
     """``abs``."""
     return abs(value)
 
@@ -447,6 +473,8 @@ def math_(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `math` on numbers that may be staged."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if function is math.trunc and isinstance(args[0] if args else None, torch.Tensor):
+            return function(_EMPTY)  # a tensor has no `__trunc__`
         convert = int_ if function in _WHOLE_MATH else float_
         numbers = tuple(convert(a) if isinstance(a, torch.Tensor) else a for a in args)
         if any(isinstance(n, StagedNumber) for n in numbers):
@@ -482,7 +510,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     repr: repr_,
     format: format_,
     pow: pow_,
-    operator.truth: bool_,
+    operator.truth: lambda value, /: bool_(value),
     **{getattr(math, name): math_(getattr(math, name)) for name in dir(math) if callable(getattr(math, name))},
 }
 """What a call of one of Python's own functions means in a capture."""

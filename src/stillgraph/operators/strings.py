@@ -131,8 +131,11 @@ def repr_(value: Any) -> Any:
     return call(method, value)
 
 
-def format_(value: Any, spec: Any = "") -> Any:
+def format_(value: Any, spec: Any = "", /) -> Any:
     """``format(value, spec)``."""
+    is_text = isinstance(spec, (str, StagedText))
+    if not is_text:
+        return format(value, spec)
     capture = session()
     method = None if capture is None else method_of(value, "__format__")
     if method is not None:

@@ -6,10 +6,11 @@ import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from stillgraph.operators.arguments import calling, keywords
 from stillgraph.operators.attributes import attr
 from stillgraph.operators.booleans import and_, eq, in_, is_, is_none, ne, not_, or_, ordered
 from stillgraph.operators.branches import continue_, if_, if_exp, result_of, return_
-from stillgraph.operators.calls import call, keywords
+from stillgraph.operators.calls import call
 from stillgraph.operators.comprehensions import dict_of, list_of, set_of
 from stillgraph.operators.contexts import context, with_
 from stillgraph.operators.debugging import stopping
@@ -62,6 +63,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "known": known,
         "caused": caused,
         "call": call,
+        "calling": calling,
         "keywords": keywords,
         "stopping": stopping,
         "item": item,

@@ -104,6 +104,12 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def module_here() -> str | None:
+    """The name of the module whose code runs: Python notes it in the classes that are made there."""
+    frame = user_frame()
+    return None if frame is None else frame.f_globals.get("__name__")
+
+
 def _is_not_ours(file: str) -> bool:
     return not is_ours(file)
 

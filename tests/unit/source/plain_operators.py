@@ -201,7 +201,7 @@ OPERATORS: dict[str, object] = {
     "percent": lambda template, values: template % values,
     "text": lambda template, *values: template.format(*values),
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "keywords": lambda given: given, "stopping": lambda function: function,
+    "keywords": lambda given: given, "stopping": lambda function: function, "calling": lambda function: function,
     "unpack": unpack, "drawn": lambda values: values, "matched": lambda subject, by_class: subject,
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from stillgraph.bytecode.frame import NULL, Frame, Handler
-from stillgraph.operators.calls import call, keywords
+from stillgraph.operators.arguments import keywords
+from stillgraph.operators.binding import NamedAs, is_iterable
+from stillgraph.operators.calls import call
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stores import matched, set_item, unpack
 from stillgraph.trace.session import session
@@ -61,7 +63,9 @@ def _list_extend(frame: Frame, position: int) -> None:
 
 
 def _extend(target: list[Any], values: Any) -> None:
-    call(target.extend, [*values] if session() is None else values)  # which says by itself what is wrong
+    if session() is None or not is_iterable(values):
+        values = [*values]  # which says by itself what is wrong
+    call(target.extend, values)
 
 
 def _set_update(frame: Frame, position: int) -> None:
@@ -86,24 +90,7 @@ def _dict_merge(frame: Frame, position: int) -> None:
 
 
 def _merge(target: dict[Any, Any], values: Any, function: Any) -> None:
-    target.update(_Keywords(function)(**target, **keywords(values)))
-
-
-class _Keywords:
-    """Stands for a function in a call, so that Python says of that function what is wrong with its keywords."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        for name in ("__module__", "__qualname__"):
-            value = getattr(function, name, None)
-            if value is not None:
-                setattr(self, name, value)
-
-    def __str__(self) -> str:
-        return str(self._function)
-
-    def __call__(self, **given: Any) -> dict[str, Any]:
-        return given
+    target.update(NamedAs(function, dict)(**target, **keywords(values)))
 
 
 def _list_to_tuple(frame: Frame, _: Any) -> None:

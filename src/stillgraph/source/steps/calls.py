@@ -1,4 +1,7 @@
-"""Calls: `f(a, *b, k=c, **d)` becomes `call(f, a, *b, k=c, **keywords(d))`.
+"""Calls: `f(a, *b, k=c)` becomes `call(f, a, *b, k=c)`.
+
+Where Python names the function in what it says of the arguments, `f(*b)` becomes `calling(f)(*b)`, and `f(a, **d)`
+becomes `calling(f)(a, **keywords(d))`.
 
 What the caller of `convert` knows to be plain is called as it is, unless it is given `*b`: how many arguments those are
 may be for `call` to say. So are functions that look at the frame they are called from; what starts a debugger there is
@@ -31,7 +34,16 @@ def call(node: ast.Call, to: Rewriter) -> ast.expr:
     if callee is not Callee.ORDINARY and not asks and not (callee is Callee.PLAIN and starred):
         return _with_arguments(node, node.func, to)
     plain = _with_arguments(node, to.expr(node.func), to)
+    if _is_named(node):
+        return with_fields(plain, func=to.op("calling", [plain.func], node))
     return to.op("call", [plain.func, *plain.args], build.at_method(node), plain.keywords)
+
+
+def _is_named(node: ast.Call) -> bool:
+    """Whether Python names the function where it cannot take the arguments apart: `f(*b)` alone, or any `**d`."""
+    if any(each.arg is None for each in node.keywords):
+        return True
+    return len(node.args) == 1 and isinstance(node.args[0], ast.Starred)
 
 
 def _with_arguments(node: ast.Call, function: ast.expr, to: Rewriter) -> ast.Call:
