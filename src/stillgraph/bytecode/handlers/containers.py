@@ -12,6 +12,7 @@ from stillgraph.operators.binding import NamedAs, is_iterable
 from stillgraph.operators.calls import call
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stores import matched, set_item, unpack
+from stillgraph.trace.entries import find
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
 
@@ -165,6 +166,8 @@ def _values_for(subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if key in seen:
             raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
         seen.add(key)
+        if isinstance(subject, dict) and (known := find(subject, key)) is not None:
+            bool(known)  # only the run knows whether it is there, which is refused
         value = call(get, key, missing)
         if value is missing:
             return None
