@@ -35,6 +35,7 @@ def attr(target: Any, name: str) -> Any:
         return target.either(lambda v: attr(v, name))
     target = behind_proxy(target)
     if name == "__dict__":
+        refuse_own_of_tensor(target)
         capture.dictionaries.shown(target)
     if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
         require_known(capture, target)
@@ -65,6 +66,13 @@ def attr(target: Any, name: str) -> Any:
     except AttributeError as error:
         in_eagers_words(error)
         raise
+
+
+def refuse_own_of_tensor(target: Any) -> None:
+    """Refuse to show what a tensor has in its ``__dict__``: what stands for it has something else there."""
+    if isinstance(target, torch.Tensor):
+        hint = "Ask for the attribute by its name."
+        raise refuse("SG305", "all attributes of a tensor are asked for", location=here(), hint=hint)
 
 
 def _inherited(target: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
-from stillgraph.operators.attributes import attr
+from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
 from stillgraph.operators.generators import Produced, generator_of, mapped
@@ -113,6 +113,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
         assert capture is not None
         capture.reads.whole.update((id(target), target) for target in args)
         for target in args:
+            refuse_own_of_tensor(target)
             capture.dictionaries.shown(target)
             if isinstance(target, torch.nn.Module):
                 require_known(capture, target)

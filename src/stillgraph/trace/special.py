@@ -56,7 +56,7 @@ def _may_be_outside(index: Any) -> bool:
     if isinstance(index, torch.Tensor):
         return index.dtype in _WHOLE
     if isinstance(index, (tuple, list)):
-        return any(map(_may_be_outside, index))
+        return any(type(each) is int or _may_be_outside(each) for each in index)  # which fake tensors do not look at
     return isinstance(index, (torch.SymInt, StagedInt))
 
 
