@@ -40,16 +40,22 @@ def in_eager(error: BaseException, failed: Failed | None) -> BaseException:
     return _said(error, failed, _closed)
 
 
-def quote(error: BaseException, failed: Failed) -> None:
+def quote(error: BaseException, failed: Failed) -> BaseException:
     """Let an error say what eager says, which names sizes: those that are open in the capture are guarded from now on.
 
     Args:
         error: what an operation has raised on fake tensors.
         failed: the operation.
+
+    Returns:
+        The error; where eager raises one of another class, that.
     """
     said = _said(error, failed, _guarded)
+    if type(said) is not type(error):
+        return said
     if said is not error:
         error.args = said.args
+    return error
 
 
 def _said(error: BaseException, failed: Failed, number: Callable[[Any], int]) -> BaseException:
@@ -64,7 +70,7 @@ def _said(error: BaseException, failed: Failed, number: Callable[[Any], int]) ->
         return error
     except Exception as said:  # of any kind: it is what is asked for
         said.__context__ = None
-        return said if type(said) is type(error) else error
+        return said
     return error
 
 

@@ -12,6 +12,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
@@ -30,6 +31,7 @@ from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
 from stillgraph.trace import broadcasting, layouts, special, spelling, torch_modes
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
+from stillgraph.trace.failures import failures_of
 from stillgraph.trace.frames import Locator, here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import HookedVariables
@@ -246,7 +248,7 @@ class Recorder(PlainAnswers):
             self.witness.resume(watching)
 
     def _recorded(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        for failure in special.failures_of(func, args, kwargs):
+        for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
         if layouts.may_fail(self, func, args):
             self.before_raise(RuntimeError)
@@ -276,13 +278,16 @@ class Recorder(PlainAnswers):
         except DATA_DEPENDENT as error:
             self.needs_value((args, kwargs))
             raise needs_a_value(func, error) from error
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             if isinstance(error, RuntimeError) and wants_plain_sizes(error):
                 self.needs_value((args, kwargs))
                 raise takes_no_such_size(func) from error
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
-                quote(error, self.failed)
+                told = quote(error, self.failed)
+                if told is not error:
+                    self.failed = replace(self.failed, error=id(told))
+                    raise told from None
             raise
         finally:
             self.witness.resume(watching)

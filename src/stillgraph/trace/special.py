@@ -22,7 +22,7 @@ from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
-from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
+from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.spelling import as_node
 from stillgraph.trace.symbolic import is_fake, is_unknown
 
@@ -31,61 +31,6 @@ if TYPE_CHECKING:
 
 _T = torch.Tensor
 _F = torch.nn.functional
-
-def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...]:
-    """What a torch function raises for some values of its arguments, such as a matrix that has no inverse."""
-    name = getattr(func, "__name__", "")
-    if name.startswith("linalg_") or func in _FAILING:
-        return (RuntimeError,)
-    if func in (_T.__getitem__, _T.__setitem__):
-        whole = args[1] if isinstance(args[1], tuple) else (args[1],)
-        of_any_size = isinstance(args[0], torch.Tensor) and is_fake(args[0]) and _has_unknown_size(args[0])
-        fixed = of_any_size and any(type(index) is int for index in whole)
-        return (IndexError,) if fixed or any(map(_may_be_outside, whole)) else ()
-    if name in _LOOKING_UP:
-        return (RuntimeError, IndexError)
-    given = torch.utils._pytree.tree_leaves((args, kwargs))
-    if any(isinstance(a, torch.Tensor) and is_fake(a) and _has_unknown_size(a) for a in given):
-        return (RuntimeError, IndexError)
-    takes_number = any(isinstance(a, (torch.SymInt, StagedInt)) for a in given)
-    return (RuntimeError, IndexError) if takes_number and name.strip("_") not in _OF_ANY_NUMBER else ()
-
-
-def _may_be_outside(index: Any) -> bool:
-    """Whether only the run knows if there is such an element."""
-    if isinstance(index, torch.Tensor):
-        return index.dtype in _WHOLE
-    if isinstance(index, (tuple, list)):
-        return any(type(each) is int or _may_be_outside(each) for each in index)  # which fake tensors do not look at
-    return isinstance(index, (torch.SymInt, StagedInt))
-
-
-def _has_unknown_size(fake: torch.Tensor) -> bool:
-    with torch._C.DisableTorchFunction():
-        return any(type(size) is not int for size in fake.shape)
-
-
-_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
-_WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
-_LOOKING_UP = frozenset(
-    {
-        *("index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "take"),
-        *("index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put"),
-        *("index_put_", "take_along_dim", "embedding", "one_hot", "nll_loss", "cross_entropy", "bincount"),
-        *("multinomial", "repeat_interleave"),
-    }
-)
-"""What looks up in one tensor the elements that another one names."""
-
-_OF_ANY_NUMBER = frozenset(
-    {
-        *("add", "sub", "mul", "div", "truediv", "true_divide", "pow", "radd", "rsub", "rmul", "rdiv", "rtruediv"),
-        *("rpow", "iadd", "isub", "imul", "itruediv", "eq", "ne", "lt"),
-        *("le", "gt", "ge", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "where", "masked_fill", "fill"),
-        *("full_like", "as_tensor", "tensor", "scalar_tensor", "and", "or", "xor", "bitwise_and", "bitwise_or"),
-    }
-)
-"""What takes a number as an operand, of which no value is wrong."""
 
 _RELAYOUT = frozenset(
     {
