@@ -452,7 +452,8 @@ def matched(subject: Any, by_class: bool) -> Any:
     capture = session()
     if capture is None:
         return subject
-    parts = subject if type(subject) in (list, tuple) else subject.values() if type(subject) is dict else ()
+    is_sequence = type(subject) in (list, tuple, collections.deque)
+    parts = subject if is_sequence else subject.values() if type(subject) is dict else ()
     for value in (subject, *parts):
         if isinstance(value, StagedBool):
             capture.follow_all()  # Python would find that it is neither True nor False

@@ -14,6 +14,13 @@ _T = torch.Tensor
 _FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _DIVIDING = frozenset({"floordiv", "ifloordiv", "rfloordiv", "floor_divide", "mod", "rmod", "remainder", "fmod"})
+_OF_BITS = frozenset(
+    {
+        *("and", "or", "xor", "iand", "ior", "ixor", "rand", "ror", "rxor", "invert", "lshift", "rshift"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+    }
+)
+_ORDERING = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal"})
 _LOOKING_UP = frozenset(
     {
         *("index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "take"),
@@ -50,6 +57,8 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
     rounds = name in ("div", "divide") and kwargs.get("rounding_mode") is not None
     if (rounds or name.strip("_") in _DIVIDING) and _may_divide_by_zero(args):
         return (RuntimeError,)
+    if _has_no_kernel(name.strip("_"), args):
+        return (RuntimeError,)
     if name in ("softmax", "log_softmax") and _has_no_dimension(args[0], kwargs.get("dim", args[1:2])):
         return (IndexError,)  # fake tensors do not look at it
     given = torch.utils._pytree.tree_leaves((args, kwargs))
@@ -57,6 +66,14 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
         return (RuntimeError, IndexError)
     takes_number = any(isinstance(a, (torch.SymInt, StagedInt)) for a in given)
     return (RuntimeError, IndexError) if takes_number and name.strip("_") not in _OF_ANY_NUMBER else ()
+
+
+def _has_no_kernel(name: str, operands: Sequence[Any]) -> bool:
+    """Whether an operation is of bits and a tensor has none, or asks for an order that complex numbers have not."""
+    with torch._C.DisableTorchFunction():
+        types = [each.dtype for each in operands if isinstance(each, torch.Tensor)]
+    by_bits = name in _OF_BITS and any(each.is_floating_point for each in types)
+    return by_bits or (name in _ORDERING and any(each.is_complex for each in types))
 
 
 def _has_no_dimension(tensor: Any, dim: Any) -> bool:

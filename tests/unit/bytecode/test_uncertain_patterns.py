@@ -1,7 +1,9 @@
-"""A pattern that looks for a key of which only the run knows whether it is there."""
+"""Patterns that look for a key which only the run knows to be there, or for a length which only the run knows."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from tests.front_ends import bytecode
+from tests.front_ends import bytecode, through_bytecode
 
 __all__ = ["bytecode"]
 UP = torch.tensor([1.0, 2.0])
@@ -40,13 +42,27 @@ def whether_it_is_there(x: Tensor) -> Any:
             return x * 4
 
 
+def how_many(x: Tensor) -> Any:
+    held: collections.deque[Tensor] = collections.deque()
+    for v in x:
+        if v > 0:
+            held.append(v)
+    match held:
+        case [_]:
+            return x
+        case [_, *_]:
+            return x * 2
+        case _:
+            return x * 3
+
+
 FUNCTIONS = [its_value, whether_it_is_there]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, how_many], ids=lambda function: function.__name__)
 def test_python_looks_for_it(function: Callable[[Tensor], Any]) -> None:
     static = sg.to_static(function, backend="eager", full_graph=False, strict=True)
-    for x in (UP, -UP, UP):
+    for x in (UP, -UP, UP, UP - 1.5):
         assert repr(static(x)) == repr(function(x))
 
 
@@ -56,3 +72,11 @@ def test_with_a_full_graph_it_is_refused(function: Callable[[Tensor], Any]) -> N
     with pytest.raises(sg.CaptureError, match="whether 'b' is there") as caught:
         sg.to_static(function, backend="eager")(UP)
     assert caught.value.reason.code == "SG211"
+
+
+@pytest.mark.parametrize("way", ["source", "bytecode"])
+def test_so_is_the_length_of_a_deque(way: str) -> None:
+    with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
+        static = sg.to_static(how_many, backend="eager")
+        with pytest.raises(sg.CaptureError, match="a pattern is tried on a value that only the run knows"):
+            static(UP)
