@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, runtime_checkable
@@ -16,6 +17,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number
 from stillgraph.trace.session import session
 from stillgraph.trace.special import read_shape
+from stillgraph.trace.staging import branch
 from stillgraph.trace.unknown import refuse_unknown
 
 
@@ -161,7 +163,39 @@ class Range(Indexed):
         return self.length()  # type: ignore[no-any-return]  # of Any
 
     def __getitem__(self, index: Any) -> Any:
-        return self.at(index if not isinstance(index, int) or index >= 0 else self.length() + index)
+        if isinstance(index, slice):
+            hint = "Give range() the bounds that are wanted."
+            raise refuse("SG206", "a range of which only the run knows the length is cut", location=here(), hint=hint)
+        length = self.length()
+        if isinstance(index, StagedNumber):
+            self._require(index >= -length)
+            self._require(index < length)
+            from stillgraph.operators.branches import if_exp
+
+            staged: Any = index
+            return self.at(if_exp(staged < 0, lambda: staged + length, lambda: staged))
+        index = operator.index(index)
+        self._require(length > index if index >= 0 else length >= -index)
+        return self.at(index if index >= 0 else length + index)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(range, name):
+            hint = "Work with its bounds, or make it a list."
+            message = f"a range of which only the run knows the length is asked for its {name}"
+            raise refuse("SG206", message, location=here(), hint=hint)
+        raise AttributeError(f"'range' object has no attribute '{name}'")
+
+    @staticmethod
+    def _require(inside: Any) -> None:
+        def fail() -> NoReturn:
+            raise IndexError("range object index out of range")
+
+        capture = session()
+        if isinstance(inside, StagedNumber):
+            assert capture is not None
+            branch(capture, inside, lambda: None, fail, (), ())
+        elif not inside:
+            fail()
 
 
 @dataclass(eq=False)

@@ -20,6 +20,7 @@ from stillgraph.operators.globals import set_global
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
+from stillgraph.operators.sequences import Indexed
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
@@ -458,7 +459,7 @@ def matched(subject: Any, by_class: bool) -> Any:
         if isinstance(value, StagedBool):
             capture.follow_all()  # Python would find that it is neither True nor False
         harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
-        if isinstance(value, (Staged, Unjoined)) and not harmless:
+        if isinstance(value, (Staged, Unjoined, Indexed)) and not harmless:
             message = "a pattern is tried on a value that only the run knows"
             raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
     if by_class:
