@@ -126,7 +126,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     try:
         result = _call_other(capture, function, args, kwargs) if meaning is None else meaning(*args, **kwargs)
     except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
-        refuse_misread(capture, function, error)
+        refuse_misread(capture, function, error, meaning is None, (args, kwargs))
         raise
     except Refusal as refused:
         if isinstance(refused.error, DemandError):
