@@ -103,7 +103,7 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
         CaptureError: Python's code takes no stand-in; whether eager PyTorch raises as well is not known.
     """
     function = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(error, Caught):  # what the program has caught goes on
+    if isinstance(error, (Caught, StopIteration)):  # what the program has caught, or a generator returns, goes on
         return
     told = _told(error)
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
@@ -129,10 +129,8 @@ _STAND_INS = (StagedText, StagedNumber, StagedArray, Unjoined)
 
 
 def _told(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # of a class of the user's
-        return ""
+    """The text of an exception, without asking what it holds for theirs."""
+    return " ".join(each for each in error.args if type(each) is str)
 
 
 def _is_pythons(function: Any) -> bool:
@@ -143,7 +141,7 @@ def _is_pythons(function: Any) -> bool:
 
 def _comes_of_c(error: Exception) -> bool:
     """Whether nothing but Python's own code has a part in an exception: no line of the user's, and no stand-in."""
-    return not (isinstance(error, StopIteration) or runs_users_code(error) or is_raised_by_ours(error))
+    return not (runs_users_code(error) or is_raised_by_ours(error))
 
 
 def _called(function: Any) -> str:
