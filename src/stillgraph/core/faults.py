@@ -65,6 +65,20 @@ _OF_THE_PROCESS = (RecursionError, MemoryError, Warning)
 """What comes over a line of ours by no fault of its own."""
 
 
+def runs_users_code(error: BaseException) -> bool:
+    """Whether an exception has come by code of the user's since it was raised, as far as its traceback goes."""
+    frames = [entry.tb_frame.f_code for entry in entries_of(_TRACEBACK.__get__(error))]
+    return any(is_users(code.co_filename) or _runs(code) for code in frames)
+
+
+def is_raised_by_ours(error: BaseException) -> bool:
+    """Whether a ``raise`` of ours has raised an exception: in the place of Python, unless it is a fault."""
+    innermost = _innermost(error)
+    if innermost is None or not is_ours(_file(innermost)):
+        return False
+    return _instruction(innermost) == "RAISE_VARARGS"
+
+
 def _runs(code: CodeType) -> bool:
     """Whether code runs the user's, instruction by instruction: what one of these does is done from the user's line."""
     file = _RUNNING.get(code.co_name)

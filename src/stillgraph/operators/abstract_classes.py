@@ -5,8 +5,11 @@ from __future__ import annotations
 import abc
 import types
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
+from stillgraph.core.files import is_dependency
+from stillgraph.core.lookup import class_member
 from stillgraph.trace.session import Session
 
 
@@ -22,6 +25,12 @@ def note_answer(capture: Session, kind: type, kinds: Any, answer: Any) -> None:
     abstract = tuple(dict.fromkeys(each for each in _listed(kinds) if _takes_others(each)))
     if answer is False and abstract:
         capture.reads.settings.append((issubclass, (kind, abstract), False))
+
+
+def asks_itself(kinds: Any) -> bool:
+    """Whether a function of the user's says what is an instance of one of some classes: it may look at it."""
+    found = (class_member(type(each), "__instancecheck__") for each in _listed(kinds))
+    return any(isinstance(each, FunctionType) and not is_dependency(each.__code__.co_filename) for each in found)
 
 
 def _listed(kinds: Any) -> Iterator[Any]:

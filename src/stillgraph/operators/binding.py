@@ -41,7 +41,7 @@ def call_python(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     try:
         return function(*args, **kwargs)
     except Exception as error:  # of any kind: what Python's function says
-        refuse_misread(capture, function, error)
+        refuse_misread(capture, function, error, False, (args, kwargs))  # it is about parameters, not about values
         raise
 
 

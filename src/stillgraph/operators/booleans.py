@@ -27,6 +27,7 @@ from stillgraph.trace.entries import container_of, find, holds_unknown, some_key
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
+from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
@@ -299,6 +300,8 @@ def in_(item: Any, container: Any) -> Any:
         _holds_staged((item,)) or _holds_staged(container) or any(isinstance(v, Unjoined) for v in container)
     ):
         return _in_sequence(capture, item, container)
+    if isinstance(item, Staged) and isinstance(container, (str, bytes)):
+        return unsupported(operator.contains, container, item)
     return item in container
 
 

@@ -130,7 +130,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     except Exception as error:  # of any kind: whatever Python's own code says to what it does not know
         is_bound = not fails_to_bind(function, meaning, error)
         if is_bound:
-            refuse_misread(capture, function, error)
+            refuse_misread(capture, function, error, meaning is None, (args, kwargs))
             raise
     except Refusal as refused:
         if isinstance(refused.error, DemandError):

@@ -35,6 +35,7 @@ from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.text import StagedText
 from stillgraph.trace.unknown import refuse_unknown
 
 
@@ -71,6 +72,8 @@ def _getattr(target: Any, name: str, *default: Any) -> Any:
 
 def _hasattr(target: Any, name: str) -> Any:
     capture = _asked(target, name)
+    if isinstance(target, StagedText):
+        return hasattr(str, name)
     if method_of(target, "__getattr__") is not None or _is_computed(target, name):
         try:
             attr(target, name)

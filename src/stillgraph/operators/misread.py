@@ -14,12 +14,19 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
+import torch
+
 from stillgraph.core.diagnostics import MisreadError, Refusal, refusal, refuse
+from stillgraph.core.faults import is_raised_by_ours, runs_users_code
 from stillgraph.core.files import is_standard_library
+from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
+from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import Unjoined
 
 _NUMBER = re.compile(r"\b(Staged|Sym)(Int|Float|Bool)\b")
 _TEXT = re.compile(r"\bStagedText\b")
@@ -82,16 +89,23 @@ def _hint_of(function: Any) -> str | None:
         return None
 
 
-def refuse_misread(capture: Session, function: Any, error: Exception) -> None:
+def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: bool, given: Any) -> None:
     """To be called where a call has raised: refuse where what raised is Python's own code, given a stand-in.
+
+    Args:
+        capture: which made the call.
+        function: that was called.
+        error: that was raised.
+        is_plain: whether Python alone has done it, rather than an operator that knows stand-ins.
+        given: the arguments.
 
     Raises:
         CaptureError: Python's code takes no stand-in; whether eager PyTorch raises as well is not known.
     """
     function = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(error, Caught):  # what the program has caught goes on
+    if isinstance(error, (Caught, StopIteration)):  # what the program has caught, or a generator returns, goes on
         return
-    told = str(error)
+    told = _told(error)
     if isinstance(function, FunctionType) and not is_standard_library(function.__code__.co_filename):
         if capture.skipped(function) and (_TEXT.search(told) or _NUMBER.search(told)):
             message = f"'{function.__name__}' is not rewritten, and uses what only the run knows"
@@ -104,6 +118,30 @@ def refuse_misread(capture: Session, function: Any, error: Exception) -> None:
         message = f"{_called(function)} gets a number that only the run knows"
         hint = _hint_of(function) or _NUMBER_HINT
         raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
+    if is_plain and _is_pythons(function) and _comes_of_c(error):
+        receiver = getattr(function, "__self__", None)
+        if any(isinstance(each, _STAND_INS) for each in (receiver, *torch.utils._pytree.tree_leaves(given))):
+            message = f"{_called(function)} gets a value that only the run knows, and does not take it ({told})"
+            raise refuse("SG301", message, location=here(), hint=_NUMBER_HINT, kind=MisreadError) from None
+
+
+_STAND_INS = (StagedText, StagedNumber, StagedArray, Unjoined)
+
+
+def _told(error: Exception) -> str:
+    """The text of an exception, without asking what it holds for theirs."""
+    return " ".join(each for each in error.args if type(each) is str)
+
+
+def _is_pythons(function: Any) -> bool:
+    """Whether a function is Python's, or of a package's written in C: torch's own knows stand-ins for numbers."""
+    receiver = getattr(function, "__self__", None)
+    return not isinstance(receiver, torch.Tensor) and not str(getattr(function, "__module__", "")).startswith("torch")
+
+
+def _comes_of_c(error: Exception) -> bool:
+    """Whether nothing but Python's own code has a part in an exception: no line of the user's, and no stand-in."""
+    return not (runs_users_code(error) or is_raised_by_ours(error))
 
 
 def _called(function: Any) -> str:

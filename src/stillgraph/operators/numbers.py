@@ -14,7 +14,7 @@ import torch
 
 from stillgraph.core.diagnostics import InternalError, refuse
 from stillgraph.operators import lists, sequences
-from stillgraph.operators.abstract_classes import note_answer
+from stillgraph.operators.abstract_classes import asks_itself, note_answer
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.closing import before_stop
@@ -22,18 +22,20 @@ from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced, enumerated
 from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
-from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.arrays import StagedArray, require_one_element
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
-from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
+from stillgraph.trace.numbers import Staged, StagedNumber, is_number, kind_of
+from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import class_of_tensor, is_instance
+from stillgraph.trace.text import StagedText
 from stillgraph.trace.which import class_of
 
 
@@ -73,9 +75,13 @@ def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
 
 def int_(value: Any = 0, /, *base: Any) -> Any:
     """``int``."""
+    if isinstance(value, StagedArray):
+        require_one_element(value, int)
+    value = tensor_of(value)
+    if base and isinstance(value, (torch.Tensor, Staged)):
+        unsupported(int, value, *base)
     if base:
         return int(value, *base)
-    value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(int, value)
     if isinstance(value, StagedNumber):
@@ -91,6 +97,8 @@ def _as_kind(kind: type, value: StagedNumber) -> Any:
 
 def float_(value: Any = 0.0, /) -> Any:
     """``float``."""
+    if isinstance(value, StagedArray):
+        require_one_element(value, float)
     value = tensor_of(value)
     if isinstance(value, torch.Tensor):
         return _from_tensor(float, value)
@@ -390,6 +398,10 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
         return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
         return issubclass_(kind_of(value), kinds) or _symbolic_kind(value, kinds)
+    if isinstance(value, StagedText):
+        answer = isinstance(value if asks_itself(kinds) else "", kinds)
+        note_answer(capture, str, kinds, answer)
+        return answer
     answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
     note_answer(capture, torch.Tensor if is_fake(value) else type(value), kinds, answer)
     return answer
@@ -442,6 +454,8 @@ def type_(*args: Any) -> Any:
         raise refuse("SG301", "the type of a value is asked for that only the run knows", location=here(), hint=hint)
     if len(args) == 1 and isinstance(args[0], StagedNumber):
         return kind_of(args[0])
+    if len(args) == 1 and isinstance(args[0], StagedText):
+        return str
     if len(args) == 1 and is_fake(args[0]):
         return class_of_tensor(_capture(), args[0])
     if len(args) == 1 and isinstance(args[0], StagedArray):
@@ -463,6 +477,8 @@ def round_(value: Any, ndigits: Any = None) -> Any:
 
 def pow_(base: Any, exponent: Any, *modulo: Any) -> Any:
     """``pow``."""
+    if any(isinstance(each, StagedNumber) for each in modulo):
+        unsupported(pow, base, exponent, *modulo)  # which asks the first two alone
     return base**exponent if not modulo else pow(base, exponent, *modulo)
 
 

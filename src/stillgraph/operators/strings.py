@@ -31,6 +31,7 @@ from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Place
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.operands import sample
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
@@ -158,6 +159,7 @@ def joined(separator: str, parts: list[Any]) -> Any:
     capture = session()
     if capture is None or not any(isinstance(part, StagedText) for part in parts):
         return separator.join(parts)
+    separator.join(map(sample, parts))  # which raises what eager PyTorch raises, where one is no text
     return StagedText(capture, escaped(separator).join("{}" for _ in parts), tuple(parts))
 
 

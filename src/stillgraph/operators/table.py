@@ -31,7 +31,7 @@ from stillgraph.operators.stores import (
     unpack,
 )
 from stillgraph.operators.strings import assert_, percent, text
-from stillgraph.operators.variables import loaded, own, own_names, variables
+from stillgraph.operators.variables import evaluated, loaded, own, own_names, variables
 from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
@@ -75,6 +75,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "inplace": inplace,
         "unpack": unpack,
         "drawn": drawn,
+        "evaluated": evaluated,
         "loaded": loaded,
         "own": own,
         "variables": variables,

@@ -9,7 +9,7 @@ import torch
 
 from stillgraph.operators import lists
 from stillgraph.trace import entries
-from stillgraph.trace.arrays import StagedArray
+from stillgraph.trace.arrays import StagedArray, require_one_element
 from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.numbers import StagedBool, StagedNumber
 from stillgraph.trace.session import Session
@@ -24,6 +24,8 @@ def truth(session: Session, value: Any) -> Any:
     Raises:
         RuntimeError: as eager PyTorch, for a tensor that has not exactly one element.
     """
+    if isinstance(value, StagedArray):
+        require_one_element(value, bool)
     value = tensor_of(value)
     session.settling.require_current(value)
     if is_optional(value) and session.may_be_none(value):

@@ -10,7 +10,9 @@ from typing import Any, NoReturn
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING
+from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
+from stillgraph.trace.unjoined import Unjoined
 from stillgraph.trace.unset import may_be_unset, value_read
 
 
@@ -29,6 +31,19 @@ def loaded(value: Any, name: str, free: bool = False) -> Any:
     if capture is None or not capture.has_unset:
         return value
     return value_read(capture, value, functools.partial(no_value, name, free))
+
+
+def evaluated(code: Any) -> Any:
+    """What ``eval`` or ``exec`` is given to run.
+
+    Raises:
+        CaptureError: only the run knows it.
+    """
+    if isinstance(code, Unjoined):
+        code.refuse()
+    if isinstance(code, Staged):
+        raise refuse("SG302", "eval or exec is given a text that only the run knows", location=here())
+    return code
 
 
 def own(read: Callable[[], Any], name: str) -> Any:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
@@ -14,7 +15,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
+from stillgraph.core.files import is_our_module
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber
 
@@ -28,6 +30,8 @@ class StagedArray(Staged):
         self.__dict__["tensor"] = tensor
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and hasattr(sys.modules["numpy"].ndarray, name):
+            self._refuse()
         if name.startswith(("__", "stillgraph_")):
             raise AttributeError(name)
         if name in _AS_IN_TORCH:
@@ -46,7 +50,12 @@ class StagedArray(Staged):
         raise refuse("SG301", "a numpy array of a staged tensor is used by code that is not converted", location=here())
 
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __str__ = __repr__ = __array__ = _refuse
-    __hash__ = _refuse
+    __hash__ = __divmod__ = __rdivmod__ = __contains__ = __complex__ = __copy__ = __deepcopy__ = __delitem__ = _refuse
+
+    def __round__(self, ndigits: Any = None) -> NoReturn:
+        if self.tensor.dim():
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        self._refuse()
 
 
 _AS_IN_TORCH = ("shape", "ndim")
@@ -55,11 +64,12 @@ _OPERATORS = (
     *("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge", "getitem", "setitem"),
 )
 _REFLECTED = _OPERATORS[:13]
+_IN_PLACE = frozenset({"__setitem__", *(f"__i{name}__" for name in _REFLECTED)})
 
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
-        real = None if name.startswith("__i") or name == "__setitem__" else functools.partial(_method, name, self)
+        real = None if name in _IN_PLACE else functools.partial(_method, name, self)
         result = _calling(getattr(_wrapped(self), name), real)(*args)
         scalar = name == "__getitem__" and isinstance(result, StagedArray) and result.tensor.dim() == 0
         return StagedArray(result.tensor.clone()) if scalar else result  # an element is a number, not a view
@@ -102,30 +112,58 @@ def _calling(function: Callable[..., Any], real: Callable[..., Any] | None = Non
 
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = None if real is None else _tried(real, args, kwargs)
-        result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+        if wanted is None and real is not None:
+            with contextlib.suppress(*_OF_VALUES):
+                _fail_as_numpy(real, args, kwargs)  # by a TypeError: what torch makes of it may fail in the run alone
+        try:
+            result = _given_back(function(*map(_handed_in, args), **{k: _handed_in(v) for k, v in kwargs.items()}))
+        except (StillgraphError, ArithmeticError):
+            raise
+        except Exception as error:  # of any kind: that of the layer, or of torch
+            _fail_as_numpy(real, args, kwargs)
+            message = f"torch's numpy layer does not do what is asked of an array of the run ({error})"
+            raise refuse("SG310", message, location=here(), hint=_counterpart(real), kind=MisreadError) from error
         _require_same_kind(real, wanted, result)
         return result
 
     return call
 
 
+_OF_VALUES = (ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError)
+
+
 def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """What numpy gives for arrays of ones; None if that says nothing."""
     numpy: Any = sys.modules["numpy"]
-
-    def dummy(value: Any) -> Any:
-        if isinstance(value, StagedArray):
-            with torch._C.DisableTorchFunction():
-                shape, dtype = tuple(value.tensor.shape), str(value.tensor.dtype).removeprefix("torch.")
-            ones = numpy.ones(shape, dtype)
-            return ones if shape else ones[()]
-        return type(value)(map(dummy, value)) if type(value) in (tuple, list) else value
-
     try:
         with numpy.errstate(all="ignore"):
-            return real(*map(dummy, args), **{name: dummy(value) for name, value in kwargs.items()})
-    except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError):
+            return real(*map(_dummy, args), **{name: _dummy(value) for name, value in kwargs.items()})
+    except (TypeError, *_OF_VALUES):
         return None  # of unknown size, or an error that the layer will raise as well
+
+
+def _dummy(value: Any) -> Any:
+    """Ones for an array of the run."""
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(value, StagedArray):
+        with torch._C.DisableTorchFunction():
+            shape, dtype = tuple(value.tensor.shape), str(value.tensor.dtype).removeprefix("torch.")
+        ones = numpy.ones(shape, dtype)
+        return ones if shape else ones[()]
+    return type(value)(map(_dummy, value)) if type(value) in (tuple, list) else value
+
+
+def _fail_as_numpy(real: Callable[..., Any] | None, args: Any, kwargs: dict[str, Any]) -> None:
+    """Raise what numpy raises for arrays of ones, if it does: for these shapes and types."""
+    given, named = tuple(map(_dummy, args)), {name: _dummy(value) for name, value in kwargs.items()}
+    numpy: Any = sys.modules["numpy"]
+    if real is not None and not any(map(_is_none_of_numpys, torch.utils._pytree.tree_leaves((given, named)))):
+        with numpy.errstate(all="ignore"):
+            real(*given, **named)
+
+
+def _is_none_of_numpys(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or is_our_module(type(value).__module__)
 
 
 def _require_same_kind(real: Any, wanted: Any, result: Any) -> None:
@@ -184,6 +222,18 @@ def _given_back(value: Any) -> Any:
     if isinstance(value, layer._dtypes.DType):
         return sys.modules["numpy"].dtype(value.name)
     return value
+
+
+def require_one_element(array: StagedArray, convert: Callable[[Any], Any]) -> None:
+    """Raise what numpy raises where an array becomes one value of Python's, unless it has one element.
+
+    Raises:
+        TypeError, ValueError: as numpy, by ``convert``: `bool`, `int` or `float`.
+    """
+    with torch._C.DisableTorchFunction():
+        sizes = tuple(array.tensor.shape)
+    if all(type(size) is int for size in sizes) and any(size != 1 for size in sizes):
+        convert(_dummy(array))
 
 
 def is_array(value: Any) -> bool:

@@ -31,9 +31,9 @@ def _diff(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _arguments_of_diff(
-    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, axis: int | None = None
 ) -> tuple[Any, int, int, Any, Any]:
-    return input, n, dim, prepend, append
+    return input, n, dim if axis is None else axis, prepend, append
 
 
 def _cdist(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool"}
+_KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
 _NAMES = re.compile(rf"\b({'|'.join(_KINDS)})\b")
 
 

@@ -34,7 +34,7 @@ from stillgraph.trace.lists import (
     structure,
     types,
 )
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, describe, explain, is_leaf, named
 from stillgraph.trace.unlike_elements import telling_elements
@@ -56,7 +56,7 @@ def same_constant(left: Any, right: Any) -> bool:
     """Whether two values are one constant, whichever path is taken."""
     if left is right:
         return True
-    if type(left) is not type(right) or isinstance(left, (torch.Tensor, StagedNumber)):
+    if type(left) is not type(right) or isinstance(left, (torch.Tensor, Staged)):
         return False
     if isinstance(left, float):
         return left == right and str(left) == str(right)

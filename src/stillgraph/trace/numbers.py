@@ -7,6 +7,7 @@ is recorded, and nothing can turn them silently into text, a hash key or a concr
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
@@ -14,6 +15,7 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from stillgraph.program.operations import is_integer
+from stillgraph.trace.operands import is_asked_itself, unsupported
 
 
 class NumberRecorder(Protocol):
@@ -72,6 +74,10 @@ class StagedNumber(Staged):
             raise AttributeError(text, name=name, obj=self)
         return getattr(self.recorder.number_demanded(self, name), name)
 
+    def stillgraph_sample(self) -> Any:
+        """A number in its place, where only its type matters (`operands.SAMPLE`)."""
+        return KINDS[type(self)](1)
+
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.recorder.number_meets_array(self)
 
@@ -86,6 +92,8 @@ class StagedNumber(Staged):
 
     def __round__(self, ndigits: int | None = None) -> Any:
         args = (self,) if ndigits is None else (self, ndigits)
+        if ndigits is not None and (not is_number(ndigits) or kind_of(ndigits) is float):
+            unsupported(round, *args)
         return self.recorder.number_operation(round, args)
 
     def __trunc__(self) -> Any:
@@ -102,35 +110,59 @@ class StagedNumber(Staged):
         return self.recorder.number_operation(is_integer, (self,))
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
-        if not is_number(other):
-            return _unlike(self, other, function)
-        return self.recorder.number_operation(function, (self, other))
+def _binary(function: Callable[..., Any], reflected: str) -> Callable[..., Any]:
+    def method(self: Any, other: Any, *modulus: Any) -> Any:
+        if modulus and modulus != (None,):
+            unsupported(pow, self, other, *modulus)
+        if is_number(other):
+            return _computed(self, function, self, other)
+        if _is_repeated(self, other, function):
+            return self.recorder.repeated(other, self)
+        return NotImplemented if is_asked_itself(other, reflected) else unsupported(function, self, other)
 
     return method
 
 
-def _unlike(number: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
-    """An operation on a staged number and what is none: a list or tuple may be repeated."""
+def _computed(number: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    if function in _OF_WHOLE_NUMBERS and any(kind_of(each) is float for each in operands):
+        unsupported(function, *operands)
+    return number.recorder.number_operation(function, operands)
+
+
+def _is_repeated(number: Any, other: Any, function: Callable[..., Any]) -> bool:
+    """Whether an operation on a staged number and what is none repeats a list or tuple; numpy's are refused."""
     if is_of_numpy(other):
         number.recorder.number_meets_array(number)
-    repeats = function is operator.mul and type(other) in (list, tuple)
-    return number.recorder.repeated(other, number) if repeats else NotImplemented
+    return function is operator.mul and type(other) in (list, tuple)
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, other: Any, *modulus: Any) -> Any:
+        if is_number(other):
+            return _computed(self, function, other, self)
+        if _is_repeated(self, other, function):
+            return self.recorder.repeated(other, self)
+        return unsupported(function, other, self)
+
+    return method
+
+
+def _compared(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
-        if not is_number(other):
-            return _unlike(self, other, function)
-        return self.recorder.number_operation(function, (other, self))
+        if is_number(other):
+            return self.recorder.number_operation(function, (self, other))
+        if is_of_numpy(other):
+            self.recorder.number_meets_array(self)
+        if isinstance(other, numbers.Number) and not isinstance(other, torch.Tensor):  # a complex number, a fraction
+            unsupported(function, self, other)
+        return NotImplemented
 
     return method
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        return self.recorder.number_operation(function, (self,))
+        return _computed(self, function, self)
 
     return method
 
@@ -150,6 +182,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "xor": operator.xor,
     "divmod": divmod,
 }
+_OF_WHOLE_NUMBERS = (operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor, operator.invert)
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -166,10 +199,10 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 for _name, _function in BINARY.items():
-    setattr(StagedNumber, f"__{_name}__", _binary(_function))
+    setattr(StagedNumber, f"__{_name}__", _binary(_function, f"__r{_name}__"))
     setattr(StagedNumber, f"__r{_name}__", _reflected(_function))
 for _name, _function in COMPARISONS.items():
-    setattr(StagedNumber, f"__{_name}__", _binary(_function))
+    setattr(StagedNumber, f"__{_name}__", _compared(_function))
 for _name, _operation in UNARY.items():
     setattr(StagedNumber, f"__{_name}__", _unary(_operation))
 

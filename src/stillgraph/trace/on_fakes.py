@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.program.attention import IN_PARTS
 from stillgraph.trace.frames import here
+from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.older_torch import WITHOUT_ASKING
 from stillgraph.trace.spelling import name_of
 from stillgraph.trace.symbolic import WANTS_INTEGERS, GuardOnDataDependentSymNode, Symbolic, kernels_in_python
@@ -87,3 +89,21 @@ def takes_no_such_size(func: Any) -> BaseException:
     message = f"{name_of(func)} takes no number that only the run knows as a size"
     hint = "Make a tensor of that size with new_zeros or new_full, and join the two with torch.cat."
     return refuse("SG304", message, location=here(), hint=hint)
+
+
+_NAMED = re.compile(r"\b(?:Staged|Sym)(?:Int|Float|Bool)\b")
+
+
+def takes_no_number(error: Exception, given: Any) -> bool:
+    """Whether torch has failed because it got what stands for a number; eager PyTorch may fail as well, or not."""
+    told = str(error)
+    if _NAMED.search(told) is not None:
+        return True
+    staged = any(isinstance(leaf, StagedNumber) for leaf in torch.utils._pytree.tree_leaves(given))
+    return staged and "INTERNAL ASSERT FAILED" in told
+
+
+def misreads_number(func: Any) -> BaseException:
+    """The refusal of a call that takes no stand-in for a number of this type."""
+    message = f"{name_of(func)} takes no such number that only the run knows"
+    return refuse("SG301", message, location=here(), kind=MisreadError)

@@ -43,7 +43,13 @@ from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
-from stillgraph.trace.on_fakes import needs_a_value, takes_no_such_size, wants_plain_sizes
+from stillgraph.trace.on_fakes import (
+    misreads_number,
+    needs_a_value,
+    takes_no_number,
+    takes_no_such_size,
+    wants_plain_sizes,
+)
 from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -282,6 +288,9 @@ class Recorder(PlainAnswers):
             if isinstance(error, RuntimeError) and wants_plain_sizes(error):
                 self.needs_value((args, kwargs))
                 raise takes_no_such_size(func) from error
+            if takes_no_number(error, (args, kwargs)):
+                self.needs_value((args, kwargs))
+                raise misreads_number(func) from error
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
                 told = quote(error, self.failed)

@@ -23,6 +23,7 @@ from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
+from stillgraph.trace.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.spelling import as_node
 from stillgraph.trace.symbolic import is_fake, is_unknown
 
@@ -189,13 +190,22 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     if name in asked.ATTRIBUTES:
         result = asked.ask(recorder, name, tensor, func)
     else:
-        with recorder.symbolic.fake_mode:
-            result = func(fake)
+        result = _read_of_fake(recorder, func, fake)
     if name in PLAIN_ATTRIBUTES or not has_staged(result):
         return result
     if name == "_base":
         raise refuse("SG301", f"{name} of a tensor is read during capture", location=here())
     return recorder.bind(result, recorder.emit("call_function", getattr, (tensor, name), {}))
+
+
+def _read_of_fake(recorder: Recorder, func: Any, fake: Any) -> Any:
+    try:
+        with recorder.symbolic.fake_mode:
+            return func(fake)
+    except RuntimeError as error:
+        if wants_plain_sizes(error):
+            raise takes_no_such_size(func) from error
+        raise
 
 
 def read_shape(recorder: Recorder, tensor: Any, fake: Any) -> torch.Size:

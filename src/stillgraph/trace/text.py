@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +15,8 @@ from stillgraph.program.types import ObjectType
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.filling import require_fits
 from stillgraph.trace.frames import here
-from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber
+from stillgraph.trace.operands import is_asked_itself, unsupported
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -56,25 +59,114 @@ class StagedText(Staged):
         node.meta["val"] = ObjectType(str)
         recorder.region.define(self, node)
 
+    @property  # type: ignore[misc]  # it is read alone: by `isinstance` everywhere, and by Python's own code
+    def __class__(self) -> type:
+        return str
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OWN or name.startswith("stillgraph_"):
+            return object.__getattribute__(self, name)
+        if not hasattr(str, name):
+            raise AttributeError(f"'str' object has no attribute '{name}'", name=name, obj=self)
+        return str.__doc__ if name == "__doc__" else self._refuse()
+
     def _refuse(self, *args: Any) -> NoReturn:
         message = "a text with a value in it that only the run knows is needed before the run"
         raise refuse("SG302", message, location=here(), hint=_HINT)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith(("__", "stillgraph_")):
-            raise AttributeError(name)
-        self._refuse()
+    def stillgraph_sample(self) -> str:
+        """A text in its place, where only its type matters (`operands.SAMPLE`)."""
+        return "text"
+
+    def __copy__(self) -> StagedText:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StagedText:
+        return self
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, (str, StagedText)):
-            return NotImplemented
-        return StagedText(self._recorder, "{}{}", (self, other))
+        if isinstance(other, str):
+            return StagedText(self._recorder, "{}{}", (self, other))
+        return _answered(operator.add, "__radd__", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return StagedText(self._recorder, "{}{}", (other, self)) if isinstance(other, str) else NotImplemented
+        if isinstance(other, str):
+            return StagedText(self._recorder, "{}{}", (other, self))
+        return unsupported(operator.add, other, self)
 
-    __str__ = __repr__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
-    __hash__ = _refuse
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in (int, bool) and other <= _MOST_REPEATED:
+            return StagedText(self._recorder, "{0}" * other, (self,)) if other > 0 else ""
+        if isinstance(other, torch.Tensor):  # of whole numbers, it says how often
+            self._refuse()
+        return _answered(operator.mul, "__rmul__", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        if isinstance(other, (int, torch.Tensor)):
+            return self * other
+        return unsupported(operator.mul, other, self)
+
+    def __eq__(self, other: object) -> Any:
+        return self._refuse() if isinstance(other, str) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return self._refuse() if isinstance(other, str) else NotImplemented
+
+    __str__ = __repr__ = __len__ = __iter__ = __fspath__ = __format__ = __hash__ = __mod__ = __reduce_ex__ = _refuse
+
+
+_OWN = ("_recorder", "_refuse", "__class__", "__copy__", "__deepcopy__")
+"""What is read of it by code that knows what it is, or answered as by a text."""
+
+_MOST_REPEATED = 1000
+
+
+def _answered(function: Callable[..., Any], reflected: str, text: StagedText, other: Any) -> Any:
+    asked = is_asked_itself(other, reflected) and not isinstance(other, torch.Tensor)
+    return NotImplemented if asked else unsupported(function, text, other)
+
+
+def _compared(function: Callable[..., Any], reflected: str) -> Callable[[StagedText, Any], Any]:
+    def method(self: StagedText, other: Any) -> Any:
+        if is_asked_itself(other, reflected):
+            return NotImplemented
+        try:
+            return unsupported(function, self, other)
+        except TypeError:  # whose text says which side the text is on
+            return NotImplemented
+
+    return method
+
+
+def _give_operators() -> None:
+    """Let what a text does not do, and what it does that no program has, be answered by what a text would do."""
+    for name, function in {**BINARY, "matmul": operator.matmul}.items():
+        forward = functools.partialmethod(_forward, function, f"__r{name}__")
+        reflected = functools.partialmethod(_reflected, function)
+        for method, answer in ((f"__{name}__", forward), (f"__r{name}__", reflected)):
+            if method not in vars(StagedText):
+                setattr(StagedText, method, answer)
+    for name, reflection in (("lt", "gt"), ("gt", "lt"), ("le", "ge"), ("ge", "le")):
+        setattr(StagedText, f"__{name}__", _compared(COMPARISONS[name], f"__{reflection}__"))
+    for function in (operator.getitem, operator.contains):
+        setattr(StagedText, f"__{function.__name__}__", functools.partialmethod(_alone, function))
+    for name, unary in UNARY.items():
+        setattr(StagedText, f"__{name}__", functools.partialmethod(_alone, unary))
+
+
+def _forward(text: StagedText, function: Callable[..., Any], reflected: str, other: Any, *more: Any) -> Any:
+    return unsupported(function, text, other, *more) if more else _answered(function, reflected, text, other)
+
+
+def _reflected(text: StagedText, function: Callable[..., Any], other: Any) -> Any:
+    return unsupported(function, other, text)
+
+
+def _alone(text: StagedText, function: Callable[..., Any], *others: Any) -> Any:
+    return unsupported(function, text, *others)
+
+
+_give_operators()
 
 
 _HINT = (

@@ -20,7 +20,7 @@ from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList, has_spread
-from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, StagedNumber, is_number
+from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber, is_number
 from stillgraph.trace.recorder import Recorder, current
 
 
@@ -352,7 +352,7 @@ def describe(value: Any, fully: bool = False) -> str:
         return _describe_container(value, fully)
     if value is MISSING:
         return "nothing"
-    if value is None or isinstance(value, (int, float, str)):
+    if value is None or (isinstance(value, (int, float, str)) and not isinstance(value, Staged)):
         return repr(value)
     if isinstance(value, FunctionType):
         return "a lambda" if value.__name__ == "<lambda>" else f"the function '{value.__name__}'"

@@ -206,6 +206,7 @@ OPERATORS: dict[str, object] = {
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,
     "own": lambda read, name: read(),
+    "evaluated": lambda code: code,
     "own_names": lambda found, names: [name for name in found if name in names],
     "handling": lambda: None, "starred": lambda: contextlib.nullcontext(contextlib.nullcontext()),
     "handled": lambda kinds: kinds,

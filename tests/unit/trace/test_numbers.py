@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import operator
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 import torch
 
+from stillgraph.core.diagnostics import CaptureError
 from stillgraph.trace.numbers import KINDS, StagedBool, StagedFloat, StagedInt, is_number, kind_of, plain
 from stillgraph.trace.recorder import Recorder
 
@@ -109,9 +113,17 @@ def test_python_cannot_take_a_value_by_stealth(recorder: Recorder, use: Any, wha
         use(number(recorder, int))
 
 
-@pytest.mark.parametrize("other", ["a", None, [1], 1j])
+@pytest.mark.parametrize("other", [1j, Fraction(1, 2), timedelta(1)])
+def test_operations_that_only_python_has_are_refused(recorder: Recorder, other: Any) -> None:
+    with pytest.raises(CaptureError, match="SG301"):
+        number(recorder, int) * other
+    with pytest.raises(CaptureError, match="SG301"):
+        other * number(recorder, int)
+
+
+@pytest.mark.parametrize("other", ["a", None, [1], Decimal(1)])
 def test_operations_with_what_is_no_number(recorder: Recorder, other: Any) -> None:
     with pytest.raises(TypeError):
-        number(recorder, int) - other
+        number(recorder, float) - other
     with pytest.raises(TypeError):
-        other - number(recorder, int)
+        other - number(recorder, float)

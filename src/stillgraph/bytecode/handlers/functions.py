@@ -15,7 +15,7 @@ from stillgraph.bytecode.iteration import Iteration
 from stillgraph.bytecode.parcels import read
 from stillgraph.operators.calls import call
 from stillgraph.operators.drawing import drawn
-from stillgraph.operators.variables import require_set
+from stillgraph.operators.variables import evaluated, require_set
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.session import session
 
@@ -71,7 +71,7 @@ def _of_the_frame(frame: Frame, function: Any, args: Any, kwargs: dict[str, Any]
         if names is None and "globals" not in kwargs and len(args) <= 3:
             variables = frame.namespace() if variables is None and "locals" not in kwargs else variables
             given = (source, frame.globals) if "locals" in kwargs else (source, frame.globals, variables)
-            return functools.partial(known, *given, **kwargs)
+            return functools.partial(known, evaluated(given[0]), *given[1:], **kwargs)
         return None
     if kwargs:
         return None

@@ -74,7 +74,11 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
                      location=to.location(node))
     if name.endswith(("locals", "vars", "dir")):
         return _own_variables(node, to, is_sorted=name.endswith("dir"))
-    return _with_arguments(node, node.func, to)
+    evaluates = _with_arguments(node, node.func, to)
+    if not evaluates.args or isinstance(evaluates.args[0], ast.Constant | ast.Starred):
+        return evaluates
+    code = to.op("evaluated", [evaluates.args[0]], node)
+    return with_fields(evaluates, args=[code, *evaluates.args[1:]])
 
 
 def _own_variables(node: ast.Call, to: Rewriter, is_sorted: bool) -> ast.expr:

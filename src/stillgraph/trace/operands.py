@@ -1,0 +1,76 @@
+"""Operations that a stand-in has none of its own for, asked of a value of the same type, as eager PyTorch has it.
+
+A stand-in that simply knew no such operation would let Python raise a `TypeError`, which names a class of ours, and
+which a handler of the user's may take for one of eager PyTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NoReturn
+
+import torch
+
+from stillgraph.core.diagnostics import refuse
+from stillgraph.core.files import is_dependency
+from stillgraph.core.lookup import class_member
+from stillgraph.trace.frames import here
+
+SAMPLE = "stillgraph_sample"
+"""The method of a stand-in that gives a value of the type for which it stands."""
+
+
+def is_asked_itself(other: Any, method: str) -> bool:
+    """Whether Python is to ask the other operand, whose ``method`` knows what stand-ins are, or is the user's."""
+    if isinstance(other, torch.Tensor):
+        return True
+    if getattr(type(other), SAMPLE, None) is not None:
+        return False
+    found = class_member(type(other), method)
+    if not isinstance(found, FunctionType):
+        return False
+    return found.__module__.startswith("stillgraph.") or not is_dependency(found.__code__.co_filename)
+
+
+def unsupported(function: Callable[..., Any], *operands: Any) -> NoReturn:
+    """What an operator does that no stand-in among its operands has.
+
+    Args:
+        function: of the operator.
+        operands: in the order of the operator.
+
+    Raises:
+        TypeError: Python raises it for values of these types, whatever they are.
+        CaptureError: Python computes something with such values.
+    """
+    samples = tuple(map(sample, operands))
+    told: TypeError | None = None
+    try:
+        function(*samples)
+    except TypeError as error:
+        told = TypeError(*error.args)
+    except Exception:  # of these samples, where eager PyTorch's values may be taken
+        pass
+    if told is not None:
+        raise told
+    kinds = " and ".join(type(each).__name__ for each in samples)
+    message = f"{function.__name__.strip('_')} is asked for, of {kinds}: what only the run knows takes no part in that"
+    has_text = any(type(each) is str and each is not operand for each, operand in zip(samples, operands))
+    raise refuse("SG302" if has_text else "SG301", message, location=here())
+
+
+def sample(operand: Any) -> Any:
+    """A value of the type of an operand: itself, where it is no stand-in and has no methods of the user's."""
+    given = getattr(type(operand), SAMPLE, None)
+    if given is not None:
+        return given(operand)
+    if isinstance(operand, torch.Tensor):
+        return type("Tensor", (), {})()
+    kind = type(operand)
+    plain = kind.__module__ == "builtins" or not any(
+        isinstance(member, FunctionType) and not is_dependency(member.__code__.co_filename)
+        for base in kind.__mro__
+        for member in vars(base).values()
+    )
+    return operand if plain else type(kind.__name__, (), {})()
