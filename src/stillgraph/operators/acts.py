@@ -31,7 +31,8 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library
-from stillgraph.operators.handed_out import shown, stored
+from stillgraph.operators.handed_out import handed, shown, stored
+from stillgraph.operators.logged import logged
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.process_state import QUERIES_WITHOUT, SETTERS
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
@@ -55,7 +56,10 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """Record a step; gives its node."""
     capture.before_act()
     given = tuple(part(capture, value) for value in args)
-    keywords = {name: part(capture, value) for name, value in kwargs.items()}
+    return _recorded(capture, step, given, {name: part(capture, value) for name, value in kwargs.items()})
+
+
+def _recorded(capture: Session, step: Any, given: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     with capture.calling_python(_listeners(step), repr(step)):
         return capture.emit("call_function", act, (step, given, keywords), {})
 
@@ -122,7 +126,7 @@ def _of_writer(result: Result) -> Act:
 def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """A function with a cache that does something outside: the program calls it, and its cache decides whether."""
     capture.before_raise(None)
-    _emit(capture, Calling(function), args, kwargs, shown)
+    _emit(capture, Calling(function), args, kwargs, handed)
     return Outcome(_name(function))
 
 
@@ -135,12 +139,13 @@ def _logs(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[s
     if kwargs.get("exc_info") or kwargs.get("stack_info") or function.__name__ == "exception":
         hint = "Log the exception itself: logger.error('…: %s', error)."
         raise refuse("SG305", "what is logged shows the stack of the call", location=here(), hint=hint)
-    _emit(capture, Logging(function, places_here()), args, kwargs, shown)
+    capture.before_act()
+    _recorded(capture, Logging(function, places_here()), *logged(capture, function.__name__, args, kwargs))
 
 
 def _configures(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What decides which records are shown, and where."""
-    _emit(capture, Calling(function), args, kwargs, shown)
+    _emit(capture, Calling(function), args, kwargs, handed)
 
 
 def _filters(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -138,11 +138,20 @@ _INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeTyp
 
 def holds_staged(value: Any) -> bool:
     """Whether something staged can be reached from an object that would be handed out as it is."""
+    return _reaches(value, lambda item: isinstance(item, Staged) or is_fake(item))
+
+
+def leads_to(value: Any, target: Any) -> bool:
+    """Whether an object can be reached from another that would be handed out as it is."""
+    return _reaches(value, lambda item: item is target)
+
+
+def _reaches(value: Any, is_it: Callable[[Any], bool]) -> bool:
     seen: set[int] = set()
     queue = [value]
     while queue and len(seen) < 1000:
         item = queue.pop()
-        if isinstance(item, Staged) or is_fake(item):
+        if is_it(item):
             return True
         if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
             continue
