@@ -63,7 +63,8 @@ def split(value: Any) -> Parts | None:
     if isinstance(value, slice):
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
     if kind is StagedArray:
-        return Parts(kind, None, ("",), (value.tensor,), lambda new: StagedArray(new[0]))
+        scalar = value.scalar
+        return Parts(kind, scalar, ("",), (value.tensor,), lambda new: StagedArray(new[0], scalar))
     holds_more = isinstance(value, (list, tuple, dict, set, frozenset))  # than its attributes
     if kind is Exit or (dataclasses.is_dataclass(kind) and not holds_more and not _registered(value)):
         return _split_instance(value)

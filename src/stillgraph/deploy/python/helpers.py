@@ -129,12 +129,12 @@ class _Shown:
         return self.as_repr
 ''',
     "_to_numpy": '''\
-def _to_numpy(tensor):
-    """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension."""
+def _to_numpy(tensor, scalar=True):
+    """The array that shares a tensor's memory; a scalar of numpy's, if so, where it has no dimension."""
     if tensor is None:
         return None
     array = tensor.numpy()
-    return array[()] if array.ndim == 0 else array
+    return array[()] if scalar and array.ndim == 0 else array
 ''',
 }
 """Their text, by name."""
