@@ -65,6 +65,12 @@ class StagedText(Staged):
             raise AttributeError(name)
         self._refuse()
 
+    def __copy__(self) -> StagedText:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StagedText:
+        return self
+
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (str, StagedText)):
             return NotImplemented
@@ -74,7 +80,7 @@ class StagedText(Staged):
         return StagedText(self._recorder, "{}{}", (other, self)) if isinstance(other, str) else NotImplemented
 
     __str__ = __repr__ = __len__ = __fspath__ = __rtruediv__ = __eq__ = __contains__ = __format__ = _refuse
-    __hash__ = _refuse
+    __hash__ = __reduce_ex__ = _refuse
 
 
 _HINT = (
