@@ -184,8 +184,25 @@ def leading_to_itself(x: Tensor) -> Any:
     return print(found), x
 
 
+class Meter(Both):
+    def __repr__(self) -> str:
+        return f"Meter({self.value:.2f})"
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.value:{spec}}|"
+
+
+def in_f_strings(x: Tensor) -> Any:
+    one, meter, width = Both(x.sum().item()), Meter(x.max().item()), 12
+    print(f"{one!r} {one} {one!s:>10}|{meter!r:>{width}} {{{meter:.3f}}} {Both(2)!r}")
+    print(f"{x.sum().item():>{width}.1f} {width} {meter!r}")
+    print(f"{OnlyStr(x.sum().item())} {[1]!r:>5} {Both(2)!a} {Meter(2):.1f}")
+    return x
+
+
 SHOWN = [
     *(in_an_arm, in_containers, by_fields, as_the_message, in_either_way, of_a_class_of_pairs, that_count, that_fail),
+    in_f_strings,
 ]
 REFUSED = {
     **dict.fromkeys((only_by_width, as_an_attribute_of_the_record, without_a_repr, as_a_number), "SG302"),
