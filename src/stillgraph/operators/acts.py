@@ -31,7 +31,9 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_standard_library
-from stillgraph.operators.handed_out import shown, stored
+from stillgraph.operators.adapters import call_of_adapted, log_by
+from stillgraph.operators.handed_out import handed, shown, stored
+from stillgraph.operators.logged import logged
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.process_state import QUERIES_WITHOUT, SETTERS
 from stillgraph.program.acts import Calling, Logging, Method, StandardStream, Warning_
@@ -55,7 +57,10 @@ def _emit(capture: Session, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """Record a step; gives its node."""
     capture.before_act()
     given = tuple(part(capture, value) for value in args)
-    keywords = {name: part(capture, value) for name, value in kwargs.items()}
+    return _recorded(capture, step, given, {name: part(capture, value) for name, value in kwargs.items()})
+
+
+def _recorded(capture: Session, step: Any, given: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     with capture.calling_python(_listeners(step), repr(step)):
         return capture.emit("call_function", act, (step, given, keywords), {})
 
@@ -122,7 +127,7 @@ def _of_writer(result: Result) -> Act:
 def call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """A function with a cache that does something outside: the program calls it, and its cache decides whether."""
     capture.before_raise(None)
-    _emit(capture, Calling(function), args, kwargs, shown)
+    _emit(capture, Calling(function), args, kwargs, handed)
     return Outcome(_name(function))
 
 
@@ -132,15 +137,33 @@ def _waits(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[
 
 def _logs(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """``logger.info(…)``: the logger's level and its handlers at the time of the call decide."""
+    _require_no_stack(function, kwargs)
+    capture.before_act()
+    _recorded(capture, Logging(function, places_here()), *logged(capture, function.__name__, args, kwargs))
+
+
+def _require_no_stack(function: Any, kwargs: dict[str, Any]) -> None:
     if kwargs.get("exc_info") or kwargs.get("stack_info") or function.__name__ == "exception":
         hint = "Log the exception itself: logger.error('…: %s', error)."
         raise refuse("SG305", "what is logged shows the stack of the call", location=here(), hint=hint)
-    _emit(capture, Logging(function, places_here()), args, kwargs, shown)
+
+
+def _by_adapter(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of an adapter: of one from before the call as that of a logger, of another what `logging` does in it."""
+    adapter, name = function.__self__, function.__name__
+    if capture.is_outer(adapter):
+        return _OF_LOGGERS[name](capture, function, args, kwargs)
+    if not is_standard_library(function.__func__.__code__.co_filename):
+        return NOT_AN_ACT
+    if name in _LEVELS:
+        _require_no_stack(function, kwargs)
+        return log_by(adapter, name, args, kwargs)
+    return call_of_adapted(adapter, name, args, kwargs)
 
 
 def _configures(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """What decides which records are shown, and where."""
-    _emit(capture, Calling(function), args, kwargs, shown)
+    _emit(capture, Calling(function), args, kwargs, handed)
 
 
 def _filters(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -385,6 +408,8 @@ def _look_up(function: Any) -> Act | None:
 
 def _of_receiver(function: Any, receiver: Any) -> Act | None:
     name = getattr(function, "__name__", "")
+    if isinstance(receiver, logging.LoggerAdapter) and _OF_LOGGERS.get(name) is not None:
+        return _by_adapter
     if isinstance(receiver, (logging.Logger, logging.LoggerAdapter)):
         return _logs if name.endswith("_once") else _OF_LOGGERS.get(name)
     if isinstance(receiver, io.IOBase) or (receiver is not None and _standard_stream(receiver) is not None):

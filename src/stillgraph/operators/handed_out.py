@@ -11,16 +11,18 @@ import enum
 import io
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.core.files import is_ours
+from stillgraph.core.files import is_ours, is_standard_library
 from stillgraph.core.lookup import class_member
+from stillgraph.program.acts import Shown
 from stillgraph.program.operations import made, ordered
+from stillgraph.program.types import ObjectType
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.entries import container_of
@@ -31,6 +33,7 @@ from stillgraph.trace.numbers import Staged
 from stillgraph.trace.outcome import Outcome
 from stillgraph.trace.session import Session
 from stillgraph.trace.text import StagedText
+from stillgraph.trace.unjoined import Unjoined
 
 Part = Callable[[Session, Any], Any]
 
@@ -42,42 +45,123 @@ _UNCHANGING = (
 _HINT = "Hand over the values themselves: numbers, text, tensors, or lists, tuples and dicts of them."
 
 
-def shown(capture: Session, value: Any) -> Any:
-    """What is to be printed or logged, as an argument of a node."""
-    known = _known(capture, value, shown)
+class Asked(enum.Enum):
+    """Which texts Python asks an object for, where it shows it: the methods, and ``None`` where nobody can tell."""
+
+    STR = ("__str__",)
+    REPR = ("__repr__",)
+    BOTH = ("__str__", "__repr__")
+    EITHER = None
+    NOTHING = ()
+
+
+def shown(capture: Session, value: Any, asked: Asked = Asked.STR) -> Any:
+    """What is to be printed or logged, as an argument of a node.
+
+    Args:
+        capture: the one going on.
+        value: what is shown.
+        asked: which of its texts are shown; of what it holds, it is what ``repr`` gives.
+
+    Raises:
+        CaptureError: only the run knows what its text is.
+    """
+    if _leads_to_itself(value):
+        message = f"a {type(value).__name__} that leads to itself is turned into text"
+        raise refuse("SG302", message, location=here(), hint=_HINT)
+    own = _own_text(value)
+    known = None if own else _known(capture, value, _SHOWN_INSIDE[asked is Asked.NOTHING])
     if known is not None:
         return known[0]
     if isinstance(value, BaseException):
         in_eagers_words(value)
-        if any(isinstance(each, Staged) for each in (*value.args, *vars(value).values())):
-            message = f"a {type(value).__name__} with a text that only the run knows is turned into text"
+        parts = [*value.args, *vars(value).values()]
+        if any(map(holds_staged, parts)):
+            message = f"a {type(value).__name__} with a value that only the run knows is turned into text"
             raise refuse("SG302", message, location=here(), hint=_HINT)
+        shown(capture, parts, Asked.NOTHING)
         return _without_frames(value)
     if isinstance(value, MethodType):
-        shown(capture, value.__self__)
+        shown(capture, value.__self__, Asked.NOTHING)
         return value
     if isinstance(value, torch.distributions.Distribution):  # of the user's objects, torch's code knows less
         from stillgraph.operators.calls import call
 
         return shown(capture, call(repr, value))
     staged = str(type(value).__module__).startswith("stillgraph.") or isinstance(value, Outcome) or holds_staged(value)
-    method = text_method(value) if staged or _is_changed(capture, value) else None
-    if method is not None:
-        return shown(capture, text_by(method, value))
+    changed = _is_changed(capture, value)
+    if staged or changed:
+        texts = _texts(capture, value, asked)
+        if texts is not None:
+            return texts
     if staged:
         message = f"a {type(value).__name__} that holds what only the run knows is turned into text"
         raise refuse("SG302", message, location=here(), hint=_HINT)
-    if _is_changed(capture, value):
+    if changed:
         message = f"a {type(value).__name__} that the call has changed is turned into text"
         raise refuse("SG305", message, location=here(), hint=_HINT)
     return value
 
 
-def text_method(value: Any) -> FunctionType | None:
-    """The method by which a user's object says what its text is, if it is written in Python."""
+_SHOWN_INSIDE: dict[bool, Part] = {
+    False: lambda capture, value: shown(capture, value, Asked.REPR),
+    True: lambda capture, value: shown(capture, value, Asked.NOTHING),
+}
+"""What is done with the elements of a container, whether or not its text is asked for."""
+
+
+def _leads_to_itself(value: Any, inside: tuple[int, ...] = ()) -> bool:
+    if not isinstance(value, (tuple, list, dict)):
+        return False
+    if id(value) in inside:
+        return True
+    return any(_leads_to_itself(each, (*inside, id(value))) for each in _elements(value))
+
+
+def _elements(container: Any) -> Iterable[Any]:
+    if isinstance(container, dict):
+        return dict.values(container)
+    return list.__iter__(container) if isinstance(container, list) else tuple.__iter__(container)
+
+
+def _own_text(value: Any) -> bool:
+    """Whether a named tuple is of a class of the user's that says itself how it is shown."""
+    if not (isinstance(value, tuple) and hasattr(value, "_fields")):
+        return False
+    methods = (text_method(value, name) for name in Asked.BOTH.value)
+    return any(method is not None and not is_standard_library(method.__code__.co_filename) for method in methods)
+
+
+def _texts(capture: Session, value: Any, asked: Asked) -> Any:
+    """What stands for a user's object where it is shown; None where Python code does not tell its texts."""
+    if asked is Asked.EITHER and text_method(value, "__str__") is text_method(value, "__repr__"):
+        asked = Asked.BOTH
+    made: dict[FunctionType, Any] = {}
+    texts: dict[str, Any] = {}
+    for name in asked.value or ():
+        method = text_method(value, name)
+        if method is None:
+            return None
+        if method not in made:
+            made[method] = text_by(method, value)
+        texts[name] = made[method]
+    if not texts or asked is Asked.STR:
+        return texts.get("__str__")
+    node = capture.emit("call_function", Shown, (texts.get("__str__"), texts.get("__repr__")), {})
+    node.meta["val"] = ObjectType(Shown)
+    return node
+
+
+def text_method(value: Any, name: str = "__str__") -> FunctionType | None:
+    """The method by which a user's object says what its text is, if it is written in Python.
+
+    Args:
+        value: any object.
+        name: of the method that is asked for it.
+    """
     if isinstance(value, (torch.nn.Module, torch.Tensor, Staged, BaseException)):
         return None
-    method = class_member(type(value), "__str__")
+    method = class_member(type(value), name)
     if method is object.__str__:  # which asks for this one
         method = class_member(type(value), "__repr__")
     return method if isinstance(method, FunctionType) and not is_ours(method.__code__.co_filename) else None
@@ -88,9 +172,16 @@ def text_by(method: FunctionType, value: Any, *spec: Any) -> Any:
     from stillgraph.operators.calls import call
 
     result = call(method, value, *spec)
+    if isinstance(result, Unjoined):
+        result.refuse()
     if isinstance(result, (str, StagedText)):
         return result
     raise TypeError(f"{method.__name__} returned non-string (type {type(result).__name__})")
+
+
+def handed(capture: Session, value: Any) -> Any:
+    """What is given to a function that does with it what it likes, as an argument of a node."""
+    return shown(capture, value, Asked.NOTHING)
 
 
 def stored(capture: Session, value: Any) -> Any:

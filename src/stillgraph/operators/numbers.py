@@ -417,9 +417,8 @@ def issubclass_(kind: Any, kinds: Any, /) -> Any:
 
 
 def _class_of_array(value: StagedArray) -> Any:
-    if value.tensor.dim() == 0:
-        raise refuse("SG301", "whether this is an array or a scalar of numpy's is asked", location=here())
-    return sys.modules["numpy"].ndarray
+    numpy: Any = sys.modules["numpy"]
+    return numpy.dtype(str(value.tensor.dtype).removeprefix("torch.")).type if value.scalar else numpy.ndarray
 
 
 def _is_uncertain(value: Any) -> bool:

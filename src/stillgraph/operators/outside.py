@@ -30,9 +30,11 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_ours, is_standard_library
+from stillgraph.core.tracebacks import chain_of
 from stillgraph.operators.process_state import CLOCKS, MOMENTARY, SETTINGS, members
 from stillgraph.program.guards import Attribute, Global, Item, Source
 from stillgraph.program.operations import invoke
+from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.reads import Failure
 from stillgraph.trace.session import Session, session
@@ -158,6 +160,7 @@ _FILES = "Do it before the call, and pass what the function needs."
 _CLOCK = "Take the time before the call and pass it, or use time.time(), which the program reads at every call."
 _CHANCE = "Use torch.rand or random.random, which the program draws at every call, or pass the value."
 _MOMENT = "Ask outside the static function, and pass what it gives."
+_TEXT = "Use the text of the exception itself: str(error)."
 _FRAMES = "Pass the values explicitly."
 
 
@@ -171,6 +174,20 @@ def _refused(function: Any, message: str, hint: str = _FILES, code: str = "SG305
         raise refuse(code, message, location=here(), hint=hint)
 
     return called
+
+
+def _of_known(function: Meaning) -> Meaning:
+    """A function that makes texts of exceptions, and says itself what it could not make a text of."""
+
+    def told(*args: Any, **kwargs: Any) -> Any:
+        given = [each for each in (*args, *kwargs.values()) if isinstance(each, BaseException)]
+        held = [part for error in given for each in chain_of(error) for part in (each.args, vars(each))]
+        if any(map(holds_staged, held)):
+            message = f"{_name(function)} tells an exception with a value that only the run knows"
+            raise refuse("SG302", message, location=here(), hint=_TEXT)
+        return function(*args, **kwargs)
+
+    return told
 
 
 def _zone(function: Meaning) -> Meaning:
@@ -256,7 +273,11 @@ OUTSIDE: dict[Any, Meaning] = {
     **_all_refused(
         OF_EXCEPTIONS,
         "shows the frames of the capture",
-        "Use the text of the exception itself: str(error).",
+        _TEXT,
+    ),
+    **{f: _of_known(f) for f in (traceback.format_exception_only, traceback.TracebackException)},
+    traceback.TracebackException.from_exception.__func__: _of_known(  # type: ignore[attr-defined]
+        traceback.TracebackException.from_exception.__func__  # type: ignore[attr-defined]
     ),
     **_all_refused(
         (

@@ -130,7 +130,8 @@ class ArrayRows(Rows):
     """An array of numpy's, along its first dimension."""
 
     def at(self, index: Any) -> Any:
-        return StagedArray(self.tensor[index])
+        found = self.tensor[index]
+        return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)  # a number is no view
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ from stillgraph.operators.sequences import Indexed
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
 from stillgraph.trace.arms import emit_raise
-from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
+from stillgraph.trace.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
 from stillgraph.trace.frames import here
@@ -522,6 +522,8 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):
         refuse_numbers(right)
+    if isinstance(left, torch.Tensor) and isinstance(right, StagedArray):
+        right = beside_a_tensor(right)
     if hasattr(type(left), f"__{_INPLACE[symbol].__name__}__") and not isinstance(left, (Staged, *_ATOMS)):
         _refuse_unknown(left)
     return _INPLACE[symbol](left, right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import string
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -48,8 +49,8 @@ def text(template: str, *values: Any) -> Any:
         several = next((value for value in values if isinstance(value, Unjoined)), None)
         if several is not None:
             return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
-    if capture is not None and any(is_staged(value) or text_method(value) is not None for value in values):
-        values = _with_texts(template, values)
+    if capture is not None and any(is_staged(value) or _makes_text(value) for value in values):
+        template, values = _with_texts(template, values)
         if any(is_staged(value) for value in values):
             return StagedText(capture, template, values)
     return template.format(*values)
@@ -69,16 +70,51 @@ def _in_eagers_words(value: Any) -> None:
         in_eagers_words(value)
 
 
-def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of an f-string, with texts for the users' objects that it shows as ``str`` does."""
-    shown_as: list[bool] = []
-    for _, name, spec, conversion in string.Formatter().parse(template):
+def _makes_text(value: Any) -> bool:
+    return text_method(value) is not None or any(_own(value, each) is not None for each in _SHOWING)
+
+
+_SHOWING = {"s": "__str__", "r": "__repr__", None: "__format__"}
+"""The method that a field of an f-string asks for, by its conversion."""
+
+
+def _own(value: Any, conversion: str | None) -> FunctionType | None:
+    """The method of the user's that a field of an f-string asks."""
+    if isinstance(value, (torch.nn.Module, BaseException)) or conversion not in _SHOWING:
+        return None
+    return method_of(value, _SHOWING[conversion])
+
+
+def _with_texts(template: str, values: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """An f-string with texts in the place of the users' objects that it shows."""
+    fields = [(name, (spec or "").count("{}")) for _, name, spec, _ in string.Formatter().parse(template)]
+    if any(name for name, _ in fields) or sum(1 + n for name, n in fields if name is not None) != len(values):
+        return template, values
+    left, parts, given = iter(values), [], list[Any]()
+    for literal, name, spec, conversion in string.Formatter().parse(template):
+        parts.append(escaped(literal))
         if name is not None:
-            shown_as += [not spec and conversion in (None, "s"), *[False] * (spec or "").count("{}")]
-    plain = [class_member(type(value), "__format__") is class_member(object, "__format__") for value in values]
-    if len(shown_as) != len(values):
-        return values
-    return tuple(str_(v) if as_str and own else v for v, as_str, own in zip(values, shown_as, plain))
+            nested = [next(left), *itertools.islice(left, (spec or "").count("{}"))]
+            field, nested[0] = _field_of(nested[0], spec or "", conversion, len(nested) > 1)
+            parts.append(field)
+            given += nested
+    return "".join(parts), tuple(given)
+
+
+def _field_of(value: Any, spec: str, conversion: str | None, is_nested: bool) -> tuple[str, Any]:
+    """A field of a template, and what is put into it."""
+    method = _own(value, conversion)
+    if method is not None and conversion is not None:
+        return _field(spec, "s"), text_by(method, value)
+    if method is not None and not is_nested:
+        return "{}", text_by(method, value, spec)
+    plain = class_member(type(value), "__format__") is class_member(object, "__format__")
+    is_shown = not spec and conversion in (None, "s") and plain
+    return _field(spec, conversion), str_(value) if is_shown else value
+
+
+def _field(spec: str, conversion: str | None) -> str:
+    return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
 
 
 def percent(template: Any, values: Any) -> Any:

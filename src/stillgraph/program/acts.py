@@ -127,6 +127,28 @@ class Warning_:
         return "warn"
 
 
+class Shown:
+    """Stands for an object of the user's where Python shows it: its texts have been made by the program.
+
+    Args:
+        as_str: what ``str`` gives, or None where nothing asks for it.
+        as_repr: what ``repr`` gives, or None where nothing asks for it.
+    """
+
+    __slots__ = ("_as_repr", "_as_str")
+
+    def __init__(self, as_str: str | None, as_repr: str | None) -> None:
+        self._as_str, self._as_repr = as_str, as_repr
+
+    def __str__(self) -> str:
+        assert self._as_str is not None, "the capture knows how it is shown"
+        return self._as_str
+
+    def __repr__(self) -> str:
+        assert self._as_repr is not None, "the capture knows how it is shown"
+        return self._as_repr
+
+
 def _caller(index: int) -> FrameType | None:
     """A frame outside the program, counted from the one that called it."""
     frame: FrameType | None = sys._getframe(1)

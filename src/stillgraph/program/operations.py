@@ -480,12 +480,12 @@ def encode_nested(
     return output.to_padded_tensor(0.0, src.size())
 
 
-def to_numpy(tensor: torch.Tensor | None) -> Any:
-    """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension; None for None."""
+def to_numpy(tensor: torch.Tensor | None, scalar: bool = True) -> Any:
+    """The array that shares a tensor's memory; a scalar of numpy's, if so, where it has no dimension; None for None."""
     if tensor is None:  # of a path that has no array
         return None
     array = tensor.numpy()
-    return array[()] if array.ndim == 0 else array
+    return array[()] if scalar and array.ndim == 0 else array
 
 
 # ---- recursion

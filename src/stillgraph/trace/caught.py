@@ -32,6 +32,8 @@ class Caught(Staged):
     def _refuse(self, *args: Any) -> NoReturn:
         raise refuse("SG301", "what an exception holds is only known at run time", location=here())
 
+    __copy__ = __deepcopy__ = __reduce_ex__ = _refuse
+
     def __getattribute__(self, name: str) -> Any:
         if name in _OWN or name.startswith("stillgraph_") or (name.startswith("__") and name not in _HELD):
             return object.__getattribute__(self, name)

@@ -63,7 +63,8 @@ def split(value: Any) -> Parts | None:
     if isinstance(value, slice):
         return Parts(slice, None, ("start", "stop", "step"), (value.start, value.stop, value.step), lambda n: slice(*n))
     if kind is StagedArray:
-        return Parts(kind, None, ("",), (value.tensor,), lambda new: StagedArray(new[0]))
+        scalar = value.scalar
+        return Parts(kind, scalar, ("",), (value.tensor,), lambda new: StagedArray(new[0], scalar))
     holds_more = isinstance(value, (list, tuple, dict, set, frozenset))  # than its attributes
     if kind is Exit or (dataclasses.is_dataclass(kind) and not holds_more and not _registered(value)):
         return _split_instance(value)
@@ -138,11 +139,20 @@ _INERT = (str, bytes, int, float, complex, type(None), type, ModuleType, CodeTyp
 
 def holds_staged(value: Any) -> bool:
     """Whether something staged can be reached from an object that would be handed out as it is."""
+    return _reaches(value, lambda item: isinstance(item, Staged) or is_fake(item))
+
+
+def leads_to(value: Any, target: Any) -> bool:
+    """Whether an object can be reached from another that would be handed out as it is."""
+    return _reaches(value, lambda item: item is target)
+
+
+def _reaches(value: Any, is_it: Callable[[Any], bool]) -> bool:
     seen: set[int] = set()
     queue = [value]
     while queue and len(seen) < 1000:
         item = queue.pop()
-        if isinstance(item, Staged) or is_fake(item):
+        if is_it(item):
             return True
         if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
             continue

@@ -35,7 +35,8 @@ def as_argument(recorder: Recorder, value: Any) -> Any:
     if isinstance(value, Items):
         return _build_list(recorder, value)
     if isinstance(value, StagedArray):
-        node = recorder.emit("call_function", to_numpy, (value.tensor,), {})
+        is_array = value.tensor.dim() == 0 and not value.scalar  # one without dimensions
+        node = recorder.emit("call_function", to_numpy, (value.tensor, False) if is_array else (value.tensor,), {})
         node.meta["val"] = value.tensor
         return node
     if isinstance(value, (tuple, list)) and has_spread(value):

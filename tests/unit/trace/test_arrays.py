@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import operator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -213,5 +215,118 @@ def test_the_class_of_an_array() -> None:
     agree(classes, (P,), (N,))
     static = sg.to_static(classes, full_graph=False, strict=True, backend="eager")
     assert static(P) == classes(P)
-    text = str(refusal(lambda x: type(x.numpy()[0]), P))
-    assert "whether this is an array or a scalar of numpy's is asked" in text
+    agree(lambda x: (type(x.numpy()[0]), type(x.sum().numpy()), isinstance(x.numpy()[0], np.floating)), P)
+
+
+# ---- arrays and scalars
+def described(result: Any) -> Any:
+    """A result with the classes of all that it holds; ``repr`` tells zeros apart by their signs."""
+    if isinstance(result, (tuple, list)):
+        return type(result), [described(each) for each in result]
+    return type(result), getattr(result, "dtype", None), repr(result)
+
+
+def of_scalars_beside_tensors(x: Tensor) -> Any:
+    total, most, at = x.numpy().sum(), x.numpy().max(), x.numpy().argmax()
+    sums = total * x, x * total, x - total, most / x, x**most, most // x, x % most, at * x, x + at
+    return sums, x > total, total < x, total == x
+
+
+def written_beside_scalars(x: Tensor) -> Any:
+    total, y = x.numpy().sum(), x.clone()
+    before, alias = total, y
+    total += 1
+    y += total
+    total *= x
+    return before, total, y, y is alias
+
+
+def without_dimensions(x: Tensor) -> Any:
+    array, none = x.numpy(), x.sum().numpy()
+    views = array[..., 0], array[:1].squeeze(), none, none.T, none.copy(), none.astype(int), array[:1].reshape(())
+    return views, array[0], none[()], none + 1, array.sum().copy(), -none
+
+
+def views_and_numbers(x: Tensor) -> Any:
+    array = (x * 1).numpy()
+    view, number, rows = array[..., 0], array[0], []
+    view += 5
+    for each in array:
+        array[1] = 9
+        rows.append(each)
+    same = array
+    array += 1
+    return array, view, number, rows, same is array
+
+
+def tuples_and_lists(x: Tensor) -> Any:
+    array = x.numpy()
+    parts = np.meshgrid(array, array), np.split(array, 3), np.nonzero(array), np.unique(array)
+    return parts, np.linalg.eigh(np.outer(array, array)).eigenvalues.shape
+
+
+def remainders(x: Tensor) -> Any:
+    array = x.numpy()
+    written = (x * 1).numpy()
+    written %= 2
+    whole = x.int().numpy() % 2
+    parts = array % 2, array % -2.0, np.mod(array, 2), np.remainder(3.0, array), 3 % array, array.sum() % 3
+    return parts, written, whole, array % np.inf
+
+
+def of_unknown_sizes(x: Tensor) -> Any:
+    kept = x[x > -5].numpy()
+    return kept * 2, kept.sum(), kept[..., 0], kept[0], kept.reshape(-1, 1)
+
+
+def decided_by_scalars(x: Tensor) -> Any:
+    found = x.numpy().sum() if x.sum() > 0 else x.numpy().max()
+    while found < 9:
+        found = found + 5
+    return found, x.numpy().sum() if x.sum() > 0 else x.sum().numpy()
+
+
+def of_tensors(x: Tensor) -> Any:
+    return np.concatenate([x, x]), np.outer(x, x), np.dot(x.numpy(), x)
+
+
+KINDS = [
+    *(of_scalars_beside_tensors, written_beside_scalars, without_dimensions, views_and_numbers, tuples_and_lists),
+    *(remainders, of_unknown_sizes, decided_by_scalars, of_tensors),
+]
+
+
+@pytest.mark.parametrize("function", KINDS)
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_kinds_of_results(function: Any, full_graph: bool) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for x in (P, N, torch.tensor([2.0, -4.0, 0.5])):
+        assert described(static(x.clone())) == described(function(x.clone()))
+    assert len(static.programs) == 1 or not full_graph
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(lambda x: x.numpy() + x, lambda x: x * x.numpy(), lambda x: x.sum().numpy() * x, np.abs),
+        *(lambda x: np.maximum(x, 0), lambda x: np.mean(x), lambda x: (x.numpy() > 0).any() * x),
+    ],
+)
+def test_arrays_beside_tensors_are_refused(function: Any) -> None:
+    def calling(x: Tensor) -> Any:
+        return function(x)
+
+    assert refusal(calling, P).reason.code == "SG310"
+
+
+def test_an_array_without_dimensions_in_python_source(tmp_path: Path) -> None:
+    def both(x: Tensor) -> Any:
+        return x.numpy()[..., 0], x.numpy()[0]
+
+    sg.save(both, tmp_path / "both.py", args=(P,))
+    spec = importlib.util.spec_from_file_location("both", tmp_path / "both.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert described(module.both(N)) == described(both(N))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stillgraph.program import operations
+from stillgraph.program import acts, operations
 
 EXPECT = '''\
 def _expect(name, value, dtype, shape):
@@ -115,13 +115,26 @@ def _sort_order(keys, reverse):
     """Where sorted() takes its elements from."""
     return tuple(sorted(range(len(keys)), key=lambda index: keys[index], reverse=reverse))
 ''',
+    "_Shown": '''\
+class _Shown:
+    """Stands for an object where it is shown: its texts are given, as str and as repr."""
+
+    def __init__(self, as_str, as_repr):
+        self.as_str, self.as_repr = as_str, as_repr
+
+    def __str__(self):
+        return self.as_str
+
+    def __repr__(self):
+        return self.as_repr
+''',
     "_to_numpy": '''\
-def _to_numpy(tensor):
-    """The array that shares a tensor's memory; a scalar of numpy's where it has no dimension."""
+def _to_numpy(tensor, scalar=True):
+    """The array that shares a tensor's memory; a scalar of numpy's, if so, where it has no dimension."""
     if tensor is None:
         return None
     array = tensor.numpy()
-    return array[()] if array.ndim == 0 else array
+    return array[()] if scalar and array.ndim == 0 else array
 ''',
 }
 """Their text, by name."""
@@ -134,5 +147,6 @@ NAMED: dict[Any, str] = {
     operations.replaced: "_replaced",
     operations.sort_order: "_sort_order",
     operations.to_numpy: "_to_numpy",
+    acts.Shown: "_Shown",
 }
 """The operations of ours that became one of them."""
