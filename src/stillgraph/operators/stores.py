@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
@@ -22,7 +21,6 @@ from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.picking import pick
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
-from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
@@ -32,10 +30,8 @@ from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_cont
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
-from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
 CONTAINERS = (list, dict, set, collections.deque)
@@ -417,52 +413,34 @@ def _require_in_range(capture: Session, count: int, key: StagedInt, said: str) -
         fail()
 
 
-def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
-    """The values for a target with a star in it: so many alone, the rest as a list, so many alone again."""
-    capture = session()
-    if capture is not None:
-        capture.settling.require_current(value)
-        value = drawn(value)
-    if capture is not None and lists.is_spread(value):
-        capture.before_risk()
-        least = before + after
-        if_short = functools.partial(_too_few, value, least)
-        branch(capture, lists.length(capture, value) < least, if_short, lambda: None, (), ())
-        alone = [lists.at(capture, value, index) for index in range(before)]
-        rest = lists.at(capture, list(value), slice(before, -after if after else None))
-        return (*alone, rest, *(lists.at(capture, value, index - after) for index in range(after)))
-    items = list(value)
-    if len(items) < before + after:
-        _too_few(items, before + after)
-    stop = len(items) - after
-    return (*items[:before], items[before:stop], *items[stop:])
+def matched(subject: Any, by_class: bool, layers: int = 1) -> Any:
+    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``.
 
-
-def _too_few(items: Any, least: int) -> NoReturn:
-    text = "not enough values to unpack (expected at least {}, got {})"
-    capture = session()
-    if capture is None or not lists.is_spread(items):
-        raise ValueError(text.format(least, len(items)))
-    emit_raise(capture, ValueError(StagedText(capture, text, (least, lists.length(capture, items)))))
-    raise Diverged
-
-
-def matched(subject: Any, by_class: bool) -> Any:
-    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``."""
+    Args:
+        subject: what the pattern is tried on.
+        by_class: whether a class stands in the pattern.
+        layers: how many patterns with parts of their own stand in one another.
+    """
     capture = session()
     if capture is None:
         return subject
+    _require_seen(capture, subject, not by_class, layers)
+    if by_class:
+        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
+    return subject
+
+
+def _require_seen(capture: Session, subject: Any, numbers: bool, layers: int) -> None:
     parts = subject if type(subject) in (list, tuple) else subject.values() if type(subject) is dict else ()
     for value in (subject, *parts):
         if isinstance(value, StagedBool):
             capture.follow_all()  # Python would find that it is neither True nor False
-        harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
+        harmless = isinstance(value, StagedNumber) and value is not subject and numbers
         if isinstance(value, (Staged, Unjoined)) and not harmless:
             message = "a pattern is tried on a value that only the run knows"
             raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
-    if by_class:
-        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
-    return subject
+        if layers > 1 and value is not subject and isinstance(value, (list, tuple, dict)):
+            _require_seen(capture, value, numbers, layers - 1)
 
 
 def _by_position(kind: type) -> Iterator[str]:
