@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.lookup import of_class
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.abstract_classes import note_answer
 from stillgraph.operators.booleans import and_, or_
@@ -103,7 +104,7 @@ def len_(value: Any) -> Any:
     known = container_of(value)
     if known is not None:
         return entry_count(known)
-    method = getattr(type(value), "__len__", None)
+    method = of_class(value, "__len__")
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
 
@@ -272,7 +273,8 @@ def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
 
 def sum_(iterable: Any, start: Any = 0) -> Any:
     """``sum``: additions from left to right, beginning with ``start``."""
-    return fold(lambda total, value: total + value, known_or_list(iterable), start)
+    items = known_or_list(iterable)
+    return fold(lambda total, value: total + value, items if lists.is_spread(items) else iter(items), start)
 
 
 def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
+from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.globals import set_global
@@ -326,7 +326,7 @@ def del_item_past_class(target: Any, key: Any) -> None:
 
 def _called_by_user(target: Any, name: str, *args: Any) -> bool:
     """Call a method that a class of the user's gives an operator, rewritten like any other; whether there is one."""
-    method: Any = getattr(type(target), name, None)
+    method: Any = of_class(target, name)
     borrowed = isinstance(target, CONTAINERS) and is_method_of_container(method) and method.__name__ != name
     python = isinstance(method, FunctionType) and not isinstance(target, torch.Tensor)
     if session() is None or not (python or borrowed):
@@ -479,7 +479,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         if any(isinstance(left.__dict__[side], CONTAINERS) for side in ("left", "right")):
             left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
-    method = getattr(type(left), f"__{_INPLACE[symbol].__name__}__", None)
+    method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
         from stillgraph.operators.calls import call
 
