@@ -30,6 +30,7 @@ from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.narrowing import is_optional
+from stillgraph.trace.number_results import is_mixed
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
@@ -65,7 +66,7 @@ def int_(value: Any = 0, *rest: Any) -> Any:
 
 
 def _as_kind(kind: type, value: StagedNumber) -> Any:
-    if kind_of(value) is kind and not is_optional(value):
+    if kind_of(value) is kind and not is_optional(value) and not is_mixed(value):
         return value
     return _capture().number_operation(kind, (value,))
 
