@@ -179,7 +179,7 @@ def unpacked(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter) -> ast
     """The values of a target's elements, of which one may have a star: how many there are, only the run may know."""
     star = next((index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
     counts = [len(target.elts)] if star is None else [star, len(target.elts) - star - 1]
-    return to.op("unpack", [value, *(build.constant(count, target) for count in counts)], target)
+    return to.op("unpack", [value, *(build.constant(count, target) for count in counts)], value)
 
 
 def _delete(target: ast.expr, to: Rewriter) -> list[ast.stmt]:
