@@ -27,6 +27,15 @@ def class_member(kind: type, name: str) -> Any:
     return None
 
 
+def of_class(value: Any, name: str) -> Any:
+    """What the class of a value has for an operator, such as ``__len__``; None if there is nothing.
+
+    As Python looks for it: what a metaclass has is for the class itself.
+    """
+    kind = type(value)
+    return None if class_member(kind, name) is None else type.__getattribute__(kind, name)
+
+
 def is_slot(member: Any, special: str) -> bool:
     """Whether what a class has as ``__setattr__``, say, is one written in C for just that, as ``object``'s is."""
     return isinstance(member, WrapperDescriptorType) and member.__name__ == special

@@ -26,7 +26,8 @@ from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
-from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
+from stillgraph.trace.number_results import kinds_of
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
 from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.text import StagedText
@@ -129,7 +130,7 @@ def is_(left: Any, right: Any) -> Any:
 def _may_be_same(value: Any, other: Any) -> bool:
     """Whether Python may have one object for a value that only the run knows and for another."""
     if isinstance(value, StagedNumber):
-        return is_number(other) and kind_of(value) is kind_of(other)
+        return is_number(other) and not set(kinds_of(value)).isdisjoint(kinds_of(other))
     return isinstance(value, StagedText) and isinstance(other, (str, StagedText))
 
 

@@ -14,6 +14,7 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_signal
 from stillgraph.core.files import is_torch
+from stillgraph.core.lookup import of_class
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
 from stillgraph.operators.foreign import before_entering
@@ -64,7 +65,7 @@ def _saved_tensors(manager: saved_tensors_hooks) -> IdleHooks:
 
 def is_converted(capture: Session, manager: Any) -> bool:
     """Whether a manager is one of the user's, whose methods are rewritten."""
-    leave = getattr(type(manager), "__exit__", None)
+    leave = of_class(manager, "__exit__")
     if not isinstance(leave, FunctionType):
         return False
     return capture.is_rewritten(leave.__code__) or capture.wants_conversion(leave)
@@ -75,7 +76,7 @@ def sees_exceptions(manager: Any) -> bool:
     if isinstance(manager, contextlib._GeneratorContextManager):
         generator: Any = manager.gen
         return not is_torch(generator.gi_code.co_filename)
-    leave = getattr(type(manager), "__exit__", None)
+    leave = of_class(manager, "__exit__")
     return not isinstance(manager, contextlib.nullcontext) and not (
         isinstance(leave, FunctionType) and is_torch(leave.__code__.co_filename)
     )

@@ -29,6 +29,7 @@ from torch.utils.hooks import RemovableHandle
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_library, is_our_module
+from stillgraph.core.lookup import of_class
 from stillgraph.trace.frames import here, user_frame
 from stillgraph.trace.fresh import is_plain_object, is_shared
 from stillgraph.trace.inputs import is_constant
@@ -137,7 +138,7 @@ def before_entering(capture: Session, manager: Any) -> None:
     Raises:
         CaptureError: as `before_method`.
     """
-    enter = getattr(type(manager), "__enter__", None)
+    enter = of_class(manager, "__enter__")
     if isinstance(enter, types.FunctionType) and concerns_others(types.MethodType(enter, manager), capture.elsewhere):
         raise refused(enter)
     if isinstance(manager, WRITTEN_IN_C):

@@ -31,7 +31,8 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.entries import container_of
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.misled import PROPERTIES
-from stillgraph.trace.numbers import Staged, StagedNumber, kind_of
+from stillgraph.trace.number_results import kinds_of
+from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
@@ -81,7 +82,8 @@ def _hasattr(target: Any, name: str) -> Any:
             return False
         return True
     if not capture.may_be_none(target):
-        return hasattr(target, name) or _is_attribute_of(target, name)
+        own = not isinstance(target, StagedNumber) and hasattr(target, name)
+        return own or _is_attribute_of(target, name)
     without = hasattr(None, name)
     if without is _is_attribute_of(target, name):
         return without
@@ -97,7 +99,11 @@ def _is_computed(target: Any, name: str) -> bool:
 def _is_attribute_of(target: Any, name: str) -> bool:
     """Whether values of the type that a staged value stands for have an attribute."""
     if isinstance(target, StagedNumber):
-        return hasattr(kind_of(target), name)
+        answers = {class_member(kind, name) is not None for kind in kinds_of(target)}
+        if len(answers) > 1:
+            message = f"whether a number has '{name}' is asked, of which the kind depends on the path"
+            raise refuse("SG301", message, location=here(), hint="Ask isinstance(number, int).")
+        return answers.pop()
     return isinstance(target, torch.Tensor) and hasattr(torch.Tensor, name)
 
 

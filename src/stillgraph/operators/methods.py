@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_ours, is_standard_library, is_torch
-from stillgraph.core.lookup import class_member, own_attributes
+from stillgraph.core.lookup import class_member, of_class, own_attributes
 from stillgraph.trace.numbers import Staged
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
@@ -107,7 +107,7 @@ def _by_type(value: Any, name: str, other: Any) -> Any:
     """What a value of Python's or torch's own makes of an object that it does not know: nothing, for most of them."""
     if isinstance(value, (torch.Tensor, Staged, list, tuple, str, bytes, bytearray)):
         return NotImplemented
-    method = getattr(type(value), name, None)
+    method = of_class(value, name)
     return NotImplemented if method is None else method(value, other)
 
 

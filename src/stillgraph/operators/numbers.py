@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import InternalError, refuse
+from stillgraph.core.lookup import of_class
 from stillgraph.operators import lists, sequences
 from stillgraph.operators.abstract_classes import asks_itself, note_answer
 from stillgraph.operators.booleans import and_, or_
@@ -29,6 +30,7 @@ from stillgraph.trace.entries import length as entry_count
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
+from stillgraph.trace.number_results import is_mixed
 from stillgraph.trace.numbers import Staged, StagedNumber, is_number, kind_of
 from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
@@ -90,7 +92,7 @@ def int_(value: Any = 0, /, *base: Any) -> Any:
 
 
 def _as_kind(kind: type, value: StagedNumber) -> Any:
-    if kind_of(value) is kind and not is_optional(value):
+    if kind_of(value) is kind and not is_optional(value) and not is_mixed(value):
         return value
     return _capture().number_operation(kind, (value,))
 
@@ -131,7 +133,7 @@ def len_(value: Any, /) -> Any:
     known = container_of(value)
     if known is not None:
         return entry_count(known)
-    method = getattr(type(value), "__len__", None)
+    method = of_class(value, "__len__")
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
 

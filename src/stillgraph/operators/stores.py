@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
@@ -13,7 +12,7 @@ import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
+from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
 from stillgraph.operators import entries, lists
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.globals import set_global
@@ -23,7 +22,6 @@ from stillgraph.operators.picking import pick
 from stillgraph.operators.sequences import Indexed
 from stillgraph.program.guards import Attribute, Source, item_of
 from stillgraph.program.module_tables import past_class
-from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, beside_a_tensor, is_array, refuse_numbers
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.entries import find
@@ -33,10 +31,8 @@ from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_cont
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
 from stillgraph.trace.session import Session, session
-from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
-from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
 CONTAINERS = (list, dict, set, collections.deque)
@@ -331,7 +327,7 @@ def del_item_past_class(target: Any, key: Any) -> None:
 
 def _called_by_user(target: Any, name: str, *args: Any) -> bool:
     """Call a method that a class of the user's gives an operator, rewritten like any other; whether there is one."""
-    method: Any = getattr(type(target), name, None)
+    method: Any = of_class(target, name)
     borrowed = isinstance(target, CONTAINERS) and is_method_of_container(method) and method.__name__ != name
     python = isinstance(method, FunctionType) and not isinstance(target, torch.Tensor)
     if session() is None or not (python or borrowed):
@@ -418,53 +414,35 @@ def _require_in_range(capture: Session, count: int, key: StagedInt, said: str) -
         fail()
 
 
-def unpack(value: Any, before: int, after: int) -> tuple[Any, ...]:
-    """The values for a target with a star in it: so many alone, the rest as a list, so many alone again."""
-    capture = session()
-    if capture is not None:
-        capture.settling.require_current(value)
-        value = drawn(value)
-    if capture is not None and lists.is_spread(value):
-        capture.before_risk()
-        least = before + after
-        if_short = functools.partial(_too_few, value, least)
-        branch(capture, lists.length(capture, value) < least, if_short, lambda: None, (), ())
-        alone = [lists.at(capture, value, index) for index in range(before)]
-        rest = lists.at(capture, list(value), slice(before, -after if after else None))
-        return (*alone, rest, *(lists.at(capture, value, index - after) for index in range(after)))
-    items = list(value)
-    if len(items) < before + after:
-        _too_few(items, before + after)
-    stop = len(items) - after
-    return (*items[:before], items[before:stop], *items[stop:])
+def matched(subject: Any, by_class: bool, layers: int = 1) -> Any:
+    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``.
 
-
-def _too_few(items: Any, least: int) -> NoReturn:
-    text = "not enough values to unpack (expected at least {}, got {})"
-    capture = session()
-    if capture is None or not lists.is_spread(items):
-        raise ValueError(text.format(least, len(items)))
-    emit_raise(capture, ValueError(StagedText(capture, text, (least, lists.length(capture, items)))))
-    raise Diverged
-
-
-def matched(subject: Any, by_class: bool) -> Any:
-    """The subject of a pattern that Python itself tries: it must be what it seems to be, its parts too ``by_class``."""
+    Args:
+        subject: what the pattern is tried on.
+        by_class: whether a class stands in the pattern.
+        layers: how many patterns with parts of their own stand in one another.
+    """
     capture = session()
     if capture is None:
         return subject
+    _require_seen(capture, subject, not by_class, layers)
+    if by_class:
+        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
+    return subject
+
+
+def _require_seen(capture: Session, subject: Any, numbers: bool, layers: int) -> None:
     is_sequence = type(subject) in (list, tuple, collections.deque)
     parts = subject if is_sequence else subject.values() if type(subject) is dict else ()
     for value in (subject, *parts):
         if isinstance(value, StagedBool):
             capture.follow_all()  # Python would find that it is neither True nor False
-        harmless = isinstance(value, StagedNumber) and value is not subject and not by_class
+        harmless = isinstance(value, StagedNumber) and value is not subject and numbers
         if isinstance(value, (Staged, Unjoined, Indexed)) and not harmless:
             message = "a pattern is tried on a value that only the run knows"
             raise refuse("SG301", message, location=here(), hint="Compare the value, with if and elif.")
-    if by_class:
-        capture.reads.attributes.extend((subject, name) for name in _by_position(type(subject)))
-    return subject
+        if layers > 1 and value is not subject and isinstance(value, (list, tuple, dict)):
+            _require_seen(capture, value, numbers, layers - 1)
 
 
 def _by_position(kind: type) -> Iterator[str]:
@@ -503,7 +481,7 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
         if any(isinstance(left.__dict__[side], CONTAINERS) for side in ("left", "right")):
             left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
-    method = getattr(type(left), f"__{_INPLACE[symbol].__name__}__", None)
+    method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
     if session() is not None and isinstance(method, FunctionType) and not isinstance(left, torch.Tensor):
         from stillgraph.operators.calls import call
 

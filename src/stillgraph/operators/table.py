@@ -28,9 +28,9 @@ from stillgraph.operators.stores import (
     matched,
     set_attr,
     set_item,
-    unpack,
 )
 from stillgraph.operators.strings import assert_, percent, text
+from stillgraph.operators.unpacking import unpack
 from stillgraph.operators.variables import evaluated, loaded, own, own_names, variables
 from stillgraph.trace.exits import BREAK, CONTINUE
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stillgraph.core.lookup import of_class
 from stillgraph.operators import lists
 from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray, require_one_element
@@ -66,7 +67,7 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
 def _object_truth(session: Session, value: Any) -> Any:
     from stillgraph.operators.calls import call
 
-    method = getattr(type(value), "__bool__", None) or getattr(type(value), "__len__", None)
+    method = of_class(value, "__bool__") or of_class(value, "__len__")
     if method is None:
         return True
     result = call(method, value)

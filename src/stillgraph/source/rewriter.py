@@ -191,7 +191,7 @@ class Rewriter:
         return self.defer(lambda: self.expr(node), node, stem)
 
     def defer(self, make: Callable[[], ast.expr], at: ast.expr, stem: str, params: Sequence[str] = (),
-              unpack: tuple[ast.expr, str] | None = None) -> ast.expr:
+              first: Sequence[ast.stmt] = ()) -> ast.expr:
         """A function that evaluates an expression: a lambda, or the name of a definition where a lambda will not do.
 
         Args:
@@ -199,18 +199,14 @@ class Rewriter:
             at: the user's expression.
             stem: what to call a definition.
             params: the function's parameters.
-            unpack: a target, of variables of the generated function, and the parameter to unpack to it first.
+            first: statements before it, of variables of the generated function.
         """
         inner = Frame(prelude=None if self.frame.prelude is None else [], in_block=True)
         with self.inner_frame(inner):
             body = make()
-        if not inner.prelude and not inner.bound and unpack is None:
+        if not inner.prelude and not inner.bound and not first:
             return build.deferred(body, params)
         assert self.frame.prelude is not None, "can_defer was not asked"
-        first: list[ast.stmt] = []
-        if unpack is not None:
-            target, name = unpack
-            first.append(ast.Assign([target], build.load(name, at), None, **build.span(at)))
         made = self._definition(stem, params, inner, [*first, build.give_back(body, at)], at)
         self.frame.prelude.append(made)
         return build.load(made.name, at)
@@ -333,12 +329,8 @@ class Rewriter:
         return build.function(name, build.parameters(params, at), declared + body, at)
 
     def stores_by_python(self, target: ast.expr) -> bool:
-        """Whether a target consists of local variables only, so that Python's own assignment will do."""
-        if isinstance(target, ast.Name):
-            return target.id not in self.scope.globals
-        if isinstance(target, ast.Starred):
-            return self.stores_by_python(target.value)
-        return isinstance(target, ast.Tuple | ast.List) and all(map(self.stores_by_python, target.elts))
+        """Whether a target is a local variable, so that Python's own assignment will do."""
+        return isinstance(target, ast.Name) and target.id not in self.scope.globals
 
     def store(self, target: ast.expr, name: str) -> list[ast.stmt]:
         """Statements that store a temporary variable in any target."""

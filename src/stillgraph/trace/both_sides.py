@@ -6,14 +6,15 @@ Such values are what may be None, what could not be joined, and a truth value wh
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
+from stillgraph.core.diagnostics import CaptureError, Refusal
 from stillgraph.program.program import Split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
@@ -21,7 +22,8 @@ from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.maybe_none import as_python
 from stillgraph.trace.maybe_number import augmenting, change_in_place, check_result, may_be_number
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
-from stillgraph.trace.numbers import StagedBool, StagedNumber
+from stillgraph.trace.number_results import is_mixed, kinds_of, refuse_mixed
+from stillgraph.trace.numbers import StagedBool
 from stillgraph.trace.special import has_staged
 from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.staging import branch
@@ -30,6 +32,7 @@ from stillgraph.trace.unjoined import Unjoined, is_lost
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
+_COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
 class BothSides(Narrowing):
@@ -50,8 +53,8 @@ class BothSides(Narrowing):
         if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
             return self._record_each(func, args, kwargs, uncertain)
         given = torch.utils._pytree.tree_leaves((args, kwargs))
-        if any(getattr(v, "stillgraph_mixed", False) for v in given if isinstance(v, StagedNumber)):
-            self._refuse_mixed(given)
+        if any(map(is_mixed, given)):
+            self._refuse_mixed(func, args, kwargs)
         flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
             result = super().record(func, args, kwargs)
@@ -82,13 +85,36 @@ class BothSides(Narrowing):
             return False
         return result is not NotImplemented  # what an operator's method says, and Python then raises
 
-    def _refuse_mixed(self, leaves: list[Any]) -> None:
-        """A number of uncertain kind decides the dtype of what it does to a tensor of whole numbers."""
-        for value in leaves:
-            if isinstance(value, torch.Tensor) and not self.to_fake(value).dtype.is_floating_point:
-                message = "a number that is an int on one path and a float on the other meets a tensor of whole numbers"
-                hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
-                raise refuse("SG202", message, location=here(), hint=hint)
+    def _refuse_mixed(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> None:
+        """A number of uncertain kind decides the dtype of a tensor: made of it, or of one of whole numbers."""
+        given = torch.utils._pytree.tree_leaves((args, kwargs))
+        tensors = [value for value in given if isinstance(value, torch.Tensor)]
+        if getattr(func, "__name__", "").strip("_") in _COMPARISONS:
+            return  # which give truth values, and compare by the number of the run
+        does = None
+        if any(not self.to_fake(value).dtype.is_floating_point for value in tensors):
+            does = "meets a tensor of whole numbers"
+        elif not tensors and len(self._dtypes(func, args, kwargs, filter(is_mixed, given))) > 1:
+            does = "decides the dtype of a tensor"
+        if does is not None:
+            raise refuse_mixed(does)
+
+    def _dtypes(
+        self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], numbers: Iterable[Any]
+    ) -> set[torch.dtype]:
+        """The dtypes of what a call gives for the kinds of number that it may be given."""
+        dtypes: set[torch.dtype] = set()
+        given = list({id(number): number for number in numbers}.values())
+        for kind in set(itertools.chain(*map(kinds_of, given))):
+            swapped = (args, kwargs)
+            for number in given:
+                swapped = exchanged(swapped, number, kind(1))
+            try:
+                made = self.run(func, *swapped)
+            except (Exception, Refusal):  # the run raises it where the number is of that kind
+                continue
+            dtypes.update(v.dtype for v in torch.utils._pytree.tree_leaves(made) if isinstance(v, torch.Tensor))
+        return dtypes
 
     def _record_both(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], flag: StagedBool) -> Any:
         def given(value: bool) -> Exit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -52,6 +53,38 @@ def number_result(recorder: Recorder, function: Callable[..., Any], args: tuple[
             symbolic: Callable[..., Any] = torch.sym_max if function is max else torch.sym_min
             return symbolic(*(plain(a) for a in args))
     return plain(recorder.fresh_number(_result_kind(function, kinds, args)))
+
+
+def is_mixed(value: Any) -> bool:
+    """Whether the kind of a number is another on another path."""
+    return isinstance(value, StagedNumber) and getattr(value, "stillgraph_mixed", False)
+
+
+def kinds_of(value: Any) -> tuple[type, ...]:
+    """The kinds that a number may be of: where that depends on the path, those that are joined to the widest."""
+    kinds = (bool, int, float)
+    return kinds[: kinds.index(kind_of(value)) + 1] if is_mixed(value) else (kind_of(value),)
+
+
+def refuse_mixed(does: str) -> BaseException:
+    """What to raise where the kind of a number decides what a tensor is.
+
+    Args:
+        does: what the number does, as the end of a sentence.
+    """
+    message = f"a number that is an int on one path and a float on the other {does}"
+    hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
+    return refuse("SG202", message, location=here(), hint=hint)
+
+
+def mixes(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether it depends on the path of which kind ``function(*args)`` is."""
+    given = [kinds_of(value) for value in args if is_number(value)]
+    if function in (max, min):
+        return len(set(itertools.chain(*given))) > 1
+    if not any(map(is_mixed, args)):
+        return False
+    return len({_result_kind(function, list(kinds), args) for kinds in itertools.product(*given)}) > 1
 
 
 def _result_kind(function: Callable[..., Any], kinds: list[type], args: tuple[Any, ...]) -> type:

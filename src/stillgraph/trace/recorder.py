@@ -41,7 +41,7 @@ from stillgraph.trace.journal import Journal
 from stillgraph.trace.lists import Spread, StagedList
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
-from stillgraph.trace.number_results import MAY_RAISE, number_result
+from stillgraph.trace.number_results import MAY_RAISE, mixes, number_result
 from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.on_fakes import (
     misreads_number,
@@ -426,8 +426,10 @@ class Recorder(PlainAnswers):
             result = number_result(self, function, args)
             if isinstance(result, torch.SymBool) and (known_true(result) or known_false(result)):
                 return known_true(result)
-        node = self.emit("call_function", function, args, {})
-        return self.number(result, node)
+        number = self.number(result, self.emit("call_function", function, args, {}))
+        if isinstance(number, StagedNumber) and mixes(function, args):
+            number.stillgraph_mixed = True  # type: ignore[attr-defined]  # a mark of ours
+        return number
 
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""

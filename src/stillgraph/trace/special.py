@@ -22,6 +22,7 @@ from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
 from stillgraph.trace.lists import Leaf, Spread
+from stillgraph.trace.number_results import is_mixed, refuse_mixed
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.on_fakes import takes_no_such_size, wants_plain_sizes
 from stillgraph.trace.spelling import as_node
@@ -378,7 +379,10 @@ def _holds_staged(data: Any) -> bool:
 
 def _scalar(recorder: Recorder, number: Any, kwargs: dict[str, Any]) -> Any:
     defaults = {bool: torch.bool, int: torch.int64, float: torch.get_default_dtype()}
-    dtype = kwargs.get("dtype") or defaults[kind_of(number)]
+    dtype = kwargs.get("dtype")
+    if dtype is None and is_mixed(number):
+        raise refuse_mixed("decides the dtype of a tensor")
+    dtype = dtype or defaults[kind_of(number)]
     device = kwargs.get("device")
     fake = recorder.symbolic.empty((), dtype, torch.device(device or "cpu"), bool(kwargs.get("requires_grad")))
     return recorder.bind(fake, recorder.emit("call_function", torch.tensor, (number,), kwargs))
@@ -390,8 +394,8 @@ def _stack(recorder: Recorder, data: Any, kwargs: dict[str, Any]) -> Any:
     def do(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return recorder.record(function, args, options)
 
-    rows = [_element(recorder, item) for item in data]
     dtype = kwargs.get("dtype")
+    rows = [_element(recorder, item, {} if dtype is None else {"dtype": dtype}) for item in data]
     if dtype is None:
         dtype = functools.reduce(torch.promote_types, (recorder.to_fake(row).dtype for row in rows))
     stacked = do(torch.stack, [do(_T.to, row, dtype) for row in rows])
@@ -400,13 +404,15 @@ def _stack(recorder: Recorder, data: Any, kwargs: dict[str, Any]) -> Any:
     return do(_T.requires_grad_, stacked) if kwargs.get("requires_grad") else stacked
 
 
-def _element(recorder: Recorder, item: Any) -> Any:
+def _element(recorder: Recorder, item: Any, wanted: dict[str, Any]) -> Any:
     """One element of a nested list as a tensor."""
     if isinstance(item, (tuple, list)):
-        return _stack(recorder, item, {})
+        return _stack(recorder, item, wanted)
     if isinstance(item, torch.Tensor):
         return recorder.record(_T.reshape, (recorder.record(_T.detach, (item,), {}), ()), {})
-    return _scalar(recorder, item, {}) if isinstance(item, StagedNumber) else recorder.record(torch.tensor, (item,), {})
+    if isinstance(item, StagedNumber):
+        return _scalar(recorder, item, wanted)
+    return recorder.record(torch.tensor, (item,), {})
 
 
 def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:

@@ -224,11 +224,6 @@ def unknown_power(x: Tensor) -> Any:
     return n**n
 
 
-def made_of_it(x: Tensor) -> Tensor:
-    n = 1 if x.sum() > 0 else 2.5
-    return torch.full((2,), n)
-
-
 def without_a_value(x: Tensor) -> Any:
     if x.sum() > 0:
         y = x if x.sum() > 1 else None
@@ -239,7 +234,6 @@ def without_a_value(x: Tensor) -> Any:
     ("function", "code", "text"),
     [
         (unknown_power, "SG402", "pow on a number that is of another type on another path"),
-        (made_of_it, "SG402", "a tensor is made of a number that is of another type on another path"),
         (without_a_value, "SG401", "the result is None on one path, and a variable without a value on another"),
     ],
 )

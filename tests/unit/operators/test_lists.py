@@ -498,11 +498,6 @@ def a_set(x: Tensor) -> Any:
     return {int(r) for r in x if r > 0}
 
 
-def unpacked(x: Tensor) -> Any:
-    (a,) = powers(x)
-    return a + 1
-
-
 def printed_texts(x: Tensor) -> Any:
     """The column behind these elements is not what they are."""
     out = []
@@ -547,7 +542,6 @@ def in_torch(x: Tensor) -> Any:
         (full_deque, "SG210"),
         (as_a_key, "SG210"),
         (a_set, "SG301"),
-        (unpacked, "SG210"),
         (in_torch, "SG210"),
         (printed_texts, "SG203"),
         (printed_tuples, "SG210"),

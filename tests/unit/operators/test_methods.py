@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import io
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 
 import stillgraph as sg
 from tests.front_ends import bytecode  # noqa: F401  # a fixture
+from tests.unit.trace.agreement import agree
 
 
 class Telling:
@@ -277,3 +280,67 @@ def test_a_pattern_asks_whether_a_staged_bool_is_true(compiled: Callable[[Any], 
     for number in (1.0, 20.0, 2.0):
         x = torch.full((2,), number)
         assert torch.equal(static(x), function(x))
+
+
+class Meta(type):
+    """What classes have for operators is not for their instances."""
+
+    def __bool__(cls) -> bool:
+        return False
+
+    def __len__(cls) -> int:
+        return 3
+
+    def __contains__(cls, value: Any) -> bool:
+        return True
+
+    def __iter__(cls) -> Any:
+        return iter((1, 2))
+
+    def __iadd__(cls, other: Any) -> Any:
+        return 5
+
+    def __setitem__(cls, key: Any, value: Any) -> None:
+        pass
+
+
+class Plain(metaclass=Meta):
+    pass
+
+
+class Color(enum.Enum):
+    RED = 1
+    NONE = 0
+
+
+def true(x: Any) -> Any:
+    k = Color.RED if x.sum() > 0 else Color.NONE
+    whole = k.value if k else -1
+    return whole, not Color.NONE, bool(Plain()), bool(Plain), Color.NONE or x, any([Plain(), x.sum() > 0])
+
+
+def failures(x: Any) -> Any:
+    plain: Any = Plain()
+    said = []
+    for fails in (
+        *(lambda: len(Color.RED), lambda: len(plain), lambda: 1 in plain, lambda: list(plain), lambda: sum(plain)),
+        *(lambda: operator.iadd(plain, 1), lambda: operator.setitem(plain, 1, 1)),
+    ):
+        try:
+            said.append(fails())
+        except TypeError as error:
+            said.append(str(error))
+    try:
+        plain += 1
+    except TypeError as error:
+        said.append(str(error))
+    try:
+        plain[1] = 2
+    except TypeError as error:
+        said.append(str(error))
+    return said, len(Color), len(Plain), x
+
+
+@pytest.mark.parametrize("function", [true, failures])
+def test_what_a_metaclass_has_is_for_the_class(function: Callable[..., Any]) -> None:
+    agree(function, torch.ones(2), -torch.ones(2))

@@ -146,8 +146,10 @@ def _with_handlers(body, handlers, orelse):
     return orelse() if left is None and orelse is not None else left
 
 
-def unpack(value, before, after):
-    items = list(value)
+def unpack(value, before, after=None):
+    if after is None:
+        return value
+    [*items] = value
     if len(items) < before + after:
         raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
     stop = len(items) - after
@@ -202,7 +204,7 @@ OPERATORS: dict[str, object] = {
     "text": lambda template, *values: template.format(*values),
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "keywords": lambda given: given, "stopping": lambda function: function, "calling": lambda function: function,
-    "unpack": unpack, "drawn": lambda values: values, "matched": lambda subject, by_class: subject,
+    "unpack": unpack, "drawn": lambda values: values, "matched": lambda subject, *looks: subject,
     "variables": lambda found, names: {name: found[name] for name in found if name in names},
     "loaded": lambda value, name, free=False: value,
     "own": lambda read, name: read(),

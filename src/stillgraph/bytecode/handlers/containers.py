@@ -10,8 +10,8 @@ from stillgraph.bytecode.frame import NULL, Frame, Handler
 from stillgraph.operators.arguments import keywords
 from stillgraph.operators.binding import NamedAs, is_iterable
 from stillgraph.operators.calls import call
-from stillgraph.operators.methods import method_of
-from stillgraph.operators.stores import matched, set_item, unpack
+from stillgraph.operators.stores import matched, set_item
+from stillgraph.operators.unpacking import unpack
 from stillgraph.trace.entries import find
 from stillgraph.trace.session import session
 from stillgraph.trace.unjoined import Unjoined
@@ -107,12 +107,7 @@ def _unpack_sequence(frame: Frame, count: int) -> None:
 def _unpacked(value: Any, count: int) -> Any:
     if isinstance(value, Unjoined):
         return value.either(lambda chosen: _unpacked(chosen, count))
-    capture = session()
-    if capture is not None:
-        capture.iterators.before_drawing(value)
-    method = None if capture is None else method_of(value, "__iter__")
-    value = value if method is None else call(method, value)
-    return _taking_apart(", ".join(f"a{i}" for i in range(count)) + "," * (count == 1))(value)
+    return _taking_apart(", ".join(f"a{i}" for i in range(count)) + "," * (count == 1))(unpack(value, count))
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ After::
     list_of(xs, lambda x: call(f, x), lambda x: x > 0)
 
     def entry_1(value_1):
-        k, v = value_1
+        k, v = unpack(value_1, 2)
         return (k, v)
     dict_of(pairs, entry_1)
     list_of(xs, lambda x: list_of(call(f, x), lambda y: x * y), flat=True)
@@ -32,6 +32,7 @@ from stillgraph.source import build
 from stillgraph.source.places import Step
 from stillgraph.source.rewriter import Rewriter
 from stillgraph.source.scopes import Comprehension
+from stillgraph.source.steps.stores import unpacked
 from stillgraph.source.tree import with_fields
 
 _OPERATORS: dict[type[ast.expr], str] = {ast.ListComp: "list_of", ast.SetComp: "set_of", ast.DictComp: "dict_of",
@@ -116,10 +117,27 @@ def _function(target: ast.expr, make: Callable[[], ast.expr], at: ast.expr, stem
     try:
         if isinstance(target, ast.Name):
             return to.defer(make, at, stem, [target.id])
+        assert isinstance(target, ast.Tuple | ast.List)
         value = to.names.fresh("value")
-        return to.defer(make, at, stem, [value], unpack=(target, value))
+        parts = _taken_apart(target, value, to)
+        first = [ast.Assign([part], taken, None, **build.span(part)) for part, taken in parts]
+        return to.defer(make, at, stem, [value], first)
     finally:
         to.name_scope = outer
+
+
+def _taken_apart(target: ast.Tuple | ast.List, name: str, to: Rewriter) -> list[tuple[ast.expr, ast.expr]]:
+    """Targets of variables of the comprehension, each with what it takes apart: a variable, then parts of that."""
+    elements: list[ast.expr] = []
+    later: list[tuple[ast.expr, ast.expr]] = []
+    for element in target.elts:
+        inner = element.value if isinstance(element, ast.Starred) else element
+        if isinstance(inner, ast.Tuple | ast.List):
+            part = to.names.fresh("target")
+            later += _taken_apart(inner, part, to)
+            inner = build.store(part, inner)
+        elements.append(inner)
+    return [(with_fields(target, elts=elements), unpacked(target, build.load(name, target), to)), *later]
 
 
 def _plain(node: Comprehension, to: Rewriter) -> ast.expr:
@@ -134,12 +152,23 @@ def _plain(node: Comprehension, to: Rewriter) -> ast.expr:
                 to.frame.in_iterable = True
                 iterable = to.expr(loop.iter)
         with to.inside_comprehension(to.scope_of(node)):
-            loops.append(with_fields(loop, iter=iterable, ifs=to.exprs(loop.ifs)))
+            loops += _counted(with_fields(loop, iter=iterable, ifs=to.exprs(loop.ifs)), to)
     with to.inside_comprehension(to.scope_of(node)):
         if isinstance(node, ast.DictComp):
             return with_fields(node, generators=loops, key=to.expr(node.key), value=to.expr(node.value))
         plain = with_fields(node, generators=loops, elt=to.expr(node.elt))
     return to.op("binding", [plain], node) if _binds_unseen(node, to) else plain
+
+
+def _counted(loop: ast.comprehension, to: Rewriter) -> list[ast.comprehension]:
+    """`for a, b in pairs` as `for value in pairs for a, b in (unpack(value, 2),)`."""
+    if not isinstance(loop.target, ast.Tuple | ast.List):
+        return [loop]
+    name = to.names.fresh("value")
+    parts = [ast.comprehension(target, ast.Tuple([value], ast.Load(), **build.span(target)), [], 0)
+             for target, value in _taken_apart(loop.target, name, to)]
+    parts[-1].ifs = loop.ifs
+    return [with_fields(loop, target=build.store(name, loop.target), ifs=[]), *parts]
 
 
 def _binds_unseen(node: Comprehension, to: Rewriter) -> bool:

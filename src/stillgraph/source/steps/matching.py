@@ -139,10 +139,18 @@ def matches(node: Matches, to: Rewriter) -> ast.expr:
 
 def _checked(node: Matches, to: Rewriter) -> ast.expr:
     """The subject; where the pattern looks into it, only if it is what it seems to be."""
-    kinds = {type(part) for part in ast.walk(node.pattern)}
-    if not kinds & {ast.MatchClass, ast.MatchSequence, ast.MatchMapping}:
+    layers = _layers(node.pattern)
+    if not layers:
         return node.subject
-    return to.op("matched", [node.subject, build.constant(ast.MatchClass in kinds, node)], node)
+    by_class = any(isinstance(part, ast.MatchClass) for part in ast.walk(node.pattern))
+    said = [by_class] if layers == 1 else [by_class, layers]
+    return to.op("matched", [node.subject, *(build.constant(each, node) for each in said)], node)
+
+
+def _layers(pattern: ast.AST) -> int:
+    """How many patterns that look into a value stand in one another."""
+    looks = isinstance(pattern, ast.MatchClass | ast.MatchSequence | ast.MatchMapping)
+    return looks + max(map(_layers, ast.iter_child_nodes(pattern)), default=0)
 
 
 def _comparison(pattern: ast.pattern, subject: ast.expr, to: Rewriter) -> ast.expr | None:

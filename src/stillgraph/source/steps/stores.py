@@ -38,27 +38,25 @@ SYMBOLS: dict[type[ast.operator], str] = {
 
 
 def assign(node: ast.Assign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
-    if len(node.targets) == 1 and _starred(node.targets[0]) is not None:
-        node = _unpacked(node, to)
-        return assign(node, rest, place, to)
-    value = _drawn(node, to)
+    value = to.expr(node.value)
     if all(to.stores_by_python(target) for target in node.targets):
         return Rewritten([with_fields(node, targets=[to.expr(target) for target in node.targets], value=value)])
     only = node.targets[0]
-    if len(node.targets) == 1 and not isinstance(only, ast.Tuple | ast.List) and _keeps_order(only, node.value, to):
+    if len(node.targets) == 1 and isinstance(only, ast.Tuple | ast.List):
+        return Rewritten(_unpack(only, value, to, is_counted=_fits(only, node.value)))
+    if len(node.targets) == 1 and _keeps_order(only, node.value, to):
         return Rewritten(_store(only, value, to))
     waiting, name = _wait(value, "value", to)
     stores = [made for target in node.targets for made in _store(target, build.load(name, target), to)]
     return Rewritten([*waiting, *stores])
 
 
-def _drawn(node: ast.Assign, to: Rewriter) -> ast.expr:
-    """The value; of what is taken apart it is asked first whether the capture may run over it."""
-    value = to.expr(node.value)
-    is_taken_apart = any(isinstance(target, ast.Tuple | ast.List) for target in node.targets)
-    if not is_taken_apart or isinstance(node.value, ast.Tuple | ast.List | Unpacked | ast.Constant):
-        return value
-    return to.op("drawn", [value], node.value)
+def _fits(target: ast.Tuple | ast.List, value: ast.expr) -> bool:
+    """Whether the text of a value shows that it has as many elements as the target."""
+    if not isinstance(value, ast.Tuple | ast.List):
+        return isinstance(value, ast.Constant)
+    starred = any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
+    return not starred and len(value.elts) == len(target.elts)
 
 
 def star(node: ast.Starred, to: Rewriter) -> ast.expr:
@@ -66,43 +64,6 @@ def star(node: ast.Starred, to: Rewriter) -> ast.expr:
     if not isinstance(node.ctx, ast.Load):
         return to.children(node)
     return with_fields(node, value=to.op("drawn", [to.expr(node.value)], node.value))
-
-
-def _starred(target: ast.expr) -> int | None:
-    """Where a target has its starred element."""
-    if not isinstance(target, ast.Tuple | ast.List):
-        return None
-    return next((index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
-
-
-def _unpacked(node: ast.Assign, to: Rewriter) -> ast.Assign:
-    """`a, *b = x` as `a, b = unpack(x, 1, 0)`: of how many elements there are, only the run may know."""
-    (target,) = node.targets
-    star = _starred(target)
-    assert isinstance(target, ast.Tuple | ast.List)
-    assert star is not None
-    elements = [each.value if isinstance(each, ast.Starred) else each for each in target.elts]
-    counts: list[ast.expr] = [build.constant(star, node.value), build.constant(len(elements) - star - 1, node.value)]
-    unpack = Unpacked.made(node.value, counts)
-    return with_fields(node, targets=[with_fields(target, elts=elements)], value=unpack)
-
-
-class Unpacked(ast.expr):
-    """The value of an assignment to a starred target: made and taken by this step only."""
-
-    _fields = ("value",)
-    value: ast.expr
-    counts: list[ast.expr]
-
-    @classmethod
-    def made(cls, value: ast.expr, counts: list[ast.expr]) -> Unpacked:
-        node = cls(**build.span(value))
-        node.value, node.counts = value, counts
-        return node
-
-
-def unpacking(node: Unpacked, to: Rewriter) -> ast.expr:
-    return to.op("unpack", [to.expr(node.value), *node.counts], node)
 
 
 def annotated(node: ast.AnnAssign, rest: Sequence[ast.stmt], place: Place, to: Rewriter) -> Rewritten:
@@ -191,22 +152,34 @@ def _store(target: ast.expr, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
     raise AssertionError(f"not a target: {ast.dump(target)}")
 
 
-def _unpack(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter) -> list[ast.stmt]:
-    """Unpack into local variables; from the first other target on, through temporary variables and in order."""
+def _unpack(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter, is_counted: bool = False) -> list[ast.stmt]:
+    """Unpack into local variables; from the first other target on, through temporary variables and in order.
+
+    Args:
+        target: may have a starred element.
+        value: what is unpacked.
+        to: the rewriter.
+        is_counted: whether Python itself sees that the value has as many elements as the target.
+    """
     elements: list[ast.expr] = []
     later: list[ast.stmt] = []
     for element in target.elts:
         inner = element.value if isinstance(element, ast.Starred) else element
         if not later and to.stores_by_python(inner):
-            elements.append(to.expr(element))
+            elements.append(to.expr(inner))
             continue
         name = to.names.fresh("target")
-        kept: ast.expr = build.store(name, inner)
-        if isinstance(element, ast.Starred):
-            kept = ast.Starred(kept, ast.Store(), **build.span(element))
-        elements.append(kept)
+        elements.append(build.store(name, inner))
         later += _store(inner, build.load(name, inner), to)
-    return [ast.Assign([with_fields(target, elts=elements)], value, None, **build.span(target)), *later]
+    taken = value if is_counted else unpacked(target, value, to)
+    return [ast.Assign([with_fields(target, elts=elements)], taken, None, **build.span(target)), *later]
+
+
+def unpacked(target: ast.Tuple | ast.List, value: ast.expr, to: Rewriter) -> ast.expr:
+    """The values of a target's elements, of which one may have a star: how many there are, only the run may know."""
+    star = next((index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
+    counts = [len(target.elts)] if star is None else [star, len(target.elts) - star - 1]
+    return to.op("unpack", [value, *(build.constant(count, target) for count in counts)], value)
 
 
 def _delete(target: ast.expr, to: Rewriter) -> list[ast.stmt]:
@@ -288,6 +261,6 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
 
 
-STEP = Step("stores", expressions={ast.NamedExpr: walrus, Unpacked: unpacking, ast.Starred: star},
+STEP = Step("stores", expressions={ast.NamedExpr: walrus, ast.Starred: star},
             statements={ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.Delete: delete,
                         ast.Import: imports, ast.ImportFrom: imports})
