@@ -404,6 +404,8 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
         answer = isinstance(value if asks_itself(kinds) else "", kinds)
         note_answer(capture, str, kinds, answer)
         return answer
+    if isinstance(value, sequences.Range):
+        return isinstance(range(0), kinds)
     answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
     note_answer(capture, torch.Tensor if is_fake(value) else type(value), kinds, answer)
     return answer
@@ -457,6 +459,8 @@ def type_(*args: Any) -> Any:
         return kind_of(args[0])
     if len(args) == 1 and isinstance(args[0], StagedText):
         return str
+    if len(args) == 1 and isinstance(args[0], sequences.Range):
+        return range
     if len(args) == 1 and is_fake(args[0]):
         return class_of_tensor(_capture(), args[0])
     if len(args) == 1 and isinstance(args[0], StagedArray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 from collections.abc import Callable
 from typing import Any
@@ -40,13 +41,19 @@ def by_a_number_of_the_run(x: Tensor) -> Any:
         return x
 
 
+def of_its_kind(x: Tensor) -> Any:
+    found = range(x[x > 0].numel())
+    asked = isinstance(found, range), isinstance(found, (list, tuple)), isinstance(found, collections.abc.Sequence)
+    return asked, type(found), found.__class__, x
+
+
 def of_each(x: Tensor) -> Any:
     return sum(i * x[i] for i in range(x[x > 0].numel())), len(range(x[x > 0].numel()))
 
 
 @pytest.mark.parametrize("way", ["source", "bytecode", "segments"])
 @pytest.mark.parametrize(
-    "function", [first, last, by_a_number_of_the_run, of_each], ids=lambda function: function.__name__
+    "function", [first, last, by_a_number_of_the_run, of_its_kind, of_each], ids=lambda function: function.__name__
 )
 def test_it_has_bounds(function: Callable[[Tensor], Any], way: str) -> None:
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
