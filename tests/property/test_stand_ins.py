@@ -16,16 +16,11 @@ import stillgraph as sg
 from stillgraph.core.diagnostics import CaptureError
 from tests.front_ends import through_bytecode
 from tests.property.stand_ins import FUNCTION, OF_TEXTS, OTHERS
+from tests.sampling import crossed
 
 POSITIVE, NEGATIVE = (1.0, 2.0), (-1.0, -2.0)
 REFUSED = "refused: "
 WAYS = ("source", "bytecode", "in steps")
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
 
 
 def written(folder: Path, expression: str) -> FunctionType:
@@ -48,7 +43,7 @@ def told(result: Any) -> str:
     return f"{type(result).__name__}: {result!r}"
 
 
-@pytest.mark.parametrize("expression", OF_TEXTS)
+@pytest.mark.parametrize(("expression", "way"), crossed(OF_TEXTS, WAYS))
 def test_what_a_text_of_the_run_answers(tmp_path: Path, expression: str, way: str) -> None:
     function = written(tmp_path, expression)
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext():
@@ -58,7 +53,7 @@ def test_what_a_text_of_the_run_answers(tmp_path: Path, expression: str, way: st
             assert told(compiled(x)) == told(function(x))
 
 
-@pytest.mark.parametrize("expression", OTHERS)
+@pytest.mark.parametrize(("expression", "way"), crossed(OTHERS, WAYS))
 def test_no_handler_sees_what_eager_does_not_raise(tmp_path: Path, expression: str, way: str) -> None:
     function = written(tmp_path, expression)
     with through_bytecode() if way == "bytecode" else contextlib.nullcontext(), warnings.catch_warnings():

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from tests.front_ends import through_bytecode
+from tests.sampling import crossed
 
 UP = torch.tensor([1.0, 1.0, 3.0])
 WAYS = ["source", "bytecode", "segments"]
@@ -137,8 +138,7 @@ def observed(function: Callable[..., Any], *args: Any) -> str:
         return error.reason.code
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("what", DONE)
+@pytest.mark.parametrize(("what", "way"), crossed(DONE, WAYS))
 @pytest.mark.parametrize("remembers", [False, True], ids=["forgets", "remembers"])
 def test_on_one_path(what: str, way: str, remembers: bool) -> None:
     do = DONE[what]
