@@ -6,7 +6,8 @@ which a handler of the user's may take for one of eager PyTorch's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -54,10 +55,19 @@ def unsupported(function: Callable[..., Any], *operands: Any) -> NoReturn:
         pass
     if told is not None:
         raise told
+    if function is operator.mul and any(isinstance(each, (str, bytes, list, tuple)) for each in samples):
+        _demand_numbers(operands)
     kinds = " and ".join(type(each).__name__ for each in samples)
-    message = f"{function.__name__.strip('_')} is asked for, of {kinds}: what only the run knows takes no part in that"
+    message = f"no program has '{function.__name__.strip('_')}' of {kinds}, of which only the run knows one"
     has_text = any(type(each) is str and each is not operand for each, operand in zip(samples, operands))
     raise refuse("SG302" if has_text else "SG301", message, location=here())
+
+
+def _demand_numbers(operands: Iterable[Any]) -> None:
+    """Say of a sequence that is repeated that Python needs the number."""
+    for each in operands:
+        if getattr(type(each), SAMPLE, None) is not None and type(sample(each)) in (int, bool):
+            operator.index(each)
 
 
 def sample(operand: Any) -> Any:
