@@ -368,7 +368,7 @@ def _same(static: Callable[..., Any], function: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("change", only(CHANGES, FAST), ids=lambda each: each.__name__.strip("_"))
-@pytest.mark.parametrize("function", few(READ_IN_PART + READ, slow=(by_all_globals,)), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("function", few(READ_IN_PART + READ, 2, (by_all_globals,)), ids=lambda each: each.__name__)
 def test_as_in_eager(function: Callable[..., Any], change: Callable[[], None]) -> None:
     static = to_partial(function)
     for _ in range(2):

@@ -139,7 +139,7 @@ def assert_same(given: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "suffix", "example"), few(itertools.product(FUNCTIONS, ("pt2", "onnx"), EXAMPLES), 5)
+    ("function", "suffix", "example"), few(itertools.product(FUNCTIONS, ("pt2", "onnx"), EXAMPLES), 7)
 )
 def test_the_type_on_every_path(function: Any, suffix: str, example: str, tmp_path: Path) -> None:
     sg.save(function, tmp_path / f"f.{suffix}", args=(EXAMPLES[example],))

@@ -298,7 +298,7 @@ def agrees(function: Any, **options: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "kind", "full_graph"), few(itertools.product(FUNCTIONS, KINDS, [True, False]), 3)
+    ("make", "kind", "full_graph"), few(itertools.product(FUNCTIONS, KINDS, [True, False]), 5)
 )
 def test_what_came_before_is_done(make: Callable[[Any], Any], kind: Any, full_graph: bool) -> None:
     agrees(make(kind), full_graph=full_graph)

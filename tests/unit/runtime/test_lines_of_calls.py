@@ -16,6 +16,7 @@ import tests.unit.runtime.raising_over_lines as several
 from stillgraph.api import static
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.whole import compile_whole
+from tests.sampling import crossed
 from tests.unit.runtime.raising import as_it_stands
 
 Lines = list[tuple[str, int]]
@@ -40,8 +41,7 @@ def lines(function: Callable[..., Any], *args: Any) -> tuple[type[BaseException]
     raise AssertionError("nothing is raised")
 
 
-@pytest.mark.parametrize("lowering", ["native", "regions", "whole"])
-@pytest.mark.parametrize("name", calls.FUNCTIONS)
+@pytest.mark.parametrize(("name", "lowering"), crossed(calls.FUNCTIONS, ["native", "regions", "whole"]))
 def test_lines(name: str, lowering: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function = calls.FUNCTIONS[name]
     if lowering == "whole":
