@@ -31,8 +31,8 @@ from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here, module_here
 from stillgraph.trace.narrowing import is_optional
 from stillgraph.trace.number_results import is_mixed
-from stillgraph.trace.numbers import Staged, StagedNumber, is_number, kind_of
-from stillgraph.trace.operands import unsupported
+from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
+from stillgraph.trace.operands import require_one_kind, unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import number_kind, read_shape
 from stillgraph.trace.symbolic import is_fake
@@ -149,6 +149,8 @@ def range_(*bounds: Any) -> Any:
     whole = [_from_tensor(int, b, range) if isinstance(b, torch.Tensor) else b for b in bounds]
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
+    require_one_kind(whole, "is the bound of a range")
+    whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
     start, stop, step = (0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]
     for bound in (start, stop, step):
         if kind_of(bound) is not int:

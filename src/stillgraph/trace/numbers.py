@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from stillgraph.program.operations import is_integer
-from stillgraph.trace.operands import is_asked_itself, unsupported
+from stillgraph.trace.operands import is_asked_itself, require_one_kind, unsupported
 
 
 class NumberRecorder(Protocol):
@@ -70,6 +70,8 @@ class StagedNumber(Staged):
     def __getattr__(self, name: str) -> Any:
         """What Python's own number has and torch's has not."""
         if name.startswith("_") or not hasattr(KINDS[type(self)], name):
+            if not name.startswith(("_", "stillgraph_")):
+                require_one_kind((self,), f"is asked for its {name}")
             text = f"'{KINDS[type(self)].__name__}' object has no attribute '{name}'"
             raise AttributeError(text, name=name, obj=self)
         return getattr(self.recorder.number_demanded(self, name), name)
@@ -107,6 +109,7 @@ class StagedNumber(Staged):
 
     def is_integer(self) -> Any:
         """As `float.is_integer`."""
+        require_one_kind((self,), "is asked whether it is whole")
         return self.recorder.number_operation(is_integer, (self,))
 
 

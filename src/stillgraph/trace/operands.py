@@ -54,6 +54,7 @@ def unsupported(function: Callable[..., Any], *operands: Any) -> NoReturn:
     except Exception:  # of these samples, where eager PyTorch's values may be taken
         pass
     if told is not None:
+        require_one_kind(operands, f"is given to '{function.__name__.strip('_')}'")
         raise told
     if function is operator.mul and any(isinstance(each, (str, bytes, list, tuple)) for each in samples):
         _demand_numbers(operands)
@@ -61,6 +62,22 @@ def unsupported(function: Callable[..., Any], *operands: Any) -> NoReturn:
     message = f"no program has '{function.__name__.strip('_')}' of {kinds}, of which only the run knows one"
     has_text = any(type(each) is str and each is not operand for each, operand in zip(samples, operands))
     raise refuse("SG302" if has_text else "SG301", message, location=here())
+
+
+def require_one_kind(operands: Iterable[Any], does: str) -> None:
+    """Refuse to raise for the widest kind of a number what its other kind, on another path, does not raise.
+
+    Args:
+        operands: some of which may be numbers of the run.
+        does: what such a number does, as the end of a sentence.
+
+    Raises:
+        CaptureError: there is a number whose kind depends on the path.
+    """
+    if any(getattr(each, "stillgraph_mixed", False) is True for each in operands):
+        message = f"a number that is of one kind on one path and of another on the other {does}"
+        hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
+        raise refuse("SG202", message, location=here(), hint=hint)
 
 
 def _demand_numbers(operands: Iterable[Any]) -> None:

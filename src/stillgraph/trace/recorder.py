@@ -50,6 +50,7 @@ from stillgraph.trace.on_fakes import (
     takes_no_such_size,
     wants_plain_sizes,
 )
+from stillgraph.trace.operands import require_one_kind
 from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
 from stillgraph.trace.symbolic import (
@@ -285,6 +286,7 @@ class Recorder(PlainAnswers):
             self.needs_value((args, kwargs))
             raise needs_a_value(func, error) from error
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+            require_one_kind(torch.utils._pytree.tree_leaves((args, kwargs)), "is given to torch")
             if isinstance(error, RuntimeError) and wants_plain_sizes(error):
                 self.needs_value((args, kwargs))
                 raise takes_no_such_size(func) from error

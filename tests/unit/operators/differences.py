@@ -11,7 +11,6 @@ _DEBUGGERS = "a debugger sees the frames of the interpreter beside those of the 
 _SPREAD = "what a star spreads is put into a list first, which takes entries that are there on some paths only"
 _LOOKED_UP = "a method is looked up before it is called, and methods bound to one value or another have no join"
 _RAISED_AGAIN = "what is raised again behind a staged finally is an exception that only the run makes"
-_PUT_BACK = "variables of functions that the standard library makes are put back: a class loses its text"
 _CHAINED = "a chained comparison is two jumps, so the loop has no test of its own, and what it carries is joined in it"
 
 _NONE_ANSWERS = "test_none_answers_as_in_eager_where_there_may_be_a_tensor"
@@ -40,7 +39,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("test_lists", "test_as_often_as_the_run_says", "grown_tuple"): _CHAINED,
     ("test_raising", "test_exceptions_are_those_of_eager", "raised_twice"): _RAISED_AGAIN,
     ("test_recursion", "test_the_body_is_recorded_once", ""): "a recursion of bounded depth is unrolled",
-    ("test_strings", "test_texts_that_are_printed", "shows_what_it_had"): _PUT_BACK,
     ("test_unjoined", "test_the_rest_is_done_for_each", "length"): "what is unpacked is joined by its length",
     ("test_uses_of_none", _NONE_ANSWERS, "n.__add__(1)"): _LOOKED_UP,
     ("test_uses_of_none", _NONE_ANSWERS, "n.__getitem__(0)"): _LOOKED_UP,
