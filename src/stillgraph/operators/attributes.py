@@ -47,7 +47,7 @@ def attr(target: Any, name: str) -> Any:
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor, receiver = class_member(type(target), name), target
     if type(target) is super and descriptor is None:
-        descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]
+        descriptor, receiver = _inherited(target, name), target.__self__  # type: ignore[attr-defined]  # of a ``super()``
     if isinstance(descriptor, property) and isinstance(descriptor.fget, FunctionType):
         from stillgraph.operators.calls import call
 

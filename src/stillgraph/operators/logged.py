@@ -41,7 +41,7 @@ def logged(
     try:
         given = _given(capture, args, 1 if name == "log" else 0)
         keywords = {name: _keyword(capture, value) for name, value in kwargs.items()}
-    except Exception as error:
+    except Exception as error:  # whatever the user's methods raise
         if ends_capture(error):
             raise
         message = f"the text of what is logged cannot be made: {error}"

@@ -54,7 +54,7 @@ def _said(function: Callable[[Any], Any]) -> Exception:
     """What a function says to a tensor that does not have one element."""
     try:
         function(_EMPTY)
-    except Exception as error:
+    except Exception as error:  # of any kind: it is what is asked for
         return error
     raise InternalError(f"{function.__name__} takes a tensor without elements")
 

@@ -276,8 +276,8 @@ OUTSIDE: dict[Any, Meaning] = {
         _TEXT,
     ),
     **{f: _of_known(f) for f in (traceback.format_exception_only, traceback.TracebackException)},
-    traceback.TracebackException.from_exception.__func__: _of_known(  # type: ignore[attr-defined]
-        traceback.TracebackException.from_exception.__func__  # type: ignore[attr-defined]
+    traceback.TracebackException.from_exception.__func__: _of_known(  # type: ignore[attr-defined]  # not in the stubs
+        traceback.TracebackException.from_exception.__func__  # type: ignore[attr-defined]  # as above
     ),
     **_all_refused(
         (

@@ -220,7 +220,10 @@ def require(test: Any, message: Callable[[], Any] | None, assigned: Sequence[Pla
     if known is True:
         return
     if known is False:
-        raise AssertionError(message()) if message is not None else AssertionError
+        told = () if message is None else (message(),)
+        if any(isinstance(each, Unjoined) for each in told):
+            _fails(told)
+        raise AssertionError(*told)
     assert capture is not None
     said = None if capture.effects_so_far()[0] else _said(capture, message, assigned)
     if said is None:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, cast
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from stillgraph.core.diagnostics import MisreadError, StillgraphError, refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.symbolic import without_dispatch_modes
 
 
 class StagedArray(Staged):
@@ -227,7 +227,7 @@ def _tried(real: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
 @contextlib.contextmanager
 def _without_modes() -> Iterator[None]:
     """Inside, torch computes with real tensors."""
-    with _disable_current_modes(), torch._C.DisableTorchFunction():
+    with without_dispatch_modes(), torch._C.DisableTorchFunction():
         yield
 
 

@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.program.operations import is_integer
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of, plain
+from stillgraph.trace.operands import ONE_KIND
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
@@ -73,8 +74,7 @@ def refuse_mixed(does: str) -> BaseException:
         does: what the number does, as the end of a sentence.
     """
     message = f"a number that is an int on one path and a float on the other {does}"
-    hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
-    return refuse("SG202", message, location=here(), hint=hint)
+    return refuse("SG202", message, location=here(), hint=ONE_KIND)
 
 
 def mixes(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:

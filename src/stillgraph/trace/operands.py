@@ -21,6 +21,9 @@ from stillgraph.trace.frames import here
 SAMPLE = "stillgraph_sample"
 """The method of a stand-in that gives a value of the type for which it stands."""
 
+ONE_KIND = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
+"""What to do about a number whose kind depends on the path."""
+
 
 def is_asked_itself(other: Any, method: str) -> bool:
     """Whether Python is to ask the other operand, whose ``method`` knows what stand-ins are, or is the user's."""
@@ -76,8 +79,7 @@ def require_one_kind(operands: Iterable[Any], does: str) -> None:
     """
     if any(getattr(each, "stillgraph_mixed", False) is True for each in operands):
         message = f"a number that is of one kind on one path and of another on the other {does}"
-        hint = "Write the number so that it has one type on both paths: 1.0 in place of 1, or int(...)."
-        raise refuse("SG202", message, location=here(), hint=hint)
+        raise refuse("SG202", message, location=here(), hint=ONE_KIND)
 
 
 def _demand_numbers(operands: Iterable[Any]) -> None:

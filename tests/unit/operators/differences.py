@@ -22,7 +22,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
         "text_unpacked-SG203-'ab' on one path, 'bc' on the other",
     ): "the characters of a text are told apart one by one",
     ("test_caught", "test_of_constants", "its_text-four"): _TEXTS,
-    ("test_caught", "test_as_in_eager", "told"): _TEXTS,
     ("test_protected", "test_refused", "its_message-SG301"): "the text of an exception is refused as a text",
     ("test_protected", "test_refused", "which_of_the_call-SG301"): _NOT_REFUSED,
     ("test_protected", "test_refused", "equal_to_one_of_the_call-SG301"): _NOT_REFUSED,
