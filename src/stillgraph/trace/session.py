@@ -324,8 +324,7 @@ class Session(BothSides):
             if self.told_of_package is not None and is_package(code.co_filename):
                 self.told_of_package(code, frame.f_globals)
             return
-        if self.can_follow_methods and not self.knowledge.follow_methods:
-            self._follow(frame)
+        self._follow(frame)
         with self.witness.paused():
             self.finder.add_code(code, frame.f_globals)
             self.finder.complete()
@@ -335,6 +334,8 @@ class Session(BothSides):
 
     def _follow(self, frame: FrameType) -> None:
         """Begin anew where rewritten code has led to code that it leaves to Python: by an attribute, or an operator."""
+        if not self.can_follow_methods or self.knowledge.follow_methods:
+            return
         name = way_of(frame, self.is_rewritten)
         if name and name not in self.knowledge.watch:
             raise Restart("convert", ({frame.f_code}, {name, *properties_beside(frame)}))
@@ -356,12 +357,14 @@ class Session(BothSides):
         return self._before_called_back(frame) or is_meant
 
     def _before_called_back(self, frame: FrameType) -> bool:
+        """As `before_unseen_waiting`, of what the code may write or be misled by."""
         code = frame.f_code
         writes, asks = may_write(code), may_ask(code)
         is_seen = self.is_rewritten(code) or not audits.is_called_back(frame) or is_recorded(frame)
         if is_seen or not (writes or asks) or is_debuggers(frame, self.is_rewritten):
             return False
         if (writes and self.region is not self.root) or (asks and self.has_optionals):
+            self._follow(frame)
             does = "it writes on one path" if writes else "it may decide by what is None"
             what = f"{code.co_name} is called by Python's own code, and {does}"
             raise refuse("SG305", what, location=here(), hint="Make the call in the static function itself.")

@@ -18,7 +18,7 @@ def a_sum(x: Tensor) -> Any:
     found = x * 2 if x.sum() > 0 else None
     try:
         r = found.sum()
-    except Exception as error:
+    except Exception as error:  # the function is about what it gets
         r = type(error).__name__, str(error)
     return r, x
 
@@ -27,7 +27,7 @@ def a_list(x: Tensor) -> Any:
     found = x * 2 if x.sum() > 0 else None
     try:
         r = found.tolist()
-    except Exception as error:
+    except Exception as error:  # the function is about what it gets
         r = type(error).__name__, str(error)
     return r, x
 
@@ -36,7 +36,7 @@ def a_text_or_a_number(x: Tensor) -> Any:
     found = "text" if x.sum() > 0 else 3
     try:
         r = found.upper()
-    except Exception as error:
+    except Exception as error:  # the function is about what it gets
         r = type(error).__name__, str(error)
     return r, x
 

@@ -15,10 +15,10 @@ import stillgraph as sg
 
 P, N = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
 LOG = logging.getLogger("stillgraph.tests.adapters")
-Adapter: Any = logging.LoggerAdapter
+Adapter: Any = logging.LoggerAdapter  # generic in the stubs alone
 
 
-class Prefixed(Adapter):  # type: ignore[misc]
+class Prefixed(Adapter):  # type: ignore[misc]  # as above
     def process(self, msg: Any, kwargs: Any) -> Any:
         return f"[{self.extra['id']}] {msg}", kwargs
 

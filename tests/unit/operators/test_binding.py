@@ -25,7 +25,7 @@ def said(call: Callable[[], Any]) -> Any:
     """What a call gives, or which exception it raises, in which words."""
     try:
         return call()
-    except Exception as error:
+    except Exception as error:  # of any kind: it is compared with that of eager
         return type(error), str(error)
 
 

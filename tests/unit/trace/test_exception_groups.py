@@ -142,7 +142,7 @@ def shown(value: Any) -> Any:
 def outcome(function: Callable[..., Any], x: Any, st: Counted) -> Any:
     try:
         found = shown(function(x, st))
-    except Exception as error:
+    except Exception as error:  # of any kind: it is compared with that of eager
         found = shown(error)
     return found, st.n
 

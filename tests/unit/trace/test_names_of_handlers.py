@@ -182,7 +182,7 @@ FUNCTIONS = [
 def outcome(function: Callable[..., Any], x: Any) -> str:
     try:
         return repr(function(x))
-    except Exception as error:
+    except Exception as error:  # of any kind: it is compared with that of eager
         return repr(error)
 
 

@@ -36,7 +36,7 @@ def made_and_deleted_on_one_path(x):
 def outcome(function: Callable[..., Any], x: Any) -> tuple[str, Any]:
     try:
         found = repr(function(x))
-    except Exception as error:
+    except Exception as error:  # of any kind: it is compared with that of eager
         found = repr(error)
     return found, globals().get("fresh", _UNSET)
 
