@@ -5,19 +5,29 @@ from __future__ import annotations
 import importlib.util
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 
+def loaded(path: Path) -> ModuleType:
+    """The module of a file, which nobody else can import."""
+    return _run(path, path.stem, lambda module: None)
+
+
 def imported(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module of a file, among Python's modules for as long as the test runs."""
+    return _run(path, name, lambda module: monkeypatch.setitem(sys.modules, name, module))
+
+
+def _run(path: Path, name: str, before: Callable[[ModuleType], None]) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, name, module)
+    before(module)
     spec.loader.exec_module(module)
     return module
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import warnings
 from pathlib import Path
 from types import FunctionType
@@ -15,6 +14,7 @@ import torch
 import stillgraph as sg
 from stillgraph.core.diagnostics import CaptureError
 from tests.front_ends import through_bytecode
+from tests.importing import loaded
 from tests.property.stand_ins import FUNCTION, OF_TEXTS, OTHERS
 from tests.sampling import crossed
 
@@ -26,11 +26,7 @@ WAYS = ("source", "bytecode", "in steps")
 def written(folder: Path, expression: str) -> FunctionType:
     path = folder / "written.py"
     path.write_text(FUNCTION.format(expression=expression))
-    spec = importlib.util.spec_from_file_location("written", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(path)
     function: FunctionType = module.function
     return function
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import io
 import logging
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.importing import loaded
 
 P, N = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
 LOG = logging.getLogger("stillgraph.tests.shown_objects")
@@ -264,11 +264,7 @@ def test_without_a_full_graph(function: Any, said: Said) -> None:
 
 def test_in_python_source(tmp_path: Path, said: Said) -> None:
     sg.save(in_containers_of_python, tmp_path / "shown.py", args=(P,))
-    spec = importlib.util.spec_from_file_location("shown", tmp_path / "shown.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(tmp_path / "shown.py")
     assert said(module.in_containers_of_python, N) == said(in_containers_of_python, N)
 
 

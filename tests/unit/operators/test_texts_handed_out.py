@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import stillgraph as sg
+from tests.importing import loaded
 from tests.unit.operators.careful_texts import never_asked_for, of_a_message
 
 P, N = torch.tensor([0.5, 0.25]), torch.tensor([-0.5, -2.25])
@@ -329,11 +329,7 @@ def test_the_type_of_a_text() -> None:
 
 def test_texts_in_files(tmp_path: Path) -> None:
     sg.save(in_a_loop, tmp_path / "texts.py", args=(P,))
-    spec = importlib.util.spec_from_file_location("texts", tmp_path / "texts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(tmp_path / "texts.py")
     assert told(module.in_a_loop(N)) == told(in_a_loop(N))
     for name in ("texts.pt2", "texts.onnx"):
         for target in (in_a_loop, Keeping()):

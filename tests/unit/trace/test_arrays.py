@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import operator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from stillgraph.core.diagnostics import InternalError
+from tests.importing import loaded
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 
@@ -324,9 +324,5 @@ def test_an_array_without_dimensions_in_python_source(tmp_path: Path) -> None:
         return x.numpy()[..., 0], x.numpy()[0]
 
     sg.save(both, tmp_path / "both.py", args=(P,))
-    spec = importlib.util.spec_from_file_location("both", tmp_path / "both.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(tmp_path / "both.py")
     assert described(module.both(N)) == described(both(N))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import stillgraph as sg
 from stillgraph.program.interpreter import interpret
 from stillgraph.runtime.results import compile_result
 from tests.front_ends import through_bytecode
+from tests.importing import loaded
 from tests.unit.trace.unset_functions import FUNCTIONS, LESS, ONE, ONES, ZEROS, handed_out_in_one_arm, outcome, static
 
 
@@ -104,11 +104,7 @@ def test_so_does_a_file(x: torch.Tensor, tmp_path: Path) -> None:
 
 
 def loaded_source(path: Path, name: str) -> Callable[..., Any]:
-    spec = importlib.util.spec_from_file_location("written", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(path)
     return functools.partial(getattr(module, name))
 
 
