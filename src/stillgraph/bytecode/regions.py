@@ -15,7 +15,7 @@ from stillgraph.core.faults import ends_capture
 from stillgraph.operators.calls import call
 from stillgraph.operators.generators import Produced
 from stillgraph.operators.loops import Context, capture_for
-from stillgraph.operators.sequences import Entries, as_sequence
+from stillgraph.operators.sequences import StagedEntries, as_sequence
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.journal import Variable
 from stillgraph.trace.staging import continue_
@@ -73,7 +73,7 @@ def _is_of_the_run(frame: Frame) -> bool:
     if not isinstance(iteration, Iteration) or isinstance(iteration.values, Produced):
         return isinstance(iteration, Iteration)
     sequence = None if iteration.begun else as_sequence(iteration.values)
-    if sequence is None or isinstance(sequence, Entries) or sequence.cursor is not None:
+    if sequence is None or isinstance(sequence, StagedEntries) or sequence.cursor is not None:
         return False
     return not isinstance(sequence.length(), int)
 

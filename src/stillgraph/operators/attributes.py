@@ -14,7 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import behind_proxy, class_member, own_attributes
 from stillgraph.operators.methods import got
 from stillgraph.operators.registries import require_known
-from stillgraph.operators.sequences import Range
+from stillgraph.operators.stand_ins import StandIn
 from stillgraph.operators.stores import set_attr, set_past_class
 from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.trace.arrays import StagedArray
@@ -42,7 +42,7 @@ def attr(target: Any, name: str) -> Any:
         require_known(capture, target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
-    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught, Range)):
+    if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught, StandIn)):
         return _type_of(target) if name == "__class__" else getattr(target, name)
     # Asked of the class, a descriptor may give another object, as that of `torch.distributions` does.
     descriptor, receiver = class_member(type(target), name), target

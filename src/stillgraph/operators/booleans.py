@@ -20,7 +20,7 @@ from stillgraph.operators.branches import places, select
 from stillgraph.operators.drawing import drawn
 from stillgraph.operators.methods import compared, method_of
 from stillgraph.operators.namespaces import note_name
-from stillgraph.operators.sequences import Entries
+from stillgraph.operators.sequences import StagedEntries
 from stillgraph.operators.truth import truth, truth_number
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
@@ -286,7 +286,7 @@ def in_(item: Any, container: Any) -> Any:
         return item in container if known is None else known.present
     if isinstance(container, (KeysView, ValuesView, ItemsView)) and container_of(container) is not None:
         return entries.contains(container, item)
-    if isinstance(container, Entries):
+    if isinstance(container, StagedEntries):
         return entries.contains(container, item)
     if isinstance(container, (list, tuple)) and (holds_unknown(item) or holds_unknown(container)):
         message = "a list or tuple is looked through in which a dict or set has a key on some paths only"

@@ -59,7 +59,7 @@ from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy,
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
-from stillgraph.trace.lists import Spread, has_spread
+from stillgraph.trace.lists import StagedSpread, has_spread
 from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
@@ -84,7 +84,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return function.value.either(lambda value: call(getattr(value, function.name), *args, **kwargs))
     if isinstance(function, Unjoined):
         return function.either(lambda chosen: call(chosen, *args, **kwargs))
-    if any(type(value) is Spread or type(value) is MaybeKey for value in (*args, *kwargs.values())):
+    if any(type(value) is StagedSpread or type(value) is MaybeKey for value in (*args, *kwargs.values())):
         message = "only the run knows how many arguments a call has: a list of unknown length stands behind its '*'"
         raise refuse("SG210", message, location=here())
     if capture.stale and not capture.settling.clears(function):

@@ -14,7 +14,7 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.faults import is_signal
 from stillgraph.core.files import is_torch
-from stillgraph.core.lookup import of_class
+from stillgraph.core.lookup import class_member, of_class
 from stillgraph.operators.branches import Block, places
 from stillgraph.operators.calls import call
 from stillgraph.operators.foreign import before_entering
@@ -225,6 +225,7 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
     """Enter the first of some managers, and the others in its block."""
     (make, *stores), *others = managers
     manager = make()
+    require_manager(manager)
     inside = functools.partial(_enter, run, others, body) if others else body
 
     def store(value: Any) -> None:
@@ -240,6 +241,13 @@ def _enter(run: Context, managers: Managers, body: Block) -> Exit | None:
     with context(manager) as value:
         store(value)
         return inside()
+
+
+def require_manager(value: Any) -> None:
+    """Raise what Python does where a value is no context manager, before it does anything."""
+    if any(class_member(type(value), name) is None for name in ("__enter__", "__exit__")):
+        with value:
+            raise AssertionError("is no context manager")
 
 
 def _with_converted(run: Context, manager: Any, body: Block, store: Callable[[Any], None]) -> Exit | None:

@@ -11,7 +11,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import select
 from stillgraph.operators.picking import pick
-from stillgraph.operators.sequences import Entries
+from stillgraph.operators.sequences import StagedEntries
 from stillgraph.trace.entries import MaybeKey, container_of, find, is_ranked, some_keys
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import called, here
@@ -24,7 +24,7 @@ from stillgraph.trace.unknown import refuse_unknown
 
 def contains(container: Any, item: Any) -> Any:
     """``item in container``."""
-    container = container.container if isinstance(container, Entries) else container
+    container = container.container if isinstance(container, StagedEntries) else container
     if isinstance(container, (ValuesView, ItemsView)):
         raise refuse("SG211", "a value is looked for in a dict that has a key on some paths only", location=here())
     key = find(getattr(container, "mapping", container), item)
@@ -242,7 +242,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "discard": _discard,
     "remove": _remove,
     **{
-        name: lambda capture, container, name=name: Entries(getattr(container, name)())
+        name: lambda capture, container, name=name: StagedEntries(getattr(container, name)())
         for name in ("keys", "values", "items")
     },
     "copy": lambda capture, container: container.copy(),

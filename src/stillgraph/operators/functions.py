@@ -19,7 +19,7 @@ from stillgraph.operators import checkpointing, lists, namespaces, optimizers, t
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.generators import Produced, generator_of, mapped
+from stillgraph.operators.generators import Produced, filtered, mapped
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
@@ -137,12 +137,12 @@ def _map(function: Any, *iterables: Any) -> Any:
     known = [known_or_list(iterable) for iterable in iterables]
     if any(lists.is_spread(iterable) for iterable in known):
         return list_of(zip_(*known), lambda items: _call(function, *items))
-    return (_call(function, *items) for items in zip(*known))
+    return map(functools.partial(_call, function), *known)
 
 
 def _filter(function: Any, iterable: Any) -> Any:
     test = (lambda value: value) if function is None else (lambda value: _call(function, value))
-    return generator_of(iterable, lambda value: value, test)
+    return filtered(iterable, test)
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import if_
 from stillgraph.operators.drawing import drawn
+from stillgraph.operators.stand_ins import StandIn
 from stillgraph.trace.exits import BREAK, Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import AttributePlace, Variable
@@ -22,8 +23,10 @@ Emit = Callable[[Any], Any]
 _GENERATOR = 0x20  # CO_GENERATOR
 
 
-class Produced:
+class Produced(StandIn, kind=GeneratorType):
     """A generator that has not begun. A loop runs it (`run`); anything else draws from it, as Python would."""
+
+    __slots__ = ("__weakref__", "_draw", "_drawn", "_run")
 
     def __init__(self, run: Callable[[Emit], Any], draw: Callable[[], Iterator[Any]]) -> None:
         self._run = run
@@ -71,8 +74,21 @@ class Produced:
 
     def __getattr__(self, name: str) -> Any:
         if self._drawn is None:
+            self._note()
             self._drawn = self._draw()
         return getattr(self._drawn, name)  # send, throw, close
+
+
+class _Enumerated(Produced, kind=enumerate):
+    __slots__ = ()
+
+
+class _Mapped(Produced, kind=map):
+    __slots__ = ()
+
+
+class _Filtered(Produced, kind=filter):
+    __slots__ = ()
 
 
 def enumerated(generator: Produced, start: Any) -> Produced:
@@ -90,12 +106,12 @@ def enumerated(generator: Produced, start: Any) -> Produced:
 
         generator.run(each)
 
-    return Produced(run, lambda: enumerate(generator, start))
+    return _Enumerated(run, lambda: enumerate(generator, start))
 
 
 def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
     """``map(function, generator)``."""
-    return Produced(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
+    return _Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
 _AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."
@@ -108,7 +124,10 @@ def _advanced() -> Iterator[Any]:
 
 
 def generator_of(
-    iterable: Any, element: Callable[[Any], Any], test: Callable[[Any], Any] | None = None
+    iterable: Any,
+    element: Callable[[Any], Any],
+    test: Callable[[Any], Any] | None = None,
+    made: type[Produced] = Produced,
 ) -> Iterator[Any]:
     """``(element(x) for x in iterable if test(x))``."""
     iterator = iterable if session() is not None else iter(iterable)
@@ -130,7 +149,12 @@ def generator_of(
 
         for_(iterable, one)
 
-    return Produced(run, draw)
+    return made(run, draw)
+
+
+def filtered(iterable: Any, test: Callable[[Any], Any]) -> Iterator[Any]:
+    """``filter(test, iterable)``."""
+    return generator_of(iterable, lambda value: value, test, _Filtered)
 
 
 def binding(generator: Iterator[Any]) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from stillgraph.program import operations
 from stillgraph.trace import lists
 from stillgraph.trace.elements import freeze_elements, may_repeat
-from stillgraph.trace.lists import Spread, StagedList
+from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.spreads import as_spread, copied_into, define, each, element_at, is_spread
@@ -19,9 +19,9 @@ from stillgraph.trace.unknown import refuse_unknown
 # ---- reading
 def length(capture: Session, value: Sequence[Any]) -> Any:
     """``len(value)``."""
-    total: Any = sum(type(child) is not Spread for child in value)
+    total: Any = sum(type(child) is not StagedSpread for child in value)
     for child in value:
-        if type(child) is Spread:
+        if type(child) is StagedSpread:
             total = total + _count(capture, child.columns[0])
     return total
 
@@ -61,7 +61,7 @@ def _cut(capture: Session, value: Any, index: slice) -> Any:
     bounds = (index.start, index.stop, index.step)
     if all(bound is None for bound in bounds):
         return type(value)(value)
-    if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not Spread:
+    if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not StagedSpread:
         return type(value)(list(value)[1:])
     spread = as_spread(capture, value)
     return type(value)([each(capture, spread, operator.getitem, index)])
@@ -86,7 +86,7 @@ def set_at(capture: Session, target: Any, index: Any, value: Any) -> None:
     _become(target, [each(capture, spread, operations.replaced, index, cells=only)])
 
 
-def _take_in(capture: Session, spread: Spread, value: Any) -> None:
+def _take_in(capture: Session, spread: StagedSpread, value: Any) -> None:
     """Note that a value becomes one of the elements that a spread stands for."""
     if may_repeat(capture, spread.element, (spread, value)):
         capture.identities.repeat(spread)
@@ -125,7 +125,7 @@ def _pop(capture: Session, target: Any, index: Any = -1) -> Any:
 
 
 def _popleft(capture: Session, target: Any) -> Any:
-    if type(target[0]) is not Spread:
+    if type(target[0]) is not StagedSpread:
         return target.popleft()
     return _pop(capture, target, 0)
 
@@ -142,7 +142,7 @@ def _insert(capture: Session, target: Any, index: Any, value: Any) -> None:
 
 def _reverse(capture: Session, target: Any) -> None:
     turned = [
-        each(capture, child, operator.getitem, slice(None, None, -1)) if type(child) is Spread else child
+        each(capture, child, operator.getitem, slice(None, None, -1)) if type(child) is StagedSpread else child
         for child in reversed(target)
     ]
     _become(target, turned)

@@ -14,7 +14,7 @@ from stillgraph.operators.branches import Block, places
 from stillgraph.operators.closing import before_stop
 from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced
-from stillgraph.operators.sequences import Entries, as_sequence
+from stillgraph.operators.sequences import StagedEntries, as_sequence
 from stillgraph.operators.truth import truth
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.entries import maybe_keys
@@ -306,7 +306,7 @@ def capture_for(context: Context, iterable: Any, body: Callable[[Any], Exit | No
         if isinstance(iterable, Iterator):
             context.session.iterators.before_advancing(iterable)
         return _unroll(context, _while_unchanged(iterable), body)
-    if isinstance(sequence, Entries):
+    if isinstance(sequence, StagedEntries):
         return _run_over_entries(context, sequence, body)
     if sequence.cursor is not None:  # an iterator that was advanced before
         context.session.iterators.before_advancing(sequence)
@@ -364,7 +364,7 @@ def _unroll(context: Context, items: Iterator[Any], body: Callable[[Any], Exit |
     return None
 
 
-def _run_over_entries(context: Context, sequence: Entries, body: Callable[[Any], Exit | None]) -> Exit | None:
+def _run_over_entries(context: Context, sequence: StagedEntries, body: Callable[[Any], Exit | None]) -> Exit | None:
     """Run the body once for each element that may be there, in an arm for when it is."""
 
     def one(element: tuple[Any, Any]) -> Exit | None:

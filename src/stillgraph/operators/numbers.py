@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import math
 import operator
 import sys
 from collections.abc import Callable, Iterable
+from types import GeneratorType
 from typing import Any
 
 import torch
@@ -21,6 +23,7 @@ from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.closing import before_stop
 from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced, enumerated
+from stillgraph.operators.stand_ins import kind_of_stand_in
 from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
 from stillgraph.trace.arrays import StagedArray, require_one_element
@@ -127,6 +130,8 @@ def len_(value: Any, /) -> Any:
             raise TypeError("len() of a 0-d tensor")
         return shape[0]
     if isinstance(value, sequences.Indexed):
+        if value.once:
+            raise TypeError(f"object of type '{type(value).__name__}' has no len()")
         return value.length()  # type: ignore[attr-defined]  # each of them has it
     if lists.is_spread(value):
         return lists.length(_capture(), value)
@@ -218,9 +223,11 @@ def _zip_with_spread(iterables: Any, strict: bool) -> Any:
 def reversed_(value: Any, /) -> Any:
     """``reversed``."""
     sequence = _sequence(value)
+    if isinstance(value, sequences.Indexed) and value.once:
+        raise TypeError(f"'{type(value).__name__}' object is not reversible")
     if isinstance(value, torch.Tensor):
-        return sequences.Rows(value.flip(0))
-    return reversed(value) if sequence is None else sequences.Reversed(sequence)
+        return sequences.StagedRows(value.flip(0))
+    return reversed(value) if sequence is None else sequences.StagedReversed(sequence)
 
 
 def list_(iterable: Any = (), /) -> Any:
@@ -406,8 +413,9 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
         answer = isinstance(value if asks_itself(kinds) else "", kinds)
         note_answer(capture, str, kinds, answer)
         return answer
-    if isinstance(value, sequences.Range):
-        return isinstance(range(0), kinds)
+    kind = kind_of_stand_in(value)
+    if kind is not None:
+        return issubclass(kind, kinds)
     answer = is_instance(capture, value, kinds) if is_fake(value) else isinstance(value, kinds)
     note_answer(capture, torch.Tensor if is_fake(value) else type(value), kinds, answer)
     return answer
@@ -461,8 +469,8 @@ def type_(*args: Any) -> Any:
         return kind_of(args[0])
     if len(args) == 1 and isinstance(args[0], StagedText):
         return str
-    if len(args) == 1 and isinstance(args[0], sequences.Range):
-        return range
+    if len(args) == 1 and kind_of_stand_in(args[0]) is not None:
+        return kind_of_stand_in(args[0])
     if len(args) == 1 and is_fake(args[0]):
         return class_of_tensor(_capture(), args[0])
     if len(args) == 1 and isinstance(args[0], StagedArray):
@@ -526,6 +534,7 @@ MEANINGS: dict[Any, Callable[..., Any]] = {
     any: any_,
     all: all_,
     isinstance: isinstance_,
+    inspect.isgenerator: lambda value, /: isinstance_(value, GeneratorType),
     issubclass: issubclass_,
     type: type_,
     print: print_,

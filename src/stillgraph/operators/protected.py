@@ -17,6 +17,7 @@ from stillgraph.operators.loops import Context
 from stillgraph.operators.trials import Trial
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.caught import narrowed
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING, Variable
@@ -115,8 +116,11 @@ def handling() -> None:
     A ``finally`` that leaves its block is one too, and would end refusals as well.
     """
     error = sys.exc_info()[1]
-    if error is not None and _is_not_for_the_user(error):
-        raise error
+    if error is not None:
+        if _is_not_for_the_user(error):
+            raise error
+        if session() is not None:
+            in_eagers_words(error)
 
 
 def _is_not_for_the_user(error: BaseException) -> bool:
@@ -235,7 +239,10 @@ def attempt(
         if signal.attempt is not mine:
             raise
     except BaseException as error:
-        handler = None if ends_capture(error) else _find(handlers, error)
+        if ends_capture(error):
+            raise
+        in_eagers_words(error)
+        handler = _find(handlers, error)
         if handler is None:
             raise
         return handler(error)

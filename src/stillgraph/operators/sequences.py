@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
+from stillgraph.operators.stand_ins import StandIn
 from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.frames import here
@@ -36,16 +36,20 @@ class Sequence(Protocol):
         """The element at an index."""
 
 
-class Indexed:
+class Indexed(StandIn):
     """What the sequences share: iteration by index.
 
     ``cursor`` is how far an iterator (what ``enumerate``, ``zip`` and ``reversed`` return) has been advanced: None at
     its beginning. Ranges and rows begin anew each time.
     """
 
+    __slots__ = ("__weakref__", "cursor")
+
     once = False  # whether it is an iterator
     may_change = False  # whether its length is to be asked anew before each iteration
-    cursor: Iterator[Any] | None = None
+
+    def __init__(self) -> None:
+        self.cursor: Iterator[Any] | None = None
 
     def begin(self) -> Iterator[Any]:
         """Run over the elements; an iterator goes on where it was left."""
@@ -88,7 +92,7 @@ class Indexed:
             index += 1
 
     def __iter__(self) -> Iterator[Any]:
-        return self.begin()
+        return self if self.once else self.begin()
 
     def __next__(self) -> Any:
         if not self.once:
@@ -106,12 +110,16 @@ def _handed_over() -> Iterator[Any]:
     yield
 
 
-@dataclass(eq=False)
-class Rows(Indexed):
+class StagedRows(Indexed):
     """A tensor, along its first dimension."""
 
-    tensor: torch.Tensor
-    stageable: bool = True
+    __slots__ = ("tensor",)
+
+    stageable = True
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()
+        self.tensor = tensor
 
     def length(self) -> Any:
         capture = session()
@@ -125,23 +133,26 @@ class Rows(Indexed):
         return self.tensor[index]
 
 
-@dataclass(eq=False)
-class ArrayRows(Rows):
+class StagedArrayRows(StagedRows):
     """An array of numpy's, along its first dimension."""
+
+    __slots__ = ()
 
     def at(self, index: Any) -> Any:
         found = self.tensor[index]
         return StagedArray(found) if found.dim() else StagedArray(found.clone(), True)  # a number is no view
 
 
-@dataclass(eq=False)
-class Range(Indexed):
+class Range(Indexed, kind=range):
     """``range(start, stop, step)`` some of whose bounds are staged."""
 
-    start: Any
-    stop: Any
-    step: Any
-    stageable: bool = True
+    __slots__ = ("start", "step", "stop")
+
+    stageable = True
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        super().__init__()
+        self.start, self.stop, self.step = start, stop, step
 
     def length(self) -> Any:
         if all(isinstance(v, int) for v in (self.start, self.stop, self.step)):
@@ -175,6 +186,8 @@ class Range(Indexed):
 
             staged: Any = index
             return self.at(if_exp(staged < 0, lambda: staged + length, lambda: staged))
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"range indices must be integers or slices, not {type(index).__name__}")
         index = operator.index(index)
         self._require(length > index if index >= 0 else length >= -index)
         return self.at(index if index >= 0 else length + index)
@@ -199,11 +212,14 @@ class Range(Indexed):
             fail()
 
 
-@dataclass(eq=False)
 class Listed(Indexed):
     """A list, tuple or module list; stageable where it holds only numbers, or where only the run knows its length."""
 
-    items: Any
+    __slots__ = ("items",)
+
+    def __init__(self, items: Any) -> None:
+        super().__init__()
+        self.items = items
 
     @property
     def stageable(self) -> bool:
@@ -226,14 +242,16 @@ class Listed(Indexed):
         return item(self.items, index)
 
 
-@dataclass(eq=False)
-class Enumerated(Indexed):
+class Enumerated(Indexed, kind=enumerate):
     """``enumerate(inner, start)``."""
+
+    __slots__ = ("_start", "inner")
 
     once = True
 
-    inner: Any
-    start: Any = 0
+    def __init__(self, inner: Any, start: Any = 0) -> None:
+        super().__init__()
+        self.inner, self._start = inner, start
 
     @property
     def may_change(self) -> bool:  # type: ignore[override]  # as above
@@ -247,17 +265,20 @@ class Enumerated(Indexed):
         return self.inner.length()
 
     def at(self, index: Any) -> Any:
-        position = index if isinstance(self.start, int) and self.start == 0 else self.start + index
+        position = index if isinstance(self._start, int) and self._start == 0 else self._start + index
         return (position, self.inner.at(index))
 
 
-@dataclass(eq=False)
-class Zipped(Indexed):
+class Zipped(Indexed, kind=zip):
     """``zip(*inner)``."""
+
+    __slots__ = ("inner",)
 
     once = True
 
-    inner: tuple[Any, ...]
+    def __init__(self, inner: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.inner = inner
 
     @property
     def may_change(self) -> bool:  # type: ignore[override]  # as above
@@ -278,14 +299,17 @@ class Zipped(Indexed):
         return tuple(sequence.at(index) for sequence in self.inner)
 
 
-@dataclass(eq=False)
-class Reversed(Indexed):
+class StagedReversed(Indexed):
     """``reversed(inner)``, of the length that it has at the beginning."""
+
+    __slots__ = ("_length", "inner")
 
     once = True
 
-    inner: Any
-    _length: Any = None
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+        self._length: Any = None
 
     @property
     def stageable(self) -> bool:
@@ -299,13 +323,20 @@ class Reversed(Indexed):
     def at(self, index: Any) -> Any:
         return self.inner.at(self.length() - 1 - index)
 
+    def __length_hint__(self) -> int:
+        return self.length()  # type: ignore[no-any-return]  # of Any
 
-@dataclass(eq=False)
-class Entries(Indexed):
+
+class StagedEntries(Indexed):
     """A dict, a view of one, or a set, some of whose keys are there on some paths only."""
 
-    container: Any
-    stageable: bool = False
+    __slots__ = ("container",)
+
+    stageable = False
+
+    def __init__(self, container: Any) -> None:
+        super().__init__()
+        self.container = container
 
     def length(self) -> Any:
         known = entries.container_of(self.container)
@@ -314,11 +345,11 @@ class Entries(Indexed):
     def at(self, index: Any) -> Any:
         raise refuse_unknown("SG211", "which element comes at which position, only the run knows", self.container)
 
-    def _refuse(self, *args: Any) -> NoReturn:
+    def _refuse_use(self, *args: Any) -> NoReturn:
         message = "the keys or items of a dict that has a key on some paths only are used as a whole"
         raise refuse_unknown("SG211", message, self.container)
 
-    __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse
+    __eq__ = __ne__ = __or__ = __ror__ = __and__ = __rand__ = __sub__ = __rsub__ = __le__ = __ge__ = _refuse_use
     __hash__ = object.__hash__
 
     def perhaps(self) -> list[tuple[Any, Any]]:
@@ -342,13 +373,13 @@ def as_sequence(iterable: Any) -> Any:
     if isinstance(iterable, Indexed):
         return iterable
     if isinstance(iterable, torch.Tensor):
-        return Rows(iterable)
+        return StagedRows(iterable)
     if isinstance(iterable, StagedArray):
-        return ArrayRows(iterable.tensor)
+        return StagedArrayRows(iterable.tensor)
     if isinstance(iterable, range):
         return Range(iterable.start, iterable.stop, iterable.step)
     if type(iterable) in (list, tuple) or isinstance(iterable, (torch.nn.ModuleList, torch.Size)):
         return Listed(iterable)
     if lists.is_spread(iterable):
         return Listed(iterable)
-    return None if entries.container_of(iterable) is None else Entries(iterable)
+    return None if entries.container_of(iterable) is None else StagedEntries(iterable)

@@ -21,7 +21,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.trace.compiled import original_of
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
-from stillgraph.trace.lists import Spread, StagedList
+from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.numbers import StagedNumber, kind_of
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.symbolic import is_fake
@@ -151,7 +151,7 @@ def _taken(call: Call, declared: Any, value: Any, name: str) -> Any:
     kind = declared.kind()
     if kind == "OptionalType":
         return None if value is None else _taken(call, declared.getElementType(), value, name)
-    if isinstance(value, (Spread, StagedList)):
+    if isinstance(value, (StagedSpread, StagedList)):
         message = f"a list of unknown length is passed as '{name}' to a function that torch.jit.script compiled"
         raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     if kind == "ListType" and isinstance(value, (list, tuple)):
@@ -177,7 +177,7 @@ _NUMBERS: dict[str, tuple[type, ...]] = {"FloatType": (float, int, bool), "IntTy
 
 def _refuse_staged_inside(value: Any, name: str) -> None:
     """Refuse numbers that only the run knows: compiled code takes tensors and Python's own numbers."""
-    if isinstance(value, (StagedNumber, Spread, StagedList)):
+    if isinstance(value, (StagedNumber, StagedSpread, StagedList)):
         message = f"what torch.jit made of '{name}' is given a number or list that only the run knows"
         raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     parts = None if is_fake(value) else split(value)
@@ -187,7 +187,7 @@ def _refuse_staged_inside(value: Any, name: str) -> None:
 
 def _copied(value: Any) -> Any:
     """What Python gets of a compiled function's value: lists and dicts are copies."""
-    if isinstance(value, (Spread, StagedList)):
+    if isinstance(value, (StagedSpread, StagedList)):
         message = "a list of unknown length goes from a scripted function to one that torch.jit.ignore leaves to Python"
         raise refuse("SG105", message, location=here(), hint=f"{_HINT}the function itself.")
     if type(value) is list:

@@ -21,7 +21,7 @@ from stillgraph.operators import transformers
 from stillgraph.program.distributed import EnterParallel, EnterSharded, LeaveParallel, LeaveSharded
 from stillgraph.trace.collectives import COLLECTIVES, emit_step, refuse_distributed
 from stillgraph.trace.containers import split
-from stillgraph.trace.lists import Spread, StagedList
+from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.session import Session, session
 
 Call = Callable[..., Any]
@@ -48,7 +48,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
         return
-    if isinstance(value, (Spread, StagedList)):
+    if isinstance(value, (StagedSpread, StagedList)):
         refuse_distributed("a list of unknown length goes into or out of a module that torch.distributed wraps")
     parts = split(value)
     for child in () if parts is None else parts.children:

@@ -28,6 +28,7 @@ from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorTy
 from stillgraph.trace.caught import Caught, Raisable, raised_of, slot, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.frames import here
 from stillgraph.trace.heap import OlderObjects, locals_of_users
@@ -242,6 +243,7 @@ def emit_raise(recorder: Recorder, error: BaseException) -> None:
         StageTry: a ``try`` around has to be staged first.
         CaptureError: the exception cannot be made in the run, or what stands around it would have to see it.
     """
+    in_eagers_words(error)
     where = recorder.locator.raised_at(error)
     context = _being_handled(recorder, error)
     keywords: dict[str, Any] = {} if context is None else {"context": context}

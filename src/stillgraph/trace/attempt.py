@@ -27,6 +27,7 @@ from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
 from stillgraph.trace.compiled import original_of
+from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.frames import surrounds_with_mode
 from stillgraph.trace.front_end import FrontEnd
@@ -150,6 +151,7 @@ class CaptureAttempt:
                         value = self._call(call, args, kwargs)
                 except BaseException as error:
                     if is_own(error):
+                        in_eagers_words(error)
                         self.session.witness.require_none_refused()  # the code's handlers may have made this of that
                     raise
                 finally:

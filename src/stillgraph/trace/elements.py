@@ -10,7 +10,7 @@ from typing import Any
 
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.containers import Parts, split
-from stillgraph.trace.lists import Element, Spread, has_spread, is_mutable, kept_parts, mutable_parts
+from stillgraph.trace.lists import Element, StagedSpread, has_spread, is_mutable, kept_parts, mutable_parts
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import is_leaf
 
@@ -41,7 +41,7 @@ def leading(recorder: Recorder, left: Sequence[Any], right: Sequence[Any]) -> in
 
 
 def _is_kept(recorder: Recorder, value: Any) -> bool:
-    return not isinstance(value, (tuple, Spread)) and not is_leaf(value) and recorder.is_new(value) is False
+    return not isinstance(value, (tuple, StagedSpread)) and not is_leaf(value) and recorder.is_new(value) is False
 
 
 _CHANGED_ELEMENT = "Change it before the branch or loop, or make a new one in the branch or loop for the list."
@@ -75,7 +75,7 @@ def refuse_changed(children: Sequence[Any], view: View) -> None:
 
 
 def freeze_elements(
-    recorder: Recorder, spread: Spread, paths: Sequence[Sequence[Any]], is_older: Callable[[Any], bool]
+    recorder: Recorder, spread: StagedSpread, paths: Sequence[Sequence[Any]], is_older: Callable[[Any], bool]
 ) -> None:
     """Let nobody change the objects whose values the columns of a list have copied.
 
@@ -88,7 +88,7 @@ def freeze_elements(
     identities = recorder.identities
     copied: list[Any] = []
     for child in itertools.chain(*paths):
-        if type(child) is Spread:
+        if type(child) is StagedSpread:
             copied += [child] if is_mutable(child.element) else []
         else:
             copied += mutable_parts(spread.element, child)
@@ -96,7 +96,7 @@ def freeze_elements(
                 if not is_older(kept):
                     identities.keep(kept)
     for each in copied:
-        if type(each) is not Spread:
+        if type(each) is not StagedSpread:
             identities.freeze(each)
     identities.copied_into(spread, copied)
     if any(may_repeat(recorder, spread.element, children) for children in paths):
@@ -117,6 +117,6 @@ def may_repeat(recorder: Recorder, element: Element, children: Sequence[Any]) ->
 def elements_behind(recorder: Recorder, element: Element, child: Any) -> list[set[int]]:
     """The ids of what each object in an element may be that the user could change; of all, where it stands for many."""
     identities = recorder.identities
-    if type(child) is Spread:
+    if type(child) is StagedSpread:
         return [set(map(id, (child, *identities.originals(child))))] if is_mutable(child.element) else []
     return [set(map(id, identities.behind(part))) for part in mutable_parts(element, child)]

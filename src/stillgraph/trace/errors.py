@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import re
 
+from stillgraph.core.diagnostics import MisreadError, refuse
+from stillgraph.trace.frames import here
+
 _KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
 _NAMES = re.compile(rf"\b({'|'.join(_KINDS)})\b")
 
+_UNKNOWN = re.compile(r"\b(Staged\w+|Unjoined\w*|MaybeKey|CaughtPart)\b")
+"""Classes of ours whose instances stand for values of kinds that these do not tell."""
+
 
 def in_eagers_words(error: BaseException) -> None:
-    """Let an exception say what it would say in eager PyTorch, if it names what stands for values in a capture."""
+    """Let an exception say what it would say in eager PyTorch, if it names what stands for values in a capture.
+
+    Raises:
+        CaptureError: Python has raised it for something that stands for a value of which it does not know the kind;
+            what eager PyTorch does with the value is not known.
+    """
     if any(type(arg) is str and _NAMES.search(arg) for arg in error.args):
         error.args = tuple(_NAMES.sub(_kind, arg) if type(arg) is str else arg for arg in error.args)
+    if any(type(arg) is str and _UNKNOWN.search(arg) for arg in error.args):
+        message = f"Python does something with a value that only the run knows, and does not take it ({error.args[0]})"
+        raise refuse("SG301", message, location=here(), kind=MisreadError) from None
 
 
 def _kind(found: re.Match[str]) -> str:

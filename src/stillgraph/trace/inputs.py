@@ -41,7 +41,7 @@ from stillgraph.program.values import is_value
 from stillgraph.trace.containers import split
 from stillgraph.trace.frames import here
 from stillgraph.trace.lists import Element as ListElement
-from stillgraph.trace.lists import Spread, StagedList, types
+from stillgraph.trace.lists import StagedList, StagedSpread, types
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake
@@ -302,13 +302,13 @@ class Inputs:
         self._add(Input(self._name(source), "state", source, recorder.to_fake(number)), number)
         return number
 
-    def list_of(self, element: ListElement, source: Source) -> Spread:
+    def list_of(self, element: ListElement, source: Source) -> StagedSpread:
         """What stands for all elements of a list that the call makes longer."""
         self.guards.append(TypeGuard(source, list))
         columns = tuple(StagedList(ListType(type_)) for type_ in types(element))
         for column in columns:
             self._add(Input(self._name(source), "list", source, column.type), column)
-        return Spread(element, columns)
+        return StagedSpread(element, columns)
 
     def _add(self, input_: Input, value: Any) -> fx.Node:
         assert self.recorder is not None

@@ -29,7 +29,7 @@ from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.lists import (
     Element,
-    Spread,
+    StagedSpread,
     columns,
     structure,
     types,
@@ -70,7 +70,7 @@ def may_be_parameter(value: Any) -> bool:
 
 def has_leaf(value: Any, view: View, inside: tuple[int, ...] = ()) -> bool:
     """Whether a tensor, a number or a list of unknown length is somewhere in a value, seen by ``view``."""
-    if value is None or is_leaf(value) or isinstance(value, Spread):
+    if value is None or is_leaf(value) or isinstance(value, StagedSpread):
         return value is not None
     parts = None if isinstance(value, Unjoined) or id(value) in inside else view(value)
     return parts is not None and any(has_leaf(child, view, (*inside, id(value))) for child in parts.children)
@@ -315,7 +315,7 @@ class Joiner:
         indices = [self._add(a, b, type_, place) for a, b, type_ in zip(*sides, listed)]
 
         def build(outs: Sequence[Any]) -> Any:
-            spread = Spread(element, tuple(outs[index] for index in indices))
+            spread = StagedSpread(element, tuple(outs[index] for index in indices))
             freeze_elements(self.recorder, spread, held, self.is_older)
             return first.type([*begin, spread])
 
@@ -358,7 +358,7 @@ class Joiner:
             return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
         if empty is DEAD and self.is_older(value):
             return lambda _: value
-        if isinstance(value, Spread):
+        if isinstance(value, StagedSpread):
             return self._one_sided_spread(empty is left, value, empty, place)
         parts = self._parts(value, int(value is right))
         if empty is DEAD and (parts is None or parts.attributes) and not holds_staged(value):
@@ -408,14 +408,14 @@ class Joiner:
         other = self._partners.get((side, id(value)), id(DEAD))
         return self._joined.get((other, id(value)) if side else (id(value), other))
 
-    def _one_sided_spread(self, on_left: bool, spread: Spread, empty: Any, place: str) -> Build:
+    def _one_sided_spread(self, on_left: bool, spread: StagedSpread, empty: Any, place: str) -> Build:
         indices = []
         for column in spread.columns:
             left, right = (empty, column) if on_left else (column, empty)
             indices.append(self._add(left, right, self.type_of(column), place))
 
         def build(outs: Sequence[Any]) -> Any:
-            made = Spread(spread.element, tuple(outs[index] for index in indices))
+            made = StagedSpread(spread.element, tuple(outs[index] for index in indices))
             self.recorder.identities.take_over(made, spread)
             return made
 

@@ -1,9 +1,9 @@
 """Lists of which only the run knows the length.
 
 The elements of such a list have one structure. Each leaf of it is a *column*, a `StagedList`: in the program a real
-Python list of tensors or numbers. In the user's list a `Spread` stands where the elements are, so that the object, its
-aliases and what Python itself does with lists (append, ``+``, a copy) keep their meaning: a list is a sequence of
-elements and of spreads.
+Python list of tensors or numbers. In the user's list a `StagedSpread` stands where the elements are, so that the
+object, its aliases and what Python itself does with lists (append, ``+``, a copy) keep their meaning: a list is a
+sequence of elements and of spreads.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Element = Leaf | Same | Node | Inner
 _COUNT = NumberType(int)  # the column of a list whose elements have no leaf
 
 
-class Spread(Staged):
+class StagedSpread(Staged):
     """Stands in a list for as many elements as its columns have, of the structure ``element``."""
 
     __slots__ = ("columns", "element")
@@ -107,7 +107,7 @@ def has_spread(value: Any) -> bool:
     """Whether a list or tuple holds elements that only the run counts."""
     for key in maybe_keys(value):
         key._refuse()  # Python has copied a dict's keys: how many those are, nobody can say
-    return any(type(item) is Spread for item in value)
+    return any(type(item) is StagedSpread for item in value)
 
 
 # ---- from elements to their structure
@@ -130,7 +130,7 @@ def structure(
     """
     element: Element | None = None
     for child in children:
-        spread = type(child) is Spread
+        spread = type(child) is StagedSpread
         mine = _spread_structure(child, type_of) if spread else _of(child, type_of, is_older, inside)
         element = cover(element, mine)
     if element is None:
@@ -138,7 +138,7 @@ def structure(
     return element
 
 
-def _spread_structure(spread: Spread, type_of: TypeOf) -> Element:
+def _spread_structure(spread: StagedSpread, type_of: TypeOf) -> Element:
     return _typed(spread.element, iter([_element_type(type_of(column)) for column in spread.columns]))
 
 
@@ -176,7 +176,7 @@ def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] 
         parts = instance_parts(value)
     if parts is None:
         return Same(value)
-    if any(type(child) is Spread for child in parts.children):
+    if any(type(child) is StagedSpread for child in parts.children):
         raise JoinFailure("SG203", f"a list holds a {type(value).__name__} of unknown length")
     return Node(parts, tuple(_of(child, type_of, is_older, inside) for child in parts.children))
 
@@ -236,12 +236,12 @@ def _leaf_types(element: Element | None) -> list[Type]:
 # ---- from elements to columns, and back
 def columns(element: Element, children: Sequence[Any]) -> list[Items]:
     """The elements of a list, taken apart into the columns of a structure that covers them."""
-    rows = [_spread_leaves(element, c) if type(c) is Spread else _leaves(element, c) or [0] for c in children]
-    spread = tuple(index for index, child in enumerate(children) if type(child) is Spread)
+    rows = [_spread_leaves(element, c) if type(c) is StagedSpread else _leaves(element, c) or [0] for c in children]
+    spread = tuple(index for index, child in enumerate(children) if type(child) is StagedSpread)
     return [Items(tuple(row[k] for row in rows), spread) for k in range(len(types(element)))]
 
 
-def _spread_leaves(element: Element, spread: Spread) -> list[Any]:
+def _spread_leaves(element: Element, spread: StagedSpread) -> list[Any]:
     given = iter(spread.columns)
     return _realigned(element, spread.element, given) or [next(given)]
 
@@ -290,7 +290,7 @@ def _rebuild(element: Element, row: Iterator[Any]) -> Any:
     if isinstance(element, Inner):
         width = len(_leaf_types(element))
         inner = tuple(next(row) for _ in range(width))
-        return [] if element.element is None else [Spread(element.element, inner)]
+        return [] if element.element is None else [StagedSpread(element.element, inner)]
     return element.value
 
 
@@ -300,7 +300,7 @@ def mutable_parts(element: Element, value: Any) -> Iterator[Any]:
         yield value
         if element.element is not None:
             for child in value:
-                if type(child) is not Spread:
+                if type(child) is not StagedSpread:
                     yield from mutable_parts(element.element, child)
     elif isinstance(element, Node):
         if not isinstance(value, tuple):

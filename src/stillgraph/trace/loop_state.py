@@ -13,7 +13,7 @@ from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constant
 from stillgraph.trace.journal import MISSING
-from stillgraph.trace.lists import Element, Spread, columns, same_structure, types
+from stillgraph.trace.lists import Element, StagedSpread, columns, same_structure, types
 from stillgraph.trace.lists import cover as cover_elements
 from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf, quoted
 from stillgraph.trace.unlike_elements import telling_elements
@@ -307,7 +307,7 @@ def build(state: State, fill: Callable[[Slot], Any]) -> Any:
     if isinstance(state, Tree):
         return state.parts.rebuild([build(child, fill) for child in state.children])
     if isinstance(state, Listed):
-        return state.kind([*state.begin, Spread(state.element, tuple(fill(slot) for slot in state.slots))])
+        return state.kind([*state.begin, StagedSpread(state.element, tuple(fill(slot) for slot in state.slots))])
     return MISSING if state.value is DEAD else state.value
 
 

@@ -19,7 +19,7 @@ from stillgraph.trace.elements import freeze_elements
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.join import DEAD, Joiner, is_empty
 from stillgraph.trace.journal import ContentsPlace, Place
-from stillgraph.trace.lists import Element, Spread, has_spread, mutable_parts
+from stillgraph.trace.lists import Element, StagedSpread, has_spread, mutable_parts
 from stillgraph.trace.loop_state import (
     Fixed,
     Listed,
@@ -312,7 +312,7 @@ def _freeze(recorder: Recorder, state: State, value: Any, result: Any, arm: Arm,
 
 def _put_in(recorder: Recorder, element: Element, child: Any) -> list[Any]:
     """The objects that the user could change of which an iteration puts copies into a list."""
-    put = recorder.identities.originals(child) if type(child) is Spread else mutable_parts(element, child)
+    put = recorder.identities.originals(child) if type(child) is StagedSpread else mutable_parts(element, child)
     return [each for part in put for each in recorder.identities.behind(part)]
 
 

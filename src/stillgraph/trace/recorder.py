@@ -38,7 +38,7 @@ from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
 from stillgraph.trace.in_eager import Failed, quote
 from stillgraph.trace.journal import Journal
-from stillgraph.trace.lists import Spread, StagedList
+from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, mixes, number_result
@@ -112,7 +112,7 @@ class Recorder(PlainAnswers):
         self.settled_sizes: dict[str, Location | None] = {}  # by their symbols, where they turned out to be one number
         self.stale: dict[int, tuple[Any, str]] = {}  # containers that called code may have changed, and its name
         self.unsettled: list[list[BaseException]] = []  # by a loop whose body is being tried: why paths in it fail
-        self.grown: dict[int, Spread] = {}  # by a list from before the capture: what stands for all it held
+        self.grown: dict[int, StagedSpread] = {}  # by a list from before the capture: what stands for all it held
         self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
         self.handled_outside = _being_handled()
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
@@ -326,7 +326,7 @@ class Recorder(PlainAnswers):
             return value if is_fake(value) else self.fake_of(value)
         if isinstance(value, StagedNumber):
             return plain(value)
-        if isinstance(value, (StagedList, Spread)):
+        if isinstance(value, (StagedList, StagedSpread)):
             return value.type if isinstance(value, StagedList) else value._refuse()
         if isinstance(value, (tuple, list)):
             return special.rebuild_sequence(value, [self.to_fake(v) for v in value])

@@ -51,7 +51,7 @@ from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
-from stillgraph.trace.lists import Element, Inner, Leaf, Node, Spread, is_mutable, types
+from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_mutable, types
 from stillgraph.trace.memory import HINT
 from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
@@ -76,7 +76,7 @@ class Results:
     _indices: dict[int, int] = field(default_factory=dict)
     _shared: dict[int, int] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
-    _spreads: list[Spread] = field(default_factory=list)  # the elements of lists of unknown length
+    _spreads: list[StagedSpread] = field(default_factory=list)  # the elements of lists of unknown length
     _given: set[int] = field(default_factory=set)  # objects of the caller's
     _storing: bool = False  # whether what is built outlives the call, returned or not
     place: Place | None = None  # what is being stored
@@ -96,7 +96,7 @@ class Results:
             value._refuse()
         if value is MISSING:
             raise refuse("SG204", f"a variable that some path does not assign is {self._what}")
-        if isinstance(value, Spread):
+        if isinstance(value, StagedSpread):
             raise refuse("SG210", f"the elements of a list are {self._what} as one value")
         if isinstance(value, torch.Generator) and self.session.root.holds(value):
             return self._output(value)
@@ -130,14 +130,14 @@ class Results:
             message = "a result is a list of unknown length, which has a copy of an object from before the call"
         elif id(found) in identities.repeated:
             message = "a result is a list of unknown length, in which one object may be twice"
-        elif isinstance(found, Spread):
+        elif isinstance(found, StagedSpread):
             message = "two results hold one object, of which a list of unknown length has a copy"
         else:
             message = f"whether two results are one {type(found).__name__}, only the run knows: a loop"
             message = f"{message}, branch or handler makes one of them anew"
         raise refuse("SG305", message, hint=AMBIGUOUS)
 
-    def _copies_outer(self, spread: Spread) -> bool:
+    def _copies_outer(self, spread: StagedSpread) -> bool:
         """Whether some elements stand for containers from before the call, which others may hold too."""
         return any(self.session.is_new(each) is False for each in self.session.identities.originals(spread))
 
@@ -305,7 +305,7 @@ class Results:
         if isinstance(value, Entry):
             rank = None if value.rank is None else self._number(value.rank)
             return Maybe(self._number(value.present), self.template(value.value), rank)
-        if not isinstance(value, Spread):
+        if not isinstance(value, StagedSpread):
             return self.template(value)
         self._spreads.append(value)
         return Repeated(tuple(map(self._output, value.columns)), self._element(value.element, itertools.count()))
@@ -433,7 +433,7 @@ class Results:
 
     def _contents_effect(self, place: Place, target: Source, after: Any) -> Effect | None:
         grown = self.session.grown.get(id(getattr(place, "target", None)))
-        if grown is None or not after or after[0] is not grown or any(type(item) is Spread for item in after[1:]):
+        if grown is None or not after or after[0] is not grown or any(type(item) is StagedSpread for item in after[1:]):
             return SetContents(target, self.template(after))
         done = len(self.session.journal.midway.settled.get(place.key, (grown,)))
         return ExtendContents(target, self.template(after[done:])) if len(after) > done else None
@@ -471,7 +471,7 @@ def _within(key: Any) -> Iterator[Any]:
         yield key
 
 
-_KINDS = {"Produced": "generator", "Rows": "iterator", "ArrayRows": "iterator", "Entries": "view of a dict"}
+_KINDS = {"StagedRows": "iterator", "StagedArrayRows": "iterator", "StagedEntries": "view of a dict"}
 _ELEMENT = "Make it in the branch or loop that puts it into the list, or put its tensors and numbers into the list."
 _VALUES = "Return the values themselves: a list of them, or a tensor (torch.stack, torch.arange)."
 

@@ -48,7 +48,7 @@ from stillgraph.trace.frames import here, in_autograd_function, location_of, sur
 from stillgraph.trace.iterators import Iterators
 from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
-from stillgraph.trace.lists import Leaf, Node, Same, Spread, mutable_parts, structure
+from stillgraph.trace.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
 from stillgraph.trace.misled import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
@@ -167,7 +167,7 @@ class Session(BothSides):
         if not items or not isinstance(count, StagedInt):
             return super().repeated(items, count) if items else type(items)()
         spread = as_spread(self, items)
-        if any(True for item in items if type(item) is not Spread for _ in mutable_parts(spread.element, item)):
+        if any(True for item in items if type(item) is not StagedSpread for _ in mutable_parts(spread.element, item)):
             message = "a list of one and the same object is made, as often as the run says"
             raise refuse("SG210", message, location=here())
         return type(items)([each(self, spread, operations.repeated, count)])

@@ -21,7 +21,7 @@ from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
 from stillgraph.trace.gradients import read_gradient, write_gradient, write_require
-from stillgraph.trace.lists import Leaf, Spread
+from stillgraph.trace.lists import Leaf, StagedSpread
 from stillgraph.trace.number_results import is_mixed, refuse_mixed
 from stillgraph.trace.numbers import StagedNumber, is_number, kind_of
 from stillgraph.trace.on_fakes import takes_no_such_size, wants_plain_sizes
@@ -283,7 +283,7 @@ def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
         node = recorder.emit("call_method", "tolist", (tensor,), {})
         node.meta["val"] = column.type
         recorder.region.define(column, node)
-        return [Spread(Leaf(column.type.element), (column,))]
+        return [StagedSpread(Leaf(column.type.element), (column,))]
     if not known:
         raise refuse("SG301", "tolist() of a tensor whose size only the run knows", location=here())
     rows = recorder.record(_T.unbind, (tensor, 0), {}) if fake.shape[0] else ()

@@ -15,7 +15,7 @@ from stillgraph.trace import lists
 from stillgraph.trace.arms import leaf_node
 from stillgraph.trace.elements import freeze_elements
 from stillgraph.trace.frames import called, here, name_of
-from stillgraph.trace.lists import Items, Spread, StagedList
+from stillgraph.trace.lists import Items, StagedList, StagedSpread
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unknown import refuse_unknown
 
@@ -26,13 +26,13 @@ def is_spread(value: Any) -> bool:
 
 
 # ---- making and reading columns
-def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()) -> Spread:
+def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()) -> StagedSpread:
     """All elements of a list as one spread, of a structure that covers the values ``more`` too.
 
     Raises:
         CaptureError: the elements have no common structure.
     """
-    if len(value) == 1 and type(value[0]) is Spread and not more:
+    if len(value) == 1 and type(value[0]) is StagedSpread and not more:
         return value[0]
     try:
         element = lists.structure([*value, *more], recorder.type_of)
@@ -40,7 +40,7 @@ def as_spread(recorder: Recorder, value: Sequence[Any], more: Sequence[Any] = ()
         raise refuse(failure.code, failure.message, location=here()) from failure
     types = lists.types(element)
     parts = lists.columns(element, value)
-    spread = Spread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
+    spread = StagedSpread(element, tuple(_column(recorder, part, type_) for part, type_ in zip(parts, types)))
     freeze_elements(recorder, spread, (value,), is_older=lambda kept: True)  # there is no path
     return spread
 
@@ -59,24 +59,24 @@ def define(recorder: Recorder, type_: Type, node: Any) -> Any:
 
 
 def each(
-    recorder: Recorder, spread: Spread, function: Callable[..., Any], *args: Any, cells: Sequence[Any] = ()
-) -> Spread:
+    recorder: Recorder, spread: StagedSpread, function: Callable[..., Any], *args: Any, cells: Sequence[Any] = ()
+) -> StagedSpread:
     """A spread whose columns are ``function(column, *args, cell)``."""
     made = []
     for index, column in enumerate(spread.columns):
         given = (*args, leaf_node(recorder, cells[index], column.type.element, "a list")) if cells else args
         made.append(define(recorder, column.type, recorder.emit("call_function", function, (column, *given), {})))
-    result = Spread(spread.element, tuple(made))
+    result = StagedSpread(spread.element, tuple(made))
     recorder.identities.take_over(result, spread)
     return result
 
 
-def copied_into(recorder: Recorder, spread: Spread) -> tuple[Any, ...]:
+def copied_into(recorder: Recorder, spread: StagedSpread) -> tuple[Any, ...]:
     """The containers of which a spread holds copies."""
     return tuple(recorder.identities.copies.get(id(spread), (None, {}))[1].values())
 
 
-def element_at(recorder: Recorder, spread: Spread, index: Any, originals: Sequence[Any] | None = None) -> Any:
+def element_at(recorder: Recorder, spread: StagedSpread, index: Any, originals: Sequence[Any] | None = None) -> Any:
     """The element at a position: the containers in it are made anew.
 
     Args:
@@ -135,7 +135,7 @@ def _joined(recorder: Recorder, function: Any, tensors: Any, dim: int, is_new: b
     return define(recorder, type_, recorder.emit("call_function", function, (spread.columns[0], dim), {}))
 
 
-def _joined_type(spread: Spread, dim: int, is_new: bool) -> TensorType:
+def _joined_type(spread: StagedSpread, dim: int, is_new: bool) -> TensorType:
     element = spread.element
     if not isinstance(element, lists.Leaf) or not isinstance(element.type, TensorType):
         raise refuse("SG210", "a list that holds other things than tensors becomes a tensor", location=here())

@@ -10,7 +10,7 @@ from stillgraph.core.diagnostics import Side
 from stillgraph.core.location import Location
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.assigned import Line
-from stillgraph.trace.lists import Element, Spread
+from stillgraph.trace.lists import Element, StagedSpread
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.unjoined import describe
 
@@ -69,7 +69,7 @@ def _unlike(
     elements: tuple[Sequence[Any], Sequence[Any]], structure_of: Callable[[Sequence[Any]], Element]
 ) -> list[tuple[Any, int]] | None:
     """Two elements without a common structure, each with the side that it is from; None where spreads are unlike."""
-    both = [(value, side) for side in (0, 1) for value in elements[side] if type(value) is not Spread]
+    both = [(value, side) for side in (0, 1) for value in elements[side] if type(value) is not StagedSpread]
     for index, (value, side) in enumerate(both):
         for earlier, from_side in both[:index]:
             try:

@@ -39,7 +39,7 @@ WITHOUT_A_MESSAGE = {
     "SG606": "no error: explain tells it",
 }
 OURS = re.compile(
-    r"Unjoined|_Dead|Staged[A-Z]|FakeTensor|Spread|MaybeKey|\bEntry\b|Exit\(|<locals>|stillgraph\.(trace|operators)"
+    r"Unjoined|_Dead|Staged[A-Z]|FakeTensor|MaybeKey|\bEntry\b|Exit\(|<locals>|stillgraph\.(trace|operators)"
 )
 
 

@@ -9,7 +9,7 @@ from stillgraph.bytecode.frame import Frame, Handler
 from stillgraph.bytecode.tracebacks import raise_again
 from stillgraph.core.lookup import class_member
 from stillgraph.operators.calls import call
-from stillgraph.operators.contexts import context, seen
+from stillgraph.operators.contexts import context, require_manager, seen
 from stillgraph.operators.protected import handled
 from stillgraph.operators.raising import caused, raised
 from stillgraph.trace.session import session
@@ -154,10 +154,7 @@ def _before_with(frame: Frame, _: Any) -> None:
 
 def _enter(manager: Any) -> tuple[Any, Any]:
     """The method that leaves a context manager, and what entering it gives."""
-    for name in ("__enter__", "__exit__"):
-        if class_member(type(manager), name) is None:
-            with manager:  # which says what is wrong, before it does anything
-                raise AssertionError("is no context manager")
+    require_manager(manager)
     entered: Any = context(manager)
     enter, leave = _special(entered, "__enter__"), _special(entered, "__exit__")
     return leave, call(enter)
