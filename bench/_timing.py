@@ -101,6 +101,7 @@ def machine() -> dict[str, Any]:
     """What the figures were taken on."""
     return {
         "cores": os.cpu_count(),
+        **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         **{name: _version(name) for name in ("torch", "transformers", "stillgraph")},

@@ -1,4 +1,5 @@
-"""The score board: ``python -m tests.cases.report [--pt2 | --onnx | --python] [-v] [-j N] [--timeout S] [NAME …]``.
+"""The score board: ``python -m tests.cases.report [--pt2 | --onnx | --python | --partial] [--device D] [-v] [-j N]
+[--timeout S] [NAME …]``.
 
 Each case runs in a process of its own, so a crash or a hang costs one line and not the board. A NAME selects the cases
 whose name contains it; with ``-v`` the tracebacks are printed too.
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -25,7 +27,8 @@ import torch
 
 from tests.cases import pending
 from tests.cases.case import Case, all_cases
-from tests.cases.harness import check_onnx, check_pt2, check_python, check_static
+from tests.cases.devices import checked_on
+from tests.cases.harness import check_onnx, check_partial, check_pt2, check_python, check_static
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -46,7 +49,7 @@ def main() -> int:
     check, expected = _check(options)
     selected = [c for n, c in all_cases().items() if not options.names or any(part in n for part in options.names)]
     torch.set_num_threads(1)  # a fork must not inherit a pool of threads
-    _warm_up(all_cases()["A01_if_tensor"], check)
+    _warm_up(all_cases()["A01_if_tensor"], check if options.device is None else check_static)  # forks take over no GPU
     passed, surprises = 0, 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for verdict in pool.map(lambda case: _isolated(case, check, options.timeout), selected):
@@ -64,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     kind.add_argument("--pt2", action="store_true", help="save as .pt2 and load instead")
     kind.add_argument("--onnx", action="store_true", help="save as .onnx and run in onnxruntime instead")
     kind.add_argument("--python", action="store_true", help="save as Python source and import it instead")
+    kind.add_argument("--partial", action="store_true", help="without a full graph: Python may take steps")
+    parser.add_argument("--device", help="where modules and inputs are, the default device as well")
     parser.add_argument("-v", "--verbose", action="store_true", help="print tracebacks")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="cases at a time")
     parser.add_argument("--timeout", type=int, default=20, help="seconds for one case")
@@ -71,8 +76,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> tuple[Callable[[Case], None], dict[str, str]]:
+    if options.device is not None:
+        check = check_partial if options.partial else check_static
+        return functools.partial(checked_on, options.device, check=check), {}
     if not (options.pt2 or options.onnx or options.python):
-        return check_static, pending.STATIC
+        return check_partial if options.partial else check_static, pending.STATIC
     export, expected = (check_pt2, pending.PT2) if options.pt2 else (check_onnx, pending.ONNX)
     if options.python:
         export, expected = check_python, pending.PYTHON
