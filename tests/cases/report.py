@@ -51,8 +51,9 @@ def main() -> int:
     torch.set_num_threads(1)  # a fork must not inherit a pool of threads
     _warm_up(all_cases()["A01_if_tensor"], check if options.device is None else check_static)  # forks take over no GPU
     passed, surprises = 0, 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for verdict in pool.map(lambda case: _isolated(case, check, options.timeout), selected):
+    run = _isolated if options.jobs else _verdict
+    with ThreadPoolExecutor(options.jobs) if options.jobs else contextlib.nullcontext() as pool:
+        for verdict in (map if pool is None else pool.map)(lambda case: run(case, check, options.timeout), selected):
             passed += verdict.problem is None
             surprises += (verdict.problem is None) == (verdict.name in expected)
             _print(verdict, expected.get(verdict.name), options.verbose)
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     kind.add_argument("--partial", action="store_true", help="without a full graph: Python may take steps")
     parser.add_argument("--device", help="where modules and inputs are, the default device as well")
     parser.add_argument("-v", "--verbose", action="store_true", help="print tracebacks")
-    parser.add_argument("-j", "--jobs", type=int, default=2, help="cases at a time")
+    parser.add_argument("-j", "--jobs", type=int, default=2, help="cases at a time; 0: all in this process")
     parser.add_argument("--timeout", type=int, default=20, help="seconds for one case")
     return parser
 
@@ -130,6 +131,10 @@ def _isolated(case: Case, check: Callable[[Case], None], timeout: int) -> Verdic
 
 
 def _child(case: Case, check: Callable[[Case], None], timeout: int, answer: Connection) -> None:
+    answer.send(_verdict(case, check, timeout))
+
+
+def _verdict(case: Case, check: Callable[[Case], None], timeout: int) -> Verdict:
     signal.signal(signal.SIGALRM, _on_alarm)
     signal.alarm(timeout)
     warnings.simplefilter("ignore")
@@ -143,7 +148,7 @@ def _child(case: Case, check: Callable[[Case], None], timeout: int, answer: Conn
             kind = "" if isinstance(error, (AssertionError, _Hang)) else f"{type(error).__name__}: "
             problem, detail = (kind + text)[:200] or type(error).__name__, traceback.format_exc()
     signal.alarm(0)
-    answer.send(Verdict(case.name, time.perf_counter() - begun, problem, detail))
+    return Verdict(case.name, time.perf_counter() - begun, problem, detail)
 
 
 class _Hang(BaseException):
