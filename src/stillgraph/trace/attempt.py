@@ -355,6 +355,8 @@ class CaptureAttempt:
         source = self.finder.cell_source(cell)
         if source is None or self.finder.find(cell) is not None:  # the latter may be written by now
             return
+        if self.session.is_new(cell):  # of a function that the capture has called, around a class
+            return
         self.session.outer_cells[id(cell)] = name
         place = CellPlace(cell, name)
         value = place.get()
