@@ -387,8 +387,8 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
         return capture.record(method, args, kwargs)
-    if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:
-        return _call_module(capture, receiver, args, kwargs)
+    if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:  # ``super().__call__``, as well
+        return call_module(capture, call, receiver, args, kwargs)
     if isinstance(function, FunctionType):
         if isinstance(receiver, torch.nn.Module):
             follow_parametrizations(capture, receiver)

@@ -24,7 +24,7 @@ Call = Callable[..., Any]  # the operator of that name
 
 
 def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
-    """``module(*args, **kwargs)``, for a module whose class leaves ``__call__`` to torch."""
+    """``torch.nn.Module.__call__(module, *args, **kwargs)``, whatever ``__call__`` its class may have."""
     if any(is_lazy(each) for each in (*module._parameters.values(), *module._buffers.values()) if each is not None):
         raise refuse("SG308", f"a {type(module).__name__} learns its sizes", location=here())
     forward = module.forward
@@ -35,7 +35,9 @@ def call_module(capture: Session, call: Call, module: torch.nn.Module, args: Any
     hooked = wrapper or any(_hooks_before(module)) or any(_hooks_after(module)) or has_backward_hooks(module)
     if _is_torch_function(forward) and not hooked and not isinstance(module, torch.nn.Sequential):
         follow_parametrizations(capture, module)
-        return module(*args, **kwargs) if not capture.is_wanted(forward) else call(forward, *args, **kwargs)
+        if capture.is_wanted(forward):
+            return call(forward, *args, **kwargs)
+        return torch.nn.Module.__call__(module, *args, **kwargs)
     with contextlib.ExitStack() as leaving:
         args, kwargs = _run_hooks_before(call, module, args, kwargs, leaving)
         behind = BackwardHooks(capture, module) if torch.is_grad_enabled() and has_backward_hooks(module) else None
