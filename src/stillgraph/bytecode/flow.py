@@ -118,12 +118,15 @@ class Flow(Holder):
         return self.loops[header] if header in self.loops else self.once[header]
 
     @cached_property
+    def _reached(self) -> set[int]:
+        return _closure({0}, self._with_handlers)
+
+    @cached_property
     def _latches(self) -> dict[int, list[int]]:
         """By the first instruction of each loop, those that lead back to it."""
         ways = self._with_handlers
         found: dict[int, list[int]] = {}
-        reached = _closure({0}, ways)
-        for index in sorted(reached):
+        for index in sorted(self._reached):
             if self._instructions[index].name == "SEND":
                 continue
             for target in self.next[index]:
@@ -142,7 +145,7 @@ class Flow(Holder):
             index = queue.pop()
             if index not in nodes:
                 nodes.add(index)
-                queue += before[index]
+                queue += self._reached.intersection(before[index])  # not the jumps that stood between copies
         left = {target for index in nodes for target in self.next[index] if target not in nodes}
         raising = {target for target in left if target not in self._ending}
         nodes |= _closure(raising, self.next)
