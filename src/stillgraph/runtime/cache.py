@@ -79,9 +79,14 @@ class CapturedCall:
     def stop(self, error: BaseException, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Carry out what the program did to Python's state before one of its operations raised ``error``."""
         found = found_in(error)
-        if found is not None:
-            index, values = found
-            compile_result(Constant(None), self.program.so_far[index])(values, args, kwargs)
+        if found is None:
+            return
+        if found.index is not None:
+            compile_result(Constant(None), self.program.so_far[found.index])(found.values, args, kwargs)
+        if found.left_out:
+            places = ", ".join(found.left_out)
+            message = f"{self.program.name} fails, and not all is there that it had written by then: {places}"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 class ProgramCache:

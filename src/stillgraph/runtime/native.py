@@ -30,7 +30,7 @@ from stillgraph.program.so_far import so_far_at
 from stillgraph.runtime.expressions import Expressions
 from stillgraph.runtime.lazy_region import Compile, LazyRegion
 from stillgraph.runtime.segments import Segment, split_segments
-from stillgraph.runtime.so_far import LINES, Noted, names_needed
+from stillgraph.runtime.so_far import LINES, UNKNOWN, Noted, names_needed
 from stillgraph.runtime.tracebacks import PLACES, Places
 
 _COND = torch.ops.higher_order.cond
@@ -263,12 +263,14 @@ class _Block(Expressions):
         writer.place, writer.so_far = around, before
 
     def _so_far(self, node: fx.Node) -> Noted | None:
-        """What is written when an operation begins; None where it is not known, or the operation is no line."""
+        """What is written when an operation begins; None where it is nothing, or the operation is no line."""
         noted = so_far_at(node) if self.writer.keeps_account and node.target not in (_COND, _WHILE, try_) else None
         if noted is None:
             return None
         values = [self._variable(hops, name) for hops, name in noted.values]
-        return None if None in values else Noted(noted.index, tuple(map(str, values)))
+        if None in values:
+            return Noted(None, (), UNKNOWN)
+        return Noted(noted.index, tuple(map(str, values)), noted.left_out)
 
     def _variable(self, hops: int, name: str) -> str | None:
         """The variable of a node that is known so many blocks further out; None if it has none by now."""

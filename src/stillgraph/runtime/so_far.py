@@ -21,13 +21,27 @@ LINES = "__stillgraph_so_far__"
 
 @dataclass(frozen=True)
 class Noted:
-    """What is written when a line of a driver begins: an index of `Program.so_far`, and expressions of the values."""
+    """What is written when a line of a driver begins, as a `SoFar` says it, with expressions of the values."""
 
-    index: int
+    index: int | None
     values: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a program had written when it failed: an index of `Program.so_far`, and the values of these effects.
+
+    ``left_out``: the places of which it is not known what was written there.
+    """
+
+    index: int | None
+    values: list[Any]
+    left_out: tuple[str, ...]
 
 
 Lines = Mapping[int, Noted]
+UNKNOWN = ("what is written is not known at this operation",)
 
 
 def names_needed(node: fx.Node, depth: int = 0) -> Iterator[str]:
@@ -47,14 +61,14 @@ def names_needed(node: fx.Node, depth: int = 0) -> Iterator[str]:
                 yield from names_needed(each, depth + 1)
 
 
-def found_in(error: BaseException) -> tuple[int, list[Any]] | None:
+def found_in(error: BaseException) -> Found | None:
     """What a program had written when an error of one of its operations left it.
 
     Args:
         error: as it leaves the program's driver.
 
     Returns:
-        An index of `Program.so_far` and the values of these effects; None where nothing is known.
+        That; None where it is nothing.
     """
     names: dict[str, Any] | None = None
     frame: Any = None
@@ -74,8 +88,8 @@ def found_in(error: BaseException) -> tuple[int, list[Any]] | None:
         if noted is None:
             return None
         try:
-            return noted.index, [eval(text, names, variables) for text in noted.values]
+            return Found(noted.index, [eval(text, names, variables) for text in noted.values], noted.left_out)
         except NameError:  # a variable that no path so far has assigned
-            return None
+            return Found(None, [], UNKNOWN)
     finally:
         del error, names, frame, variables  # frames would hold this one

@@ -2,7 +2,7 @@
 
 A program writes when it is done. Where an operation fails in the run, what eager PyTorch has written before it must be
 written all the same: so each node knows the effects until then (`program.so_far`). Nothing is added to the graph for
-that: a value that no region knows is left out, and so is what could not be stored.
+that: a value that no region knows is left out, and so is what could not be stored. Who gets the error is told of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import fx
 from stillgraph.core.diagnostics import Refusal
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import regions
+from stillgraph.program.outputs import Same, Template
 from stillgraph.program.so_far import SoFar, so_far_at
 from stillgraph.trace.journal import AttributePlace, Place, Write, is_same
 from stillgraph.trace.region import Region
@@ -24,9 +25,10 @@ from stillgraph.trace.results import Results
 if TYPE_CHECKING:
     from stillgraph.trace.session import Session
 
-_MOST = 10_000
+_MOST = 50_000
 """How many parts of effects are built in one attempt: a loop of a thousand appends would build a million. What is
 written behind that is not accounted for."""
+_MANY = SoFar(None, (), ("what it writes is more than an account is kept of",))
 
 
 class _NotKnown(Exception):
@@ -46,6 +48,14 @@ class _Sketch(Results):
             region, hops = region.parent, hops + 1
         raise _NotKnown
 
+    def template(self, value: Any) -> Template:
+        """A tensor that was there before, and of which the program knows nothing, is found again where it was."""
+        if isinstance(value, torch.Tensor) and not self.session.root.holds(value):
+            source = self.finder.find(value)
+            if source is not None:
+                return Same(source)
+        return super().template(value)
+
 
 class Account:
     """The account of one attempt at a capture."""
@@ -62,8 +72,10 @@ class Account:
     def now(self) -> SoFar | None:
         """What has been written by now, for the operation that is recorded next."""
         journal = self._session.journal
-        if journal.version == 0 or self._spent > _MOST:
+        if journal.version == 0:
             return None
+        if self._spent > _MOST:
+            return _MANY
         stamp = (journal.version, self._session.region)
         if stamp != self._stamp:
             written, self._read = journal.written(min(self._read, journal.mark)), journal.mark
@@ -77,19 +89,21 @@ class Account:
         return self._last
 
     def _taken(self) -> SoFar | None:
-        written = self._session.journal.outcome()
-        if any(_runs_code(write.place) for write in written):
-            return None
+        outcome = self._session.journal.outcome()
+        written = [write for write in outcome if not _runs_code(write.place)]
         self._spent += sum(_size(write.place) for write in written) + 1
         with torch._C.DisableTorchFunction():
             sketch = self._sketched(written)
             if sketch is None:
-                sketch = self._sketched([write for write in written if self._sketched([write]) is not None])
-        if sketch is None or not sketch[0]:
-            return None
-        effects, values = sketch
+                written = [write for write in written if self._sketched([write]) is not None]
+                sketch = self._sketched(written)
+        known = {write.place.key for write in written}
+        left_out = tuple(str(write.place) for write in outcome if write.place.key not in known)
+        effects, values = sketch or ([], ())
+        if not effects:
+            return SoFar(None, (), left_out) if left_out else None
         self._effects.append(tuple(effects))
-        return SoFar(len(self._effects) - 1, tuple(values))
+        return SoFar(len(self._effects) - 1, tuple(values), left_out)
 
     def _sketched(self, written: list[Write]) -> tuple[list[Effect], Sequence[Any]] | None:
         """The effects of some writes and the places of their values; None if these are not all known."""
@@ -107,7 +121,8 @@ class Account:
     def effects(self, graph: fx.GraphModule) -> tuple[tuple[Effect, ...], ...]:
         """What the nodes of the finished graph refer to, by its index; the rest is of attempts that were dropped."""
         used = {noted.index for noted in _noted(graph)}
-        return tuple(effects if index in used else () for index, effects in enumerate(self._effects)) if used else ()
+        kept = tuple(effects if index in used else () for index, effects in enumerate(self._effects))
+        return (kept or ((),)) if used else ()
 
 
 def _noted(graph: fx.GraphModule) -> Iterable[SoFar]:

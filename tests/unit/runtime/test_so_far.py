@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import stillgraph as sg
 from stillgraph.runtime.native import lower
 from stillgraph.runtime.so_far import LINES
+from stillgraph.trace import account
 from tests.cases.compare import assert_same
 from tests.unit.runtime.raising import as_it_stands
 
@@ -258,6 +259,60 @@ def test_of_a_module_with_a_buffer() -> None:
                 module(x)
         assert (counted.calls, counted.seen) == (eager.calls, eager.seen)
     assert (counted.calls, counted.seen.item()) == (4, 4)
+
+
+KEYS = [f"key {number}" for number in range(300)]
+
+
+def beside_a_tensor_of_a_dict(x: Tensor, buffer: Tensor, table: dict[str, Any]) -> None:
+    buffer.add_(x)
+    table["new"] = x + 1
+    torch.linalg.cholesky(0 * x.sum() - torch.eye(3))
+
+
+def beside_tensors_of_a_list(x: Tensor, buffer: Tensor, table: list[Any]) -> Any:
+    buffer.add_(x)
+    table[0] = x + 1
+    table.append(table[1])
+    return x[int(x.sum()) * 30]
+
+
+def after_many_writes(x: Tensor, buffer: Tensor, table: list[Any]) -> Any:
+    for key in KEYS:
+        table.append(key)
+        buffer.add_(x)
+    return x[int(x.sum()) * 30]
+
+
+FAILING: list[tuple[Callable[..., Any], Callable[[], Any]]] = [
+    (beside_a_tensor_of_a_dict, lambda: {"there": torch.ones(3)}),
+    (beside_tensors_of_a_list, lambda: [torch.ones(1), torch.zeros(2), torch.zeros(3)]),
+    (after_many_writes, list),
+]
+
+
+def left(function: Callable[..., Any], make: Callable[[], Any]) -> tuple[Any, ...]:
+    buffer, table = torch.zeros(3), make()
+    kept = table["there"] if isinstance(table, dict) else table[1] if table else None
+    with pytest.raises((RuntimeError, IndexError)):
+        function(torch.ones(3), buffer, table)
+    found = table.get("there") if isinstance(table, dict) else table[1] if kept is not None else None
+    return buffer, table, found is kept
+
+
+@pytest.mark.parametrize(("function", "make"), FAILING)
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_of_what_is_there_already(function: Callable[..., Any], make: Callable[[], Any], full_graph: bool) -> None:
+    static = sg.to_static(function, backend="eager", full_graph=full_graph)
+    for _ in range(2):
+        assert_same(left(function, make), left(static, make))
+
+
+def test_what_no_account_is_kept_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account, "_MOST", 100)
+    static = sg.to_static(after_many_writes, backend="eager")
+    with pytest.warns(RuntimeWarning, match="not all is there that it had written"):
+        left(static, list)
 
 
 class Interrupting(io.StringIO):
