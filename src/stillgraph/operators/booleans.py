@@ -56,8 +56,11 @@ def _chain(
         return value if known is stop_at else _chain(rest[0](), rest[1:], keeps, stop_at, operand + 1)
     assert capture is not None
 
+    last: list[Any] = []
+
     def go_on() -> Any:
-        return _chain(rest[0](), rest[1:], keeps, stop_at, operand + 1)
+        last[:] = [_chain(rest[0](), rest[1:], keeps, stop_at, operand + 1)]
+        return last[0]
 
     def stop() -> Any:
         return value
@@ -68,7 +71,13 @@ def _chain(
         result = select(capture, known, go_on, stop, f"and {operand}", places(keeps, *rest))
     if isinstance(result, (StagedBool, torch.Tensor)):
         capture.implies(result, not stop_at, known)
+    if last and (_is_plainly(last[0], stop_at) or capture.known_truth(last[0]) is stop_at):  # ``staged or True``
+        capture.is_certainly(result, stop_at)
     return result
+
+
+def _is_plainly(value: Any, truth: bool) -> bool:
+    return (value is None or type(value) in (bool, int, float, str)) and bool(value) is truth
 
 
 def not_(value: Any) -> Any:

@@ -29,6 +29,9 @@ def truth(session: Session, value: Any) -> Any:
         require_one_element(value, bool)
     value = tensor_of(value)
     session.settling.require_current(value)
+    known = session.known_truth(value)
+    if known is not None:
+        return known
     if is_optional(value) and session.may_be_none(value):
         return session.is_true(value, lambda v: truth_number(session, v))
     if isinstance(value, torch.Tensor):

@@ -7,11 +7,17 @@ import re
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.trace.frames import here
 
-_KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
-_NAMES = re.compile(rf"\b({'|'.join(_KINDS)})\b")
+KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
+"""By their names, classes of what stands for values in a capture, and the names of those that eager PyTorch has."""
+_NAMES = re.compile(rf"\b({'|'.join(KINDS)})\b")
 
-_UNKNOWN = re.compile(r"\b(Staged\w+|Unjoined\w*|MaybeKey|CaughtPart)\b")
-"""Classes of ours whose instances stand for values of kinds that these do not tell."""
+OF_SEVERAL_KINDS = (
+    *("Staged", "StagedNumber", "StagedArray", "StagedList", "StagedSpread", "StagedRows", "StagedArrayRows"),
+    *("StagedReversed", "StagedEntries", "Unjoined", "UnjoinedMethod", "MaybeKey", "CaughtPart"),
+)
+"""Names of classes of ours whose instances stand for values of kinds that these do not tell."""
+
+_UNKNOWN = re.compile(rf"\b({'|'.join(OF_SEVERAL_KINDS)})\b")
 
 
 def in_eagers_words(error: BaseException) -> None:
@@ -29,4 +35,4 @@ def in_eagers_words(error: BaseException) -> None:
 
 
 def _kind(found: re.Match[str]) -> str:
-    return _KINDS[found[1]]
+    return KINDS[found[1]]

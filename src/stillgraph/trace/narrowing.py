@@ -98,6 +98,7 @@ class Narrowing(Recorder):
         self._taken: dict[int, bool] = {}  # the staged conditions in whose arms we are, and which arm it is
         self.learned: list[_Learned] = []
         self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
+        self._certain: dict[int, tuple[Any, bool, int | None]] = {}  # values whose truth is known, how, and versions
         self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
         self._unbound: dict[int, tuple[Any, Any]] = {}  # the same of what a variable holds that may have no value
 
@@ -149,6 +150,15 @@ class Narrowing(Recorder):
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """As `Recorder.implies`."""
         self._follows.setdefault(id(result), []).append(_Follows(result, flag, when, _version(result)))
+
+    def is_certainly(self, value: Any, truth: bool) -> None:
+        """As `Recorder.is_certainly`."""
+        self._certain[id(value)] = value, truth, _version(value)
+
+    def known_truth(self, value: Any) -> bool | None:
+        """As `Recorder.known_truth`."""
+        known = self._certain.get(id(value))
+        return known[1] if known is not None and known[2] == _version(value) else None
 
     def opposite(self, flag: Any) -> Any:
         """As `Recorder.opposite`, and remember what it is the opposite of."""

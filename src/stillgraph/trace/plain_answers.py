@@ -97,6 +97,13 @@ class PlainAnswers(TorchFunctionMode):
     def implies(self, result: Any, when: bool, flag: Any) -> None:
         """Told that where the condition ``result`` is ``when``, the condition ``flag`` is so too."""
 
+    def is_certainly(self, value: Any, truth: bool) -> None:
+        """Told what ``bool(value)`` is in every run, though only the run knows the value."""
+
+    def known_truth(self, value: Any) -> bool | None:
+        """What ``bool(value)`` is in every run; None where that is not known."""
+        return None
+
     def before_raise(
         self, kind: type[BaseException] | None, certain: bool = False, raised: tuple[Raised, ...] = ()
     ) -> None:

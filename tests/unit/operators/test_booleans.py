@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pytest
@@ -187,3 +188,41 @@ def test_whether_two_truth_values_are_one() -> None:
 def test_whether_a_number_or_text_is_one_object_is_refused(other: object) -> None:
     made = type(other)
     assert refusal(lambda x: made(x.sum()) is other, P).reason.code == "SG301"
+
+
+def paired(x: Tensor) -> Tensor:
+    """Behind the last element there is none: that is only seen to be left alone if the condition is known to hold."""
+    out = []
+    for t in range(len(x)):
+        if x[t] < 0 or t + 1 == len(x):
+            out.append(x[t])
+        else:
+            out.append(x[t] + x[t + 1])
+    return torch.stack(out)
+
+
+def counted_to_an_end(x: Tensor) -> Any:
+    for step in itertools.count():
+        x = x / 2
+        if x.sum() < 1 or x.sum() < 0 or step >= 50:
+            break
+    return x, step
+
+
+def never(x: Tensor) -> Any:
+    found = [1, 2]
+    if x.sum() > 0 and len(found) > 5:
+        return found[5]
+    return not (bool(x.sum() > 3) or True), bool(x.sum() > 0) and 0, (x.sum() > 0) or "a"
+
+
+def written_behind(x: Tensor) -> Any:
+    small = torch.ones(()) * x.sum() or 5
+    if x.sum() != 0:
+        small *= 0
+    return 1 if small else 2
+
+
+@pytest.mark.parametrize("function", [paired, counted_to_an_end, never, written_behind])
+def test_a_constant_that_ends_a_condition_decides_it(function: Any) -> None:
+    agree(function, *CALLS)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
+import stillgraph
 import stillgraph as sg
+from stillgraph.operators.stand_ins import StandIn
+from stillgraph.trace.errors import KINDS, OF_SEVERAL_KINDS
+from stillgraph.trace.numbers import Staged
 from tests.front_ends import bytecode  # noqa: F401  # a fixture
 
 
@@ -90,3 +96,46 @@ def test_the_text_is_eagers(fail: Any, front_end: str, request: pytest.FixtureRe
     options: dict[str, Any] = {"full_graph": False, "strict": True} if front_end == "segments" else {}
     static = functools.partial(sg.to_static, backend="eager", **options)
     assert _texts(fail, static) == _texts(fail, lambda function: function)
+
+
+class StagedNet:
+    """Of the user's: it begins as classes do that stand for values."""
+
+    size = 3
+
+
+def of_a_class_of_the_users(x: Any, number: Any) -> Any:
+    net = StagedNet()
+    found = []
+    for ask in (lambda: net.width, lambda: len(net), lambda: net + 1):  # type: ignore[attr-defined, arg-type, operator]
+        try:
+            found.append(ask())
+        except (AttributeError, TypeError) as error:
+            found.append(str(error))
+    return x + 1, found
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_classes_of_the_users_keep_their_names(full_graph: bool) -> None:
+    static = sg.to_static(of_a_class_of_the_users, backend="eager", full_graph=full_graph)
+    x = torch.ones(2)
+    assert static(x, 1)[1] == of_a_class_of_the_users(x, 1)[1]
+    assert static.cache_info().programs == 1
+
+
+def test_all_that_stands_for_values_is_known_by_name() -> None:
+    """A class whose name an error may tell is in one of the tables."""
+    for module in pkgutil.walk_packages(stillgraph.__path__, "stillgraph."):
+        if module.name.split(".")[1] in ("trace", "operators"):
+            importlib.import_module(module.name)
+    found = {each.__name__ for each in _all_below(Staged)} | {"Unjoined", "UnjoinedMethod"}
+    stand_ins = {each.__name__ for each in _all_below(StandIn) if each.stands_for is None}
+    known = {*OF_SEVERAL_KINDS, *KINDS, *_ABSTRACT}
+    assert found | stand_ins <= known, found | stand_ins - known
+
+
+_ABSTRACT = {"Indexed", "Listed", "Caught"}  # what no error of Python's tells of
+
+
+def _all_below(kind: type) -> set[type]:
+    return {kind}.union(*map(_all_below, kind.__subclasses__())) - {StandIn}
