@@ -106,6 +106,8 @@ class Between:
             hand.frames.clear()
             if not begun:
                 self._note(hand, functions, following.layout)
+            elif following.layout not in self.followed:  # of which the route has done the beginning
+                self.followed = {**self.followed, following.layout: tuple(hand.done)}
             return following
         self.listener.fails(error)  # outside of the handler: it is no context of what the call raises
         del error

@@ -46,6 +46,13 @@ def looped(x: Tensor, names: list[str]) -> Tensor:
     return x
 
 
+def linked(x: Tensor, file: io.StringIO) -> Tensor:
+    while x.sum() > 1:
+        x = x / 2
+        file.write(f"{x.sum().item():.2f}")
+    return x
+
+
 def chosen(x: Tensor, cache: dict[str, Any]) -> Tensor:
     key = f"{x.sum().item():.0f}"
     if key not in cache:
@@ -103,6 +110,7 @@ EXAMPLES: dict[Callable[..., Any], tuple[Any, ...]] = {
     told: (torch.ones(3),),
     inside: (torch.ones(2),),
     looped: (torch.ones(2), ["a", "b", "c"]),
+    linked: (torch.ones(2) * 4, io.StringIO()),
     keywords: (torch.ones(2),),
     returned: (torch.ones(2),),
     ended: (torch.ones(2),),
