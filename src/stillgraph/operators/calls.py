@@ -154,6 +154,8 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
         if torchscript.is_left_to_python(function):
             return torchscript.left_to_python(capture, call, function, args, kwargs)
         kwargs = torchscript.with_float_defaults(function, args, kwargs)
+    if function is torch.nn.Module.__call__ and args:
+        return call_module(capture, call, args[0], args[1:], kwargs)
     if isinstance(function, FunctionType):
         return call_function(capture, function, args, kwargs)
     if isinstance(function, MethodType):
@@ -387,7 +389,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
         return capture.record(method, args, kwargs)
-    if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:  # ``super().__call__``, as well
+    if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:  # ``super().__call__``
         return call_module(capture, call, receiver, args, kwargs)
     if isinstance(function, FunctionType):
         if isinstance(receiver, torch.nn.Module):

@@ -1,0 +1,81 @@
+"""Modules whose classes have a ``__call__`` of their own, which calls that of torch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import stillgraph as sg
+from tests.unit.trace.agreement import agree_fresh
+
+
+class Checked(nn.Module):
+    """As layers that may compute anew in the backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.calls = nn.Linear(3, 3), 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return super().__call__(*args, **kwargs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) if x.sum() > 0 else x
+
+
+class Doubled(nn.Linear):
+    """Its ``forward`` is torch's."""
+
+    def __call__(self, x: Tensor) -> Any:
+        return super().__call__(x + 1) * 2
+
+
+class InTurn(nn.Sequential):
+    def __call__(self, x: Tensor) -> Any:
+        return super().__call__(x) + 1
+
+
+class Hooked(Doubled):
+    def __init__(self) -> None:
+        super().__init__(3, 3)
+        self.register_forward_hook(lambda module, args, result: result * 3)
+
+
+class Model(nn.Module):
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return nn.Module.__call__(self.layers[0], x)
+
+
+def made(kind: str) -> nn.Module:
+    layers: dict[str, Any] = {
+        "checked": lambda: (Checked(), Checked()),
+        "doubled": lambda: (Doubled(3, 3),),
+        "in turn": lambda: (InTurn(nn.Linear(3, 3), Doubled(3, 3), Checked()),),
+        "hooked": lambda: (Hooked(),),
+    }
+    return Model(*layers[kind]())
+
+
+@pytest.mark.parametrize("kind", ["checked", "doubled", "in turn", "hooked"])
+def test_a_call_of_its_own(kind: str) -> None:
+    agree_fresh(lambda: made(kind), torch.ones(3), -torch.ones(3))
+
+
+@pytest.mark.parametrize("kind", ["checked", "hooked"])
+def test_without_a_full_graph(kind: str) -> None:
+    eager, x = made(kind), torch.ones(3)
+    target = made(kind)
+    target.load_state_dict(eager.state_dict())
+    static = sg.to_static(target, backend="eager", full_graph=False, strict=True)
+    assert torch.equal(static(x), eager(x))
+    assert len(static.forward.explain().subgraphs) == 1
