@@ -55,8 +55,8 @@ def to_static(target: Any, input_spec: list[sg.InputSpec] | None) -> Any:
     return sg.to_static(target, input_spec=input_spec, backend="eager")
 
 
-def check_static(case: Case, convert: Convert = to_static) -> None:
-    """Every input gives what eager gives, in as few programs as the case asks for.
+def check_static(case: Case, convert: Convert = to_static) -> Any:
+    """Every input gives what eager gives, in as few programs as the case asks for; the static function is returned.
 
     Args:
         case: the case.
@@ -81,6 +81,7 @@ def check_static(case: Case, convert: Convert = to_static) -> None:
         held, allowed = program_count(static), most_programs(case)
         assert held <= allowed, f"{held} programs are held, {allowed} are enough"
         assert held or not returned or (case.may_give_up and has_given_up(static)), "no program is held"
+    return static
 
 
 def check_partial(case: Case) -> Any:

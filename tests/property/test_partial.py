@@ -20,6 +20,7 @@ QUICK, BATCH, BATCHES = 1, 12, 5
 def check(folder: Path, count: int, seed: int) -> None:
     """Compare so many programs with eager PyTorch, each over several inputs and those once more."""
     passed: set[str] = set()
+    given_up: set[str] = set()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -30,11 +31,13 @@ def check(folder: Path, count: int, seed: int) -> None:
         if source in passed:
             hypothesis.reject()
         hypothesis.note(source)
-        STEPS.check(lambda: load(source, folder), [(*args, [0.5]) for args in calls], grad)
+        if STEPS.check(lambda: load(source, folder), [(*args, [0.5]) for args in calls], grad):
+            given_up.add(source)
         passed.add(source)
 
     agrees()
     assert len(passed) >= count
+    assert len(given_up) * 4 <= count  # programs that are left to Python show nothing
 
 
 @pytest.mark.parametrize("batch", range(2))

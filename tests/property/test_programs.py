@@ -69,6 +69,7 @@ def load(source: str, folder: Path) -> Any:
 def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> None:
     """Compare `count` different programs with eager, results and gradients; the seed says which."""
     passed: set[str] = set()
+    given_up: set[str] = set()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -79,11 +80,13 @@ def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> None:
         if source in passed:
             hypothesis.reject()
         hypothesis.note(source)
-        way.check(lambda: load(source, folder), calls, grad)
+        if way.check(lambda: load(source, folder), calls, grad):
+            given_up.add(source)
         passed.add(source)
 
     agrees()
     assert len(passed) >= count
+    assert len(given_up) * 10 <= count  # programs that are left to Python show nothing
 
 
 SEED = int(os.environ.get("STILLGRAPH_PROPERTY_SEED", "0"))  # another number explores other programs

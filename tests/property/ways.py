@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import stillgraph as sg
 from tests.cases.case import Case
-from tests.cases.harness import Convert, check_static, to_static
+from tests.cases.harness import Convert, check_static, has_given_up, to_static
 from tests.front_ends import through_bytecode
 from tests.property.steps import KEPT, with_steps
 
@@ -39,13 +39,18 @@ class Way:
         """The programs, with steps for Python in them where the way has some."""
         return with_steps(programs) if self.has_steps else programs
 
-    def check(self, make: Callable[[], Any], calls: list[tuple[Any, ...]], grad: bool) -> None:
-        """Assert that every call gives what eager gives; with steps, also when all are made once more."""
+    def check(self, make: Callable[[], Any], calls: list[tuple[Any, ...]], grad: bool) -> bool:
+        """Assert that every call gives what eager gives; with steps, also when all are made once more.
+
+        Returns:
+            Whether the function was left to Python in the end.
+        """
         options: dict[str, Any] = {} if self.is_whole else {"programs": MANY}
         if self.has_steps:  # what outlives a call may be other in each
             options |= {"may_give_up": True, "attrs": KEPT}
         calls = calls * 2 if self.has_steps else calls
-        check_static(Case("a generated program", make, calls, grad=grad, **options), self.convert)
+        static = check_static(Case("a generated program", make, calls, grad=grad, **options), self.convert)
+        return self.has_steps and has_given_up(static)
 
 
 SOURCE = Way("source", to_static)
