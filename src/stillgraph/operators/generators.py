@@ -83,7 +83,7 @@ class _Enumerated(Produced, kind=enumerate):
     __slots__ = ()
 
 
-class _Mapped(Produced, kind=map):
+class Mapped(Produced, kind=map):
     __slots__ = ()
 
 
@@ -111,7 +111,7 @@ def enumerated(generator: Produced, start: Any) -> Produced:
 
 def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
     """``map(function, generator)``."""
-    return _Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
+    return Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
 _AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."

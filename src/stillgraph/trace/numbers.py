@@ -201,13 +201,19 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "invert": operator.invert,
 }
 
+
+def _give(name: str, method: Callable[..., Any]) -> None:
+    method.__name__ = f"__{name}__"
+    setattr(StagedNumber, method.__name__, method)
+
+
 for _name, _function in BINARY.items():
-    setattr(StagedNumber, f"__{_name}__", _binary(_function, f"__r{_name}__"))
-    setattr(StagedNumber, f"__r{_name}__", _reflected(_function))
+    _give(_name, _binary(_function, f"__r{_name}__"))
+    _give(f"r{_name}", _reflected(_function))
 for _name, _function in COMPARISONS.items():
-    setattr(StagedNumber, f"__{_name}__", _compared(_function))
+    _give(_name, _compared(_function))
 for _name, _operation in UNARY.items():
-    setattr(StagedNumber, f"__{_name}__", _unary(_operation))
+    _give(_name, _unary(_operation))
 
 
 class StagedInt(StagedNumber, torch.SymInt):
@@ -235,8 +241,36 @@ class StagedBool(StagedNumber, torch.SymBool):
         return NotImplemented
 
 
-KINDS: dict[type, type] = {StagedInt: int, StagedFloat: float, StagedBool: bool}
-_PLAIN: dict[type, Any] = {StagedInt: torch.SymInt, StagedFloat: torch.SymFloat, StagedBool: torch.SymBool}
+class StagedMixedInt(StagedInt):
+    """A ``bool`` or an ``int``: of which kind it is depends on the path.
+
+    It has a class of its own for what C says of it in an error, where nobody could tell otherwise.
+    """
+
+
+class StagedMixedFloat(StagedFloat):
+    """An ``int``, a ``bool`` or a ``float``, as above."""
+
+
+KINDS: dict[type, type] = {
+    StagedInt: int,
+    StagedFloat: float,
+    StagedBool: bool,
+    StagedMixedInt: int,
+    StagedMixedFloat: float,
+}
+_MIXED: dict[type, Any] = {StagedInt: StagedMixedInt, StagedFloat: StagedMixedFloat}
+_PLAIN: dict[type, Any] = {
+    **dict.fromkeys((StagedInt, StagedMixedInt), torch.SymInt),
+    **dict.fromkeys((StagedFloat, StagedMixedFloat), torch.SymFloat),
+    StagedBool: torch.SymBool,
+}
+
+
+def let_kind_vary(number: Any) -> None:
+    """Mark a new staged number: of which kind it is depends on the path."""
+    number.__class__ = _MIXED.get(type(number), type(number))
+    number.stillgraph_mixed = True
 
 
 def is_number(value: object) -> bool:

@@ -42,7 +42,7 @@ from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, mixes, number_result
-from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
+from stillgraph.trace.numbers import StagedNumber, kind_of, let_kind_vary, plain, staged
 from stillgraph.trace.on_fakes import (
     misreads_number,
     needs_a_value,
@@ -422,6 +422,8 @@ class Recorder(PlainAnswers):
         self._require_going_on()
         if function in MAY_RAISE or getattr(function, "__module__", "") == "math":
             self.before_risk()
+        if function in (int, round) and len(args) == 1 and kind_of(args[0]) is float:
+            self.before_rounding()
         if function is divmod:
             return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
         with self.witness.paused():
@@ -430,7 +432,7 @@ class Recorder(PlainAnswers):
                 return known_true(result)
         number = self.number(result, self.emit("call_function", function, args, {}))
         if isinstance(number, StagedNumber) and mixes(function, args):
-            number.stillgraph_mixed = True  # type: ignore[attr-defined]  # a mark of ours
+            let_kind_vary(number)
         return number
 
     def opposite(self, flag: Any) -> Any:
@@ -506,7 +508,8 @@ class Recorder(PlainAnswers):
             return StagedList(type_)
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)
-            value.stillgraph_mixed = type_.mixed
+            if type_.mixed:
+                let_kind_vary(value)
         else:
             with self.witness.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)

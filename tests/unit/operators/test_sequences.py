@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from stillgraph.operators.sequences import Enumerated, Listed, Range, Reversed, Zipped, as_sequence
+from stillgraph.operators.sequences import Enumerated, Listed, Range, StagedReversed, Zipped, as_sequence
 from tests.unit.trace.agreement import N, P, agree, refusal
 
 RANGES = [(5,), (0,), (2, 7), (7, 2), (1, 8, 3), (8, 1, -3), (1, 8, -1), (-3, 3, 2), (5, 5, -1)]
@@ -24,7 +24,7 @@ def test_range(bounds: tuple[int, ...]) -> None:
 def test_compositions() -> None:
     inner = Range(2, 8, 2)
     assert list(Enumerated(inner, 5)) == list(enumerate(range(2, 8, 2), 5))
-    assert list(Reversed(inner)) == [6, 4, 2]
+    assert list(StagedReversed(inner)) == [6, 4, 2]
     assert list(Zipped((inner, Range(0, 2, 1)))) == [(2, 0), (4, 1)]
     assert list(Listed(("a", "b"))) == ["a", "b"]
     assert next(iter(Enumerated(inner))) == (0, 2)
