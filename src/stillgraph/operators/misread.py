@@ -23,7 +23,7 @@ from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.operands import require_one_kind
+from stillgraph.trace.operands import require_known
 from stillgraph.trace.session import Session
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.text import StagedText
@@ -120,7 +120,7 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
         hint = _hint_of(function) or _NUMBER_HINT
         raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
     if is_plain:
-        require_one_kind(torch.utils._pytree.tree_leaves(given), f"is given to {_called(function)}")
+        require_known(torch.utils._pytree.tree_leaves(given), f"is given to {_called(function)}")
     if is_plain and _is_pythons(function) and _comes_of_c(error):
         receiver = getattr(function, "__self__", None)
         if any(isinstance(each, _STAND_INS) for each in (receiver, *torch.utils._pytree.tree_leaves(given))):

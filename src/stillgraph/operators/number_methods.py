@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
+from stillgraph.trace.number_results import kinds_of
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.operands import require_one_kind, sample
+from stillgraph.trace.operands import require_known, sample
 
 
 def is_declined(method: MethodType, args: tuple[Any, ...]) -> bool:
@@ -20,10 +21,14 @@ def is_declined(method: MethodType, args: tuple[Any, ...]) -> bool:
     number, name = method.__self__, method.__name__
     if not isinstance(number, StagedNumber) or not name.startswith("__"):
         return False
+    answers = {_declines(kind(1), name, args) for kind in kinds_of(number)}
+    if len(answers) > 1 or True in answers:
+        require_known((number, *args), f"is asked for its {name}")
+    return answers == {True}
+
+
+def _declines(number: Any, name: str, args: tuple[Any, ...]) -> bool:
     try:
-        declined = getattr(sample(number), name)(*map(sample, args)) is NotImplemented
+        return getattr(number, name)(*map(sample, args)) is NotImplemented
     except Exception:  # of any kind: the method itself is asked
         return False
-    if declined:
-        require_one_kind((number, *args), f"is asked for its {name}")
-    return declined

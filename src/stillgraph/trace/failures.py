@@ -11,6 +11,7 @@ from stillgraph.trace.numbers import StagedFloat, StagedInt, is_number, kind_of
 from stillgraph.trace.symbolic import is_fake
 
 _T = torch.Tensor
+_leaves = torch.utils._pytree.tree_leaves
 _FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _DIVIDING = frozenset({"floordiv", "ifloordiv", "rfloordiv", "floor_divide", "mod", "rmod", "remainder", "fmod"})
@@ -38,6 +39,14 @@ _CHECKING = frozenset(
     }
 )
 """What looks at the values that it is given, or at numbers that fake tensors take whatever they are."""
+
+_OF_SIZES = frozenset(
+    {
+        *("expand", "narrow", "new_empty", "new_full", "new_ones", "new_zeros", "repeat", "reshape", "resize"),
+        *("roll", "tile", "topk", "unflatten", "view"),
+    }
+)
+"""What takes sizes and positions behind its tensor, which may be tensors of whole numbers."""
 
 _ALONG = frozenset({"softmax", "log_softmax", "sort", "argsort"})
 """What takes a dimension that fake tensors do not look at."""
@@ -67,6 +76,10 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
         return (RuntimeError, IndexError)
     if name.strip("_") in _CHECKING or _is_wrong_number(name, args, kwargs) or _subtracts_truth(name, args):
         return (RuntimeError, IndexError)
+    if name.endswith("dropout") and any(isinstance(each, torch.Tensor) for each in (*args[1:2], kwargs.get("p"))):
+        return (ValueError, RuntimeError)
+    if name in _OF_SIZES and any(isinstance(each, torch.Tensor) for each in _leaves((args[1:], kwargs))):
+        return (RuntimeError, IndexError)
     rounds = name in ("div", "divide") and kwargs.get("rounding_mode") is not None
     if (rounds or name.strip("_") in _DIVIDING) and _may_divide_by_zero(args, "__r" in name):
         return (RuntimeError,)
@@ -74,7 +87,7 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
         return (RuntimeError,)
     if name in _ALONG and _has_no_dimension(args[0], kwargs.get("dim", args[1:2])):
         return (IndexError,)
-    given = torch.utils._pytree.tree_leaves((args, kwargs))
+    given = _leaves((args, kwargs))
     if any(isinstance(a, torch.Tensor) and is_fake(a) and _has_unknown_size(a) for a in given):
         return (RuntimeError, IndexError)
     takes_number = any(isinstance(a, (torch.SymInt, StagedInt)) for a in given)

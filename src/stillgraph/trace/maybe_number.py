@@ -6,6 +6,7 @@ The node that is recorded does to either what eager does. What the capture knows
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from stillgraph.core.diagnostics import Refusal, refuse
 from stillgraph.program.types import TensorType
 from stillgraph.trace import spelling
 from stillgraph.trace.frames import here
-from stillgraph.trace.maybe_none import AUGMENTING
+from stillgraph.trace.maybe_none import AUGMENTING, as_python
 from stillgraph.trace.narrowing import exchanged
 from stillgraph.trace.recorder import Recorder
 
@@ -31,6 +32,23 @@ def may_be_number(value: Any) -> bool:
 def augmenting(func: Any) -> Callable[..., Any] | None:
     """The operator, such as `operator.iadd`, that arrives as a method of torch's when it is applied to a tensor."""
     return AUGMENTING.get(func)
+
+
+def by_operator(func: Any) -> Any:
+    """What does to a number too what a method of torch's does, by which an operator of Python's arrives.
+
+    Raises:
+        CaptureError: it is asked what no number answers.
+    """
+    do = as_python(func)
+    if do is None or func in _BY_OPERATOR:
+        return _BY_OPERATOR.get(func, func)
+    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
+    message = f"a value that is a number on one path and a tensor on the other is asked for its {name.strip('_')}"
+    raise refuse("SG202", message, location=here(), hint=_HINT)
+
+
+_BY_OPERATOR = {torch.Tensor.neg: operator.neg, torch.Tensor.abs: operator.abs, torch.Tensor.positive: operator.pos}
 
 
 def check_result(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], result: Any) -> None:

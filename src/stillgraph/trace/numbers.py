@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from stillgraph.program.operations import is_integer
-from stillgraph.trace.operands import is_asked_itself, require_one_kind, unsupported
+from stillgraph.trace.operands import is_asked_itself, require_known, require_one_kind, unsupported
 
 
 class NumberRecorder(Protocol):
@@ -29,6 +29,9 @@ class NumberRecorder(Protocol):
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
 
     def repeated(self, items: Any, count: Any) -> Any:
         """A list or tuple as often as only the run knows."""
@@ -71,7 +74,7 @@ class StagedNumber(Staged):
         """What Python's own number has and torch's has not."""
         if name.startswith("_") or not hasattr(KINDS[type(self)], name):
             if not name.startswith(("_", "stillgraph_")):
-                require_one_kind((self,), f"is asked for its {name}")
+                require_known((self,), f"is asked for its {name}")
             text = f"'{KINDS[type(self)].__name__}' object has no attribute '{name}'"
             raise AttributeError(text, name=name, obj=self)
         return getattr(self.recorder.number_demanded(self, name), name)

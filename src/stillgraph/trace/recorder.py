@@ -364,8 +364,8 @@ class Recorder(PlainAnswers):
         if self.foreseeing:
             message = "what an 'except' is for does something, or depends on what only the run knows"
             raise refuse("SG208", message, location=self.locator.here())
-        if target not in _ASKING and any(getattr(value, "stillgraph_optional", None) for value in args):
-            self.before_raise(None)  # an operation on what may be None or unbound
+        if target not in _ASKING and any(_may_say_otherwise(value, op) for value in args):
+            self.before_raise(None)
         for attempt in self.attempts:
             attempt.before_node()
         self.emitted += 1
@@ -434,6 +434,10 @@ class Recorder(PlainAnswers):
         if isinstance(number, StagedNumber) and mixes(function, args):
             let_kind_vary(number)
         return number
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return False
 
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""
@@ -525,6 +529,12 @@ class Recorder(PlainAnswers):
             value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
             self.has_unset = self.has_unset or type_.may_be_unbound
         return value
+
+
+def _may_say_otherwise(value: Any, op: str) -> bool:
+    """Whether a value may be None or unbound, or a number, which has no method of torch's."""
+    is_asked = op == "call_method" and getattr(value, "stillgraph_may_be_number", False)
+    return bool(is_asked or getattr(value, "stillgraph_optional", None))
 
 
 def _being_handled() -> frozenset[int]:
