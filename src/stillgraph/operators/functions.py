@@ -15,7 +15,7 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.operators import checkpointing, namespaces, optimizers, torchscript, trees
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
@@ -28,8 +28,8 @@ from stillgraph.operators.sequences import Range, RangeIterator, as_sequence
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.entries import container_of
-from stillgraph.trace.frames import here, module_here
+from stillgraph.trace.entries import container_of, some_keys
+from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.number_results import kinds_of
 from stillgraph.trace.numbers import Staged, StagedNumber
@@ -132,6 +132,11 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _iter(*args: Any) -> Any:
+    for each in args:
+        if lists.is_spread(each):
+            raise refuse_unknown("SG210", f"iter is given {called(each)}, a list of unknown length", each)
+        if container_of(each) is not None:
+            raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
     if len(args) == 1 and isinstance(args[0], Range):
         return RangeIterator(args[0])
     return iter(*args)

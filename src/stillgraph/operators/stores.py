@@ -496,7 +496,7 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
-        if any(isinstance(left.__dict__[side], CONTAINERS) for side in ("left", "right")):
+        if any(isinstance(left.__dict__[f"stillgraph {side}"], CONTAINERS) for side in ("left", "right")):
             left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")
