@@ -33,6 +33,7 @@ from stillgraph.operators.methods import method_of
 from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
+from stillgraph.operators.number_methods import is_declined
 from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
@@ -366,6 +367,8 @@ def _context_manager(function: FunctionType) -> FunctionType | None:
 
 def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function, receiver = method.__func__, method.__self__
+    if is_declined(method, args):
+        return NotImplemented
     if function is torch.nn.Module.__setattr__:
         return set_past_class(function, receiver, *args, **kwargs)
     if function is torch.nn.Module.__delattr__:
@@ -386,7 +389,7 @@ def _call_method(capture: Session, method: MethodType, args: tuple[Any, ...], kw
         hint = "Keep scaler.scale(loss).backward() in the function, and step after it: scaler.step(optimizer)."
         raise refuse("SG305", message, location=here(), hint=hint)
     if isinstance(receiver, torch.Tensor) and method.__name__ == "tolist":  # whose rows are to be recorded
-        return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver,), {})
+        return HANDLERS[torch.Tensor.tolist](capture, torch.Tensor.tolist, (receiver, *args), kwargs)
     if isinstance(receiver, type) and issubclass(receiver, torch.autograd.Function) and method.__name__ == "apply":
         return capture.record(method, args, kwargs)
     if isinstance(receiver, torch.nn.Module) and function is torch.nn.Module.__call__:  # ``super().__call__``

@@ -173,7 +173,9 @@ def _pop(capture: Session, container: dict[Any, Any], item: Any, *default: Any) 
     key = find(container, item)
     if key is None:
         return container.pop(item, *default)
-    value = _get(capture, container, item, *default) if default else at(capture, container, key)
+    if not default:
+        require(capture, key)  # of all dicts: nothing is made for a missing key
+    value = _get(capture, container, item, *default) if default else container[key]
     known = find(container, item)
     if known is not None:
         _drop(container, known)

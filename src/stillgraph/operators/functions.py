@@ -18,18 +18,18 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
-from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.generators import Produced, filtered, mapped
+from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.numbers import fold, known_or_list, zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.registries import require_known
+from stillgraph.operators.sequences import Range, RangeIterator, as_sequence
 from stillgraph.operators.sorting import sorted_
 from stillgraph.operators.stores import del_attr, del_past_class, set_attr, set_past_class
 from stillgraph.trace.arrays import StagedArray
-from stillgraph.trace.entries import container_of
-from stillgraph.trace.frames import here, module_here
+from stillgraph.trace.entries import container_of, some_keys
+from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.number_results import kinds_of
 from stillgraph.trace.numbers import Staged, StagedNumber
@@ -131,13 +131,31 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
+def _iter(*args: Any) -> Any:
+    for each in args:
+        if lists.is_spread(each):
+            raise refuse_unknown("SG210", f"iter is given {called(each)}, a list of unknown length", each)
+        if container_of(each) is not None:
+            raise refuse_unknown("SG211", f"iter is given {called(each)}, {some_keys(each)}", each)
+    if len(args) == 1 and isinstance(args[0], Range):
+        return RangeIterator(args[0])
+    return iter(*args)
+
+
 def _map(function: Any, *iterables: Any) -> Any:
     if len(iterables) == 1 and isinstance(iterables[0], Produced) and not iterables[0].begun:
         return mapped(functools.partial(_call, function), iterables[0])
-    known = [known_or_list(iterable) for iterable in iterables]
-    if any(lists.is_spread(iterable) for iterable in known):
-        return list_of(zip_(*known), lambda items: _call(function, *items))
-    return map(functools.partial(_call, function), *known)
+    if any(map(_has_unknown_length, iterables)):
+        if len(iterables) == 1:
+            return generator_of(iterables[0], functools.partial(_call, function), made=Mapped)
+        return generator_of(zip_(*iterables), lambda items: _call(function, *items), made=Mapped)
+    return map(functools.partial(_call, function), *map(known_or_list, iterables))
+
+
+def _has_unknown_length(iterable: Any) -> bool:
+    """Whether something that may be run over by index has a length that only the run knows."""
+    sequence = as_sequence(iterable)
+    return sequence is not None and not isinstance(sequence.length(), int)
 
 
 def _filter(function: Any, iterable: Any) -> Any:
@@ -146,6 +164,8 @@ def _filter(function: Any, iterable: Any) -> Any:
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    if isinstance(iterable, torch.Tensor) and not iterable.dim():
+        raise TypeError("reduce() arg 2 must support iteration")  # in place of what the tensor says
     return fold(lambda total, value: _call(function, total, value), known_or_list(iterable), *initial)
 
 
@@ -314,6 +334,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr,
     hasattr: _hasattr,
     **{function: _whole(function) for function in (vars, dir)},
+    iter: _iter,
     map: _map,
     filter: _filter,
     functools.reduce: _reduce,

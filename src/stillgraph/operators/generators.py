@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from types import FunctionType, GeneratorType
-from typing import Any
+from typing import Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators.branches import if_
@@ -73,17 +73,29 @@ class Produced(StandIn, kind=GeneratorType):
         return next(self._drawn)
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS or type(self) is not Produced:
+            self._require_unknown(name)
         if self._drawn is None:
             self._note()
             self._drawn = self._draw()
-        return getattr(self._drawn, name)  # send, throw, close
+        return getattr(self._drawn, name)
+
+    def _require_unknown(self, name: str) -> NoReturn:
+        """Raise what Python does for an attribute that there is not, and refuse what shows how far a generator is."""
+        kind = type(self).stands_for
+        if kind is not None and hasattr(kind, name):
+            self.refuse()
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+
+_METHODS = frozenset({"send", "throw", "close"})
 
 
 class _Enumerated(Produced, kind=enumerate):
     __slots__ = ()
 
 
-class _Mapped(Produced, kind=map):
+class Mapped(Produced, kind=map):
     __slots__ = ()
 
 
@@ -111,7 +123,7 @@ def enumerated(generator: Produced, start: Any) -> Produced:
 
 def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
     """``map(function, generator)``."""
-    return _Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
+    return Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))
 
 
 _AS_LIST = "Make a list of it first, with list(...), and loop over parts of that."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from stillgraph.program import operations
 from stillgraph.trace import lists
 from stillgraph.trace.elements import freeze_elements, may_repeat
 from stillgraph.trace.lists import StagedList, StagedSpread
-from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.numbers import StagedFloat, StagedNumber
+from stillgraph.trace.operands import require_known, sample
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.spreads import as_spread, copied_into, define, each, element_at, is_spread
 from stillgraph.trace.unknown import refuse_unknown
@@ -59,6 +61,11 @@ def _known_element(value: Sequence[Any], index: Any) -> Any:
 
 def _cut(capture: Session, value: Any, index: slice) -> Any:
     bounds = (index.start, index.stop, index.step)
+    if isinstance(value, deque) or any(isinstance(each, StagedFloat) for each in bounds):
+        require_known(bounds, "is the bound of a slice")
+        type(value)()[slice(*map(sample, bounds))]  # to raise what Python raises
+    if isinstance(index.step, StagedNumber):
+        capture.before_raise(ValueError)
     if all(bound is None for bound in bounds):
         return type(value)(value)
     if type(bounds[0]) is int and bounds == (1, None, None) and type(value[0]) is not StagedSpread:

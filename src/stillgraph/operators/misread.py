@@ -22,7 +22,9 @@ from stillgraph.core.files import is_standard_library
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.caught import Caught
 from stillgraph.trace.frames import here
+from stillgraph.trace.maybe_number import may_be_number
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.operands import require_known
 from stillgraph.trace.session import Session
 from stillgraph.trace.symbolic import GuardOnDataDependentSymNode
 from stillgraph.trace.text import StagedText
@@ -118,11 +120,26 @@ def refuse_misread(capture: Session, function: Any, error: Exception, is_plain: 
         message = f"{_called(function)} gets a number that only the run knows"
         hint = _hint_of(function) or _NUMBER_HINT
         raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
+    if is_plain:
+        _require_told(capture, function, torch.utils._pytree.tree_leaves(given))
     if is_plain and _is_pythons(function) and _comes_of_c(error):
         receiver = getattr(function, "__self__", None)
         if any(isinstance(each, _STAND_INS) for each in (receiver, *torch.utils._pytree.tree_leaves(given))):
             message = f"{_called(function)} gets a value that only the run knows, and does not take it ({told})"
             raise refuse("SG301", message, location=here(), hint=_NUMBER_HINT, kind=MisreadError) from None
+
+
+def _require_told(capture: Session, function: Any, given: list[Any]) -> None:
+    """Refuse to raise where a value that was given is of another kind on another path.
+
+    Raises:
+        CaptureError: one is.
+    """
+    require_known(given, f"is given to {_called(function)}")
+    if any(may_be_number(each) or capture.may_be_none(each) for each in given):
+        message = f"{_called(function)} does not take a value that is a number or None on another path"
+        hint = "Ask first which it is: if value is not None, if isinstance(value, torch.Tensor)."
+        raise refuse("SG301", message, location=here(), hint=hint, kind=MisreadError) from None
 
 
 _STAND_INS = (StagedText, StagedNumber, StagedArray, Unjoined)

@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from types import GeneratorType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -23,9 +23,11 @@ from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.closing import before_stop
 from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced, enumerated
+from stillgraph.operators.methods import method_of
 from stillgraph.operators.stand_ins import kind_of_stand_in
 from stillgraph.operators.strings import format_, print_, repr_, str_
 from stillgraph.operators.truth import tensor_of, truth, truth_number
+from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.arrays import StagedArray, require_one_element
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of
@@ -37,7 +39,9 @@ from stillgraph.trace.number_results import is_mixed
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number, kind_of
 from stillgraph.trace.operands import require_one_kind, unsupported
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.signals import Diverged
 from stillgraph.trace.special import number_kind, read_shape
+from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.text import StagedText
@@ -74,7 +78,8 @@ def _from_tensor(kind: type, value: torch.Tensor, asked_by: Any = None) -> Any:
         raise type(said)(*said.args)
     if not isinstance(numel, int):
         capture.before_raise(type(said))
-    number_kind(capture.to_fake(value).dtype)
+    if number_kind(capture.to_fake(value).dtype) is float and kind is int:
+        capture.before_rounding()
     return capture.fresh_result(kind, capture.emit("call_function", kind, (value,), {}))
 
 
@@ -155,12 +160,20 @@ def range_(*bounds: Any) -> Any:
     if not any(isinstance(b, StagedNumber) for b in whole):
         return range(*whole)
     require_one_kind(whole, "is the bound of a range")
+    whole = [each if is_number(each) else _as_index(each) for each in whole]
+    if len(whole) > 3 or any(kind_of(each) is float for each in whole):
+        unsupported(range, *whole)
     whole = [_as_kind(int, each) if isinstance(each, StagedBool) else each for each in whole]
-    start, stop, step = (0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]
-    for bound in (start, stop, step):
-        if kind_of(bound) is not int:
-            raise TypeError(f"'{kind_of(bound).__name__}' object cannot be interpreted as an integer")
-    return sequences.Range(start, stop, step)
+    return sequences.Range(*((0, whole[0], 1) if len(whole) == 1 else (*whole, 1)[:3]))
+
+
+def _as_index(value: Any) -> int:
+    """What is no number in a place where Python wants a whole one: an object of the user's may give one."""
+    from stillgraph.operators.calls import call
+
+    method = method_of(value, "__index__")
+    index: int = operator.index(value) if method is None else call(method, value)
+    return index
 
 
 def _is_unknown(value: Any) -> bool:
@@ -324,6 +337,7 @@ def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
         return functools.reduce(function, items, *initial)
     capture = _capture()
     if not initial:
+        branch(capture, truth_number(capture, items), lambda: None, _refuse_nothing, (), ())
         return fold(function, lists.at(capture, items, slice(1, None)), lists.at(capture, items, 0))
 
     def all_of_them() -> Any:
@@ -332,6 +346,11 @@ def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
         return _folded(function, lists.at(capture, items, slice(1, None)), first)
 
     return if_exp(items, all_of_them, lambda: initial[0])
+
+
+def _refuse_nothing() -> NoReturn:
+    emit_raise(_capture(), TypeError("reduce() of empty iterable with no initial value"))
+    raise Diverged
 
 
 def _folded(function: Callable[[Any, Any], Any], items: Any, total: Any) -> Any:
@@ -408,7 +427,7 @@ def isinstance_(value: Any, kinds: Any, /) -> Any:
     if isinstance(value, StagedArray):
         return issubclass(_class_of_array(value), kinds)
     if isinstance(value, StagedNumber):
-        return issubclass_(kind_of(value), kinds) or _symbolic_kind(value, kinds)
+        return issubclass_(kind_of(value), kinds)
     if isinstance(value, StagedText):
         answer = isinstance(value if asks_itself(kinds) else "", kinds)
         note_answer(capture, str, kinds, answer)
@@ -444,11 +463,6 @@ def _is_uncertain(value: Any) -> bool:
     unbound = getattr(value, "stillgraph_optional", (False, False))[1]
     marks = ("stillgraph_may_be_number", "stillgraph_mixed")
     return unbound or any(getattr(value, mark, False) for mark in marks)
-
-
-def _symbolic_kind(value: Any, kinds: Any) -> bool:
-    listed = kinds if isinstance(kinds, tuple) else (kinds,)
-    return any(kind in (torch.SymInt, torch.SymFloat, torch.SymBool) and isinstance(value, kind) for kind in listed)
 
 
 _ONE_KIND = "Let the value be of one kind on each path."

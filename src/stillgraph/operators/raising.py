@@ -58,7 +58,7 @@ def _chosen(capture: Session, error: Any, raising: Callable[[Any], Any]) -> Any:
         if several is None:
             return error
         swap: Callable[[Any], Any] = functools.partial(_exchanged, error, several)
-        flag = several.__dict__["flag"]
+        flag = several.__dict__["stillgraph flag"]
         if flag is None or capture.decided(flag) is None:
             error = several.either(functools.partial(_raise_one, capture, raising, swap))
         else:

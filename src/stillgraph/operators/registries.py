@@ -60,5 +60,5 @@ def _is_uncertain(capture: Session, place: AttributePlace) -> bool:
 def _may_be_entry(value: Any) -> bool:
     """Whether something is, on some path, what a module enters in its tables."""
     if isinstance(value, Unjoined):
-        return any(_may_be_entry(value.__dict__[side]) for side in ("left", "right"))
+        return any(_may_be_entry(value.__dict__[f"stillgraph {side}"]) for side in ("left", "right"))
     return isinstance(value, torch.nn.Module) or may_be_parameter(value)

@@ -91,6 +91,10 @@ class Indexed(StandIn):
             yield self.at(index)  # type: ignore[attr-defined]  # as above
             index += 1
 
+    def _left(self) -> int:
+        """How many elements an iterator has left, as its length."""
+        return self.refuse() if self.cursor is not None else self.length()  # type: ignore[attr-defined,no-any-return]  # as above
+
     def __iter__(self) -> Iterator[Any]:
         return self if self.once else self.begin()
 
@@ -174,6 +178,25 @@ class Range(Indexed, kind=range):
     def __len__(self) -> int:
         return self.length()  # type: ignore[no-any-return]  # of Any
 
+    def __eq__(self, other: Any) -> Any:
+        from stillgraph.operators.booleans import and_, eq, or_
+
+        if other is self or not isinstance(other, (range, Range)):
+            return True if other is self else NotImplemented
+        mine, its = self.length(), as_sequence(other).length()
+        same_step = or_(eq(mine, 1), lambda: eq(self.step, other.step))
+        same_parts = or_(eq(mine, 0), lambda: and_(eq(self.start, other.start), lambda: same_step))
+        return and_(eq(mine, its), lambda: same_parts)
+
+    def __ne__(self, other: Any) -> Any:
+        from stillgraph.operators.booleans import not_
+
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not_(equal)
+
+    def __hash__(self) -> int:
+        return self.refuse()
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             hint = "Give range() the bounds that are wanted."
@@ -210,6 +233,27 @@ class Range(Indexed, kind=range):
             branch(capture, inside, lambda: None, fail, (), ())
         elif not inside:
             fail()
+
+
+class RangeIterator(Indexed, kind=type(iter(range(0)))):
+    """``iter(inner)``, of a range."""
+
+    __slots__ = ("inner",)
+
+    once = stageable = True
+
+    def __init__(self, inner: Range) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def length(self) -> Any:
+        return self.inner.length()
+
+    def at(self, index: Any) -> Any:
+        return self.inner.at(index)
+
+    def __length_hint__(self) -> int:
+        return self._left()
 
 
 class Listed(Indexed):
@@ -324,7 +368,7 @@ class StagedReversed(Indexed):
         return self.inner.at(self.length() - 1 - index)
 
     def __length_hint__(self) -> int:
-        return self.length()  # type: ignore[no-any-return]  # of Any
+        return self._left()
 
 
 class StagedEntries(Indexed):

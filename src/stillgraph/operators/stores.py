@@ -30,9 +30,11 @@ from stillgraph.trace.identities import AMBIGUOUS
 from stillgraph.trace.journal import AttributePlace, ContentsPlace, kind_of_container
 from stillgraph.trace.maybe_number import change_in_place, may_be_number
 from stillgraph.trace.numbers import Staged, StagedBool, StagedInt, StagedNumber
+from stillgraph.trace.operands import require_one_kind, sample
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Unjoined
 
 CONTAINERS = (list, dict, set, collections.deque)
@@ -46,6 +48,9 @@ def set_attr(target: Any, name: str, value: Any) -> None:
         return
     if isinstance(target, Unjoined):
         target.either(lambda v: set_attr(v, name, value))
+        return
+    if isinstance(target, (StagedNumber, StagedText)):
+        _change_sample(capture, target, lambda number: setattr(number, name, value))
         return
     target = behind_proxy(target)
     descriptor = class_member(type(target), name)
@@ -74,6 +79,15 @@ def set_attr(target: Any, name: str, value: Any) -> None:
     if not _done_by_class(target, "__setattr__", name, value):
         store: Any = type(target).__setattr__
         set_past_class(store, target, name, value)
+
+
+def _change_sample(capture: Session, target: Any, change: Callable[[Any], None]) -> None:
+    """Raise what Python raises where an attribute of a number or text is set or deleted."""
+    if capture.may_be_none(target):
+        capture.with_or_without(target, lambda v: change(v if v is None else sample(v)))
+        return
+    require_one_kind((target,), "gets or loses an attribute")
+    change(sample(target))
 
 
 def _refuse_to_replace(capture: Session, target: Any, value: Any) -> None:
@@ -180,8 +194,12 @@ def promote_item(capture: Session, target: Any, key: Any, value: Any) -> None:
 
 def del_attr(target: Any, name: str) -> None:
     """``del target.name``."""
-    if session() is None or isinstance(target, torch.Tensor):
+    capture = session()
+    if capture is None or isinstance(target, torch.Tensor):
         delattr(target, name)
+        return
+    if isinstance(target, (StagedNumber, StagedText)):
+        _change_sample(capture, target, lambda number: delattr(number, name))
         return
     target = behind_proxy(target)
     descriptor = class_member(type(target), name)
@@ -478,7 +496,7 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
-        if any(isinstance(left.__dict__[side], CONTAINERS) for side in ("left", "right")):
+        if any(isinstance(left.__dict__[f"stillgraph {side}"], CONTAINERS) for side in ("left", "right")):
             left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 import string
 from collections.abc import Callable, Sequence
@@ -266,6 +267,12 @@ def _fails(said: tuple[Any, ...]) -> None:
     raise raised(AssertionError(*said))
 
 
+def _require_options(options: dict[str, Any]) -> None:
+    """Raise what ``print`` raises for its keywords, before it prints anything."""
+    told = {name: sample(value) for name, value in options.items() if name not in ("file", "flush")}
+    print(file=io.StringIO(), **told)
+
+
 def print_(*values: Any, **options: Any) -> None:
     """``print``: happens at run time, whatever is printed."""
     capture = session()
@@ -276,6 +283,7 @@ def print_(*values: Any, **options: Any) -> None:
     if several is not None:
         several.either(lambda one: print_(*(one if v is several else v for v in values), **options))
         return
+    _require_options(options)
     if not may_print_to(capture, options.get("file")):
         hint = "Print to a file that is open before the call, or outside the static function."
         kind = type(options["file"]).__name__

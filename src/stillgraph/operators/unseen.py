@@ -115,7 +115,8 @@ def _has_none(value: Any) -> bool:
     """Whether one of the alternatives of a value without a join is None."""
     if not isinstance(value, Unjoined) or is_lost(value):
         return False
-    return any(side is None or _has_none(side) for side in (value.__dict__["left"], value.__dict__["right"]))
+    sides = (value.__dict__["stillgraph left"], value.__dict__["stillgraph right"])
+    return any(side is None or _has_none(side) for side in sides)
 
 
 def _is_made_unseen(capture: Session, kind: type) -> bool:

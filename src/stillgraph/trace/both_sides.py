@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import CaptureError, Refusal
+from stillgraph.core.diagnostics import CaptureError, Refusal, refuse
 from stillgraph.program.program import Split
 from stillgraph.trace.exits import Exit, Return
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import MISSING, Place
 from stillgraph.trace.maybe_none import as_python
-from stillgraph.trace.maybe_number import augmenting, change_in_place, check_result, may_be_number
+from stillgraph.trace.maybe_number import augmenting, by_operator, change_in_place, check_result, may_be_number
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.number_results import is_mixed, kinds_of, refuse_mixed
 from stillgraph.trace.numbers import StagedBool
@@ -32,6 +32,8 @@ from stillgraph.trace.unjoined import Unjoined, is_lost
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
+_RAISED_BY_TORCH = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
+_ASK_FIRST = "Ask first which it is: if value is not None, if isinstance(value, torch.Tensor)."
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
@@ -57,7 +59,11 @@ class BothSides(Narrowing):
             self._refuse_mixed(func, args, kwargs)
         flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
-            result = super().record(func, args, kwargs)
+            try:
+                result = super().record(func, args, kwargs)
+            except _RAISED_BY_TORCH as error:
+                self._require_told(given, error)
+                raise
             check_result(self, func, args, kwargs, result)
             known = uncertain is not None and result is not None and not has_staged(result)
             return self._record_each(func, args, kwargs, uncertain) if known else result  # no node to raise for None
@@ -69,6 +75,14 @@ class BothSides(Narrowing):
             if not isinstance(error.__cause__, DATA_DEPENDENT):
                 raise
             return self._record_both(func, args, kwargs, flags[0])
+
+    def _require_told(self, given: list[Any], error: Exception) -> None:
+        """Refuse to raise for a tensor what torch does not raise, or says otherwise, where that is a number or None."""
+        value = next((each for each in given if may_be_number(each) or self.may_be_none(each)), None)
+        if value is not None:
+            other = "a number" if may_be_number(value) else "None"
+            message = f"torch does not take a value that is {other} on another path, and says so of a tensor ({error})"
+            raise refuse("SG301", message, location=here(), hint=_ASK_FIRST)
 
     def _record_each(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], uncertain: Any) -> Any:
         return self.with_or_without(
@@ -140,9 +154,11 @@ class BothSides(Narrowing):
             with self:  # what it calls of torch is recorded
                 return self.with_or_without(args[0], lambda value: do(value, *args[1:], **(kwargs or {})))
         if not any(issubclass(kind, Unjoined) for kind in types):
-            function = augmenting(func) if args and may_be_number(args[0]) else None
-            if function is not None:
-                return change_in_place(self, function, args[0], args[1])
+            if args and may_be_number(args[0]):
+                function = augmenting(func)
+                if function is not None:
+                    return change_in_place(self, function, args[0], args[1])
+                func = by_operator(func)
             return super().__torch_function__(func, types, args, kwargs)
         given = torch.utils._pytree.tree_leaves((args, kwargs or {}))
         unjoined = [leaf for leaf in given if isinstance(leaf, Unjoined)]
@@ -168,14 +184,15 @@ class BothSides(Narrowing):
         """As `either`, for a block of the user's."""
         if is_lost(value):
             value.refuse()
-        flag, left, right = (value.__dict__[name] for name in ("flag", "left", "right"))
+        flag, left, right = (value.__dict__[f"stillgraph {name}"] for name in ("flag", "left", "right"))
         decided = self.decided(flag)
         if decided is not None:
             return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        failure = value.__dict__["failure"]
-        self.splits.append(Split(failure.place or value.__dict__["place"], failure.message, here(), failure.sides))
+        failure = value.__dict__["stillgraph failure"]
+        place = failure.place or value.__dict__["stillgraph place"]
+        self.splits.append(Split(place, failure.message, here(), failure.sides))
         self._splitting += 1
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
@@ -186,6 +203,6 @@ class BothSides(Narrowing):
     @staticmethod
     def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
         if side is MISSING:
-            name = value.__dict__["place"]
+            name = value.__dict__["stillgraph place"]
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)

@@ -6,10 +6,15 @@ import re
 
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.trace.frames import here
+from stillgraph.trace.operands import ONE_KIND
 
 KINDS = {"FakeTensor": "Tensor", "StagedFloat": "float", "StagedInt": "int", "StagedBool": "bool", "StagedText": "str"}
 """By their names, classes of what stands for values in a capture, and the names of those that eager PyTorch has."""
 _NAMES = re.compile(rf"\b({'|'.join(KINDS)})\b")
+
+OF_MIXED_KINDS = ("StagedMixedInt", "StagedMixedFloat")
+"""Names of those that stand for numbers of one kind on one path and of another on the other."""
+_MIXED = re.compile(rf"\b({'|'.join(OF_MIXED_KINDS)})\b")
 
 OF_SEVERAL_KINDS = (
     *("Staged", "StagedNumber", "StagedArray", "StagedList", "StagedSpread", "StagedRows", "StagedArrayRows"),
@@ -29,6 +34,9 @@ def in_eagers_words(error: BaseException) -> None:
     """
     if any(type(arg) is str and _NAMES.search(arg) for arg in error.args):
         error.args = tuple(_NAMES.sub(_kind, arg) if type(arg) is str else arg for arg in error.args)
+    if any(type(arg) is str and _MIXED.search(arg) for arg in error.args):
+        message = "a number that is of one kind on one path and of another on the other is given to what takes one kind"
+        raise refuse("SG202", message, location=here(), hint=ONE_KIND, kind=MisreadError) from None
     if any(type(arg) is str and _UNKNOWN.search(arg) for arg in error.args):
         message = f"Python does something with a value that only the run knows, and does not take it ({error.args[0]})"
         raise refuse("SG301", message, location=here(), kind=MisreadError) from None

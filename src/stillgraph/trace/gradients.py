@@ -90,8 +90,19 @@ def write_gradient(recorder: Recorder, tensor: torch.Tensor, value: Any) -> None
     """``tensor.grad = value``."""
     if value is not None and not isinstance(value, torch.Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is not None:
+        _require_fitting(recorder, recorder.to_fake(tensor), recorder.to_fake(value))
     recorder.emit("call_function", setattr, (tensor, "grad", value), {})
     _write(recorder, recorder.to_fake(tensor), value)
+
+
+def _require_fitting(recorder: Recorder, fake: torch.Tensor, gradient: torch.Tensor) -> None:
+    """Raise what torch raises for a gradient of another shape or kind."""
+    with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
+        if any(type(size) is not int for size in (*fake.shape, *gradient.shape)):
+            recorder.before_raise(RuntimeError)
+        else:
+            fake.detach().grad = gradient
 
 
 def clear_gradients(recorder: Recorder, tensors: Iterable[torch.Tensor]) -> None:

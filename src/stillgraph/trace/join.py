@@ -332,8 +332,8 @@ class Joiner:
     def _parts(self, value: Any, side: int) -> Parts | None:
         if isinstance(value, Unjoined):
             state = value.__dict__
-            children = (state["flag"], state["left"], state["right"])
-            where, why = state["place"], state["failure"]
+            children = (state["stillgraph flag"], state["stillgraph left"], state["stillgraph right"])
+            where, why = state["stillgraph place"], state["stillgraph failure"]
             return Parts(
                 Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
             )

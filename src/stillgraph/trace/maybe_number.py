@@ -6,17 +6,21 @@ The node that is recorded does to either what eager does. What the capture knows
 from __future__ import annotations
 
 import itertools
+import operator
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import Refusal, refuse
+from stillgraph.core.files import is_our_module
 from stillgraph.program.types import TensorType
 from stillgraph.trace import spelling
 from stillgraph.trace.frames import here
-from stillgraph.trace.maybe_none import AUGMENTING
+from stillgraph.trace.maybe_none import AUGMENTING, as_python
 from stillgraph.trace.narrowing import exchanged
 from stillgraph.trace.recorder import Recorder
 
@@ -31,6 +35,35 @@ def may_be_number(value: Any) -> bool:
 def augmenting(func: Any) -> Callable[..., Any] | None:
     """The operator, such as `operator.iadd`, that arrives as a method of torch's when it is applied to a tensor."""
     return AUGMENTING.get(func)
+
+
+def by_operator(func: Any) -> Any:
+    """What does to a number too what a method of torch's does, by which an operator of Python's arrives.
+
+    Raises:
+        CaptureError: it is asked what no number answers.
+    """
+    do = as_python(func)
+    if do is None or func in _BY_OPERATOR or not _is_asked_by_user():
+        return _BY_OPERATOR.get(func, func)
+    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
+    message = f"a value that is a number on one path and a tensor on the other is asked for its {name.strip('_')}"
+    raise refuse("SG202", message, location=here(), hint=_HINT)
+
+
+def _is_asked_by_user() -> bool:
+    """Whether a tensor is not asked by code of ours that knows what it asks, or does what the user's code says."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name == "__torch_function__":
+        frame = frame.f_back
+    if frame is None:
+        return False
+    name = str(frame.f_globals.get("__name__"))
+    return not is_our_module(name) or name.startswith(_FOR_THE_USER)
+
+
+_FOR_THE_USER = ("stillgraph.bytecode.", "stillgraph.operators.attributes", "stillgraph.operators.calls")
+_BY_OPERATOR = {torch.Tensor.neg: operator.neg, torch.Tensor.abs: operator.abs, torch.Tensor.positive: operator.pos}
 
 
 def check_result(recorder: Recorder, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], result: Any) -> None:

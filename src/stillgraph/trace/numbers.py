@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from stillgraph.program.operations import is_integer
-from stillgraph.trace.operands import is_asked_itself, require_one_kind, unsupported
+from stillgraph.trace.operands import is_asked_itself, require_known, require_one_kind, unsupported
 
 
 class NumberRecorder(Protocol):
@@ -29,6 +29,9 @@ class NumberRecorder(Protocol):
 
     def number_meets_array(self, number: Any) -> NoReturn:
         """One of numpy's arrays or scalars would have to hold what stands for a number: raise."""
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
 
     def repeated(self, items: Any, count: Any) -> Any:
         """A list or tuple as often as only the run knows."""
@@ -71,7 +74,7 @@ class StagedNumber(Staged):
         """What Python's own number has and torch's has not."""
         if name.startswith("_") or not hasattr(KINDS[type(self)], name):
             if not name.startswith(("_", "stillgraph_")):
-                require_one_kind((self,), f"is asked for its {name}")
+                require_known((self,), f"is asked for its {name}")
             text = f"'{KINDS[type(self)].__name__}' object has no attribute '{name}'"
             raise AttributeError(text, name=name, obj=self)
         return getattr(self.recorder.number_demanded(self, name), name)
@@ -201,13 +204,19 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "invert": operator.invert,
 }
 
+
+def _give(name: str, method: Callable[..., Any]) -> None:
+    method.__name__ = f"__{name}__"
+    setattr(StagedNumber, method.__name__, method)
+
+
 for _name, _function in BINARY.items():
-    setattr(StagedNumber, f"__{_name}__", _binary(_function, f"__r{_name}__"))
-    setattr(StagedNumber, f"__r{_name}__", _reflected(_function))
+    _give(_name, _binary(_function, f"__r{_name}__"))
+    _give(f"r{_name}", _reflected(_function))
 for _name, _function in COMPARISONS.items():
-    setattr(StagedNumber, f"__{_name}__", _compared(_function))
+    _give(_name, _compared(_function))
 for _name, _operation in UNARY.items():
-    setattr(StagedNumber, f"__{_name}__", _unary(_operation))
+    _give(_name, _unary(_operation))
 
 
 class StagedInt(StagedNumber, torch.SymInt):
@@ -235,8 +244,36 @@ class StagedBool(StagedNumber, torch.SymBool):
         return NotImplemented
 
 
-KINDS: dict[type, type] = {StagedInt: int, StagedFloat: float, StagedBool: bool}
-_PLAIN: dict[type, Any] = {StagedInt: torch.SymInt, StagedFloat: torch.SymFloat, StagedBool: torch.SymBool}
+class StagedMixedInt(StagedInt):
+    """A ``bool`` or an ``int``: of which kind it is depends on the path.
+
+    It has a class of its own for what C says of it in an error, where nobody could tell otherwise.
+    """
+
+
+class StagedMixedFloat(StagedFloat):
+    """An ``int``, a ``bool`` or a ``float``, as above."""
+
+
+KINDS: dict[type, type] = {
+    StagedInt: int,
+    StagedFloat: float,
+    StagedBool: bool,
+    StagedMixedInt: int,
+    StagedMixedFloat: float,
+}
+_MIXED: dict[type, Any] = {StagedInt: StagedMixedInt, StagedFloat: StagedMixedFloat}
+_PLAIN: dict[type, Any] = {
+    **dict.fromkeys((StagedInt, StagedMixedInt), torch.SymInt),
+    **dict.fromkeys((StagedFloat, StagedMixedFloat), torch.SymFloat),
+    StagedBool: torch.SymBool,
+}
+
+
+def let_kind_vary(number: Any) -> None:
+    """Mark a new staged number: of which kind it is depends on the path."""
+    number.__class__ = _MIXED.get(type(number), type(number))
+    number.stillgraph_mixed = True
 
 
 def is_number(value: object) -> bool:

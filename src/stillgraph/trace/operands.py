@@ -57,7 +57,7 @@ def unsupported(function: Callable[..., Any], *operands: Any) -> NoReturn:
     except Exception:  # of these samples, where eager PyTorch's values may be taken
         pass
     if told is not None:
-        require_one_kind(operands, f"is given to '{function.__name__.strip('_')}'")
+        require_known(operands, f"is given to '{function.__name__.strip('_')}'")
         raise told
     if function is operator.mul and any(isinstance(each, (str, bytes, list, tuple)) for each in samples):
         _demand_numbers(operands)
@@ -80,6 +80,17 @@ def require_one_kind(operands: Iterable[Any], does: str) -> None:
     if any(getattr(each, "stillgraph_mixed", False) is True for each in operands):
         message = f"a number that is of one kind on one path and of another on the other {does}"
         raise refuse("SG202", message, location=here(), hint=ONE_KIND)
+
+
+def require_known(operands: Iterable[Any], does: str) -> None:
+    """As `require_one_kind`, and of a number that may be None: that raises something else, or says so of None."""
+    operands = tuple(operands)
+    require_one_kind(operands, does)
+    for each in operands:
+        recorder = getattr(each, "recorder", None) if getattr(type(each), SAMPLE, None) is not None else None
+        if recorder is not None and recorder.may_be_none(each):
+            hint = "Ask first whether it is None: if value is not None."
+            raise refuse("SG301", f"a number that is None on one path {does}", location=here(), hint=hint)
 
 
 def _demand_numbers(operands: Iterable[Any]) -> None:

@@ -119,6 +119,11 @@ class PlainAnswers(TorchFunctionMode):
         """To be called before an operation is recorded that may raise when the program runs."""
         self.before_raise(None)
 
+    def before_rounding(self) -> None:
+        """To be called before a whole number is made of one that may be infinite or none."""
+        for raised in (ValueError, OverflowError):
+            self.before_raise(raised)
+
     def unpacked(self, value: Any) -> Any:
         """What is in a parcel, on which the capture depends from now on; anything else as it is."""
         return opened(value)

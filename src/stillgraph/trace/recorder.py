@@ -42,7 +42,7 @@ from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.number_results import MAY_RAISE, mixes, number_result
-from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
+from stillgraph.trace.numbers import StagedNumber, kind_of, let_kind_vary, plain, staged
 from stillgraph.trace.on_fakes import (
     misreads_number,
     needs_a_value,
@@ -364,8 +364,8 @@ class Recorder(PlainAnswers):
         if self.foreseeing:
             message = "what an 'except' is for does something, or depends on what only the run knows"
             raise refuse("SG208", message, location=self.locator.here())
-        if target not in _ASKING and any(getattr(value, "stillgraph_optional", None) for value in args):
-            self.before_raise(None)  # an operation on what may be None or unbound
+        if target not in _ASKING and any(_may_say_otherwise(value, op) for value in args):
+            self.before_raise(None)
         for attempt in self.attempts:
             attempt.before_node()
         self.emitted += 1
@@ -422,6 +422,8 @@ class Recorder(PlainAnswers):
         self._require_going_on()
         if function in MAY_RAISE or getattr(function, "__module__", "") == "math":
             self.before_risk()
+        if function in (int, round) and len(args) == 1 and kind_of(args[0]) is float:
+            self.before_rounding()
         if function is divmod:
             return (self.number_operation(operator.floordiv, args), self.number_operation(operator.mod, args))
         with self.witness.paused():
@@ -430,8 +432,12 @@ class Recorder(PlainAnswers):
                 return known_true(result)
         number = self.number(result, self.emit("call_function", function, args, {}))
         if isinstance(number, StagedNumber) and mixes(function, args):
-            number.stillgraph_mixed = True  # type: ignore[attr-defined]  # a mark of ours
+            let_kind_vary(number)
         return number
+
+    def may_be_none(self, value: Any) -> bool:
+        """Whether a staged value may be ``None`` where we are."""
+        return False
 
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""
@@ -506,7 +512,8 @@ class Recorder(PlainAnswers):
             return StagedList(type_)
         if isinstance(type_, NumberType):
             value = self.fresh_number(type_.kind)
-            value.stillgraph_mixed = type_.mixed
+            if type_.mixed:
+                let_kind_vary(value)
         else:
             with self.witness.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
@@ -522,6 +529,12 @@ class Recorder(PlainAnswers):
             value.stillgraph_optional = (type_.may_be_none, type_.may_be_unbound)
             self.has_unset = self.has_unset or type_.may_be_unbound
         return value
+
+
+def _may_say_otherwise(value: Any, op: str) -> bool:
+    """Whether a value may be None or unbound, or a number, which has no method of torch's."""
+    is_asked = op == "call_method" and getattr(value, "stillgraph_may_be_number", False)
+    return bool(is_asked or getattr(value, "stillgraph_optional", None))
 
 
 def _being_handled() -> frozenset[int]:

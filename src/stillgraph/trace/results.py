@@ -89,9 +89,9 @@ class Results:
         if is_lost(value):
             value.refuse()
         if isinstance(value, Unjoined):
-            flag = self._output(value.__dict__["flag"])
-            left, right = self.template(value.__dict__["left"]), self.template(value.__dict__["right"])
-            return Choice(flag, left, right, value.__dict__["failure"].sides)
+            flag = self._output(value.__dict__["stillgraph flag"])
+            left, right = (self.template(value.__dict__[f"stillgraph {name}"]) for name in ("left", "right"))
+            return Choice(flag, left, right, value.__dict__["stillgraph failure"].sides)
         if isinstance(value, MaybeKey):
             value._refuse()
         if value is MISSING:

@@ -232,6 +232,8 @@ def size_of(recorder: Recorder, tensor: Any, size: torch.SymInt, dim: int) -> An
 def _size(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     shape = read_shape(recorder, args[0], recorder.to_fake(args[0]))
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    if isinstance(dim, int) and not -max(len(shape), 1) <= dim < max(len(shape), 1):
+        return recorder.run(func, args, kwargs)  # to raise what it raises
     return shape if dim is None else shape[dim]
 
 
@@ -273,6 +275,9 @@ def number_kind(dtype: torch.dtype) -> type:
 
 def _tolist(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0]
+    if args[1:] or kwargs:
+        what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
+        raise TypeError(f"TensorBase.tolist() takes no {what}")
     fake = recorder.to_fake(tensor)
     if fake.dim() == 0:
         return _item(recorder, func, args, kwargs)
@@ -422,6 +427,8 @@ def set_attribute(recorder: Recorder, func: Any, args: Any) -> None:
         write_gradient(recorder, args[0], args[1])
         return
     if name == "requires_grad":
+        if not is_number(args[1]) or kind_of(args[1]) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         write_require(recorder, args[0], args[1])
         recorder.emit("call_function", setattr, (args[0], name, args[1]), {})
         return

@@ -20,7 +20,7 @@ from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
 from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Place
 from stillgraph.trace.lists import StagedList, has_spread
-from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber, is_number
+from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber
 from stillgraph.trace.recorder import Recorder, current
 
 
@@ -33,12 +33,14 @@ class Unjoined:
     """
 
     def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
-        self.__dict__.update(flag=flag, left=left, right=right, place=place, failure=failure)
+        mine = {"flag": flag, "left": left, "right": right, "place": place, "failure": failure}
+        # Under names that nobody writes as attributes: an object of the user's may have a 'left' of its own.
+        self.__dict__.update((f"stillgraph {name}", each) for name, each in mine.items())
 
     def either(self, use: Callable[[Any], Any]) -> Any:
         """``use`` of the one value or of the other."""
         recorder = current()
-        if recorder is None or self.__dict__["flag"] is None:
+        if recorder is None or self.__dict__["stillgraph flag"] is None:
             self.refuse()
         return recorder.either(self, use)
 
@@ -48,9 +50,14 @@ class Unjoined:
         Raises:
             CaptureError: always.
         """
-        failure: JoinFailure = self.__dict__["failure"]
-        place = failure.place or self.__dict__["place"]
+        failure: JoinFailure = self.__dict__["stillgraph failure"]
+        place = failure.place or self.__dict__["stillgraph place"]
         raise refuse_join((is_result(place) and name_of(self)) or place, failure)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OF_ANY_CLASS and current() is not None:
+            return self.either(lambda v: getattr(v, name))
+        return object.__getattribute__(self, name)
 
     def __repr__(self) -> str:
         recorder = current()
@@ -96,11 +103,13 @@ class Unjoined:
 
 
 _OF_CLASSES = ("__name__", "__qualname__")
+_OF_ANY_CLASS = ("__doc__", "__module__")
+"""What is found in the class of any value, so that no ``__getattr__`` is asked."""
 
 
 def _sides(value: Unjoined) -> Iterator[Any]:
     """What an unjoined value may be: one of two, or of more where those are unjoined again."""
-    for side in (value.__dict__["left"], value.__dict__["right"]):
+    for side in (value.__dict__["stillgraph left"], value.__dict__["stillgraph right"]):
         if isinstance(side, Unjoined) and not is_lost(side):
             yield from _sides(side)
         else:
@@ -119,7 +128,7 @@ class Stale(Unjoined):
         Raises:
             CaptureError: always.
         """
-        raise refuse("SG305", self.__dict__["failure"].message, location=here(), hint=STALE_HINT)
+        raise refuse("SG305", self.__dict__["stillgraph failure"].message, location=here(), hint=STALE_HINT)
 
 
 STALE_HINT = "Read it before, or after the call, outside the static function."
@@ -137,7 +146,7 @@ def lost(place: str, failure: JoinFailure) -> Unjoined:
 
 def is_lost(value: Any) -> bool:
     """Whether a value is what `lost` gives."""
-    return isinstance(value, Unjoined) and value.__dict__["flag"] is None
+    return isinstance(value, Unjoined) and value.__dict__["stillgraph flag"] is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +307,7 @@ def explain(
         failure.hint = _GROWING
     if failure.sides:
         return
-    inner = next((value.__dict__["failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
+    inner = next((value.__dict__["stillgraph failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
     if inner is not None and inner.sides:
         failure.code, failure.message, failure.sides = inner.code, inner.message, inner.sides
         failure.hint = inner.hint
@@ -328,8 +337,13 @@ def _grows(place: str, after: Any, location: Location | None) -> bool:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is one that the program computes: a tensor, a number, or a column of a list."""
-    return isinstance(value, (torch.Tensor, StagedList)) or is_number(value)
+    """Whether a value is one that the program computes: a tensor, a number, or a column of a list.
+
+    A number of a class derived from Python's is none: it is more than a number, such as a member of an `enum.IntEnum`.
+    """
+    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)):
+        return True
+    return type(value) in (bool, int, float)
 
 
 def _article(name: str) -> str:
@@ -347,7 +361,7 @@ def describe(value: Any, fully: bool = False) -> str:
     if isinstance(value, Unjoined):
         if is_lost(value):
             return "a value that is used too late"
-        return f"{describe(value.__dict__['left'])} or {describe(value.__dict__['right'])}"
+        return f"{describe(value.__dict__['stillgraph left'])} or {describe(value.__dict__['stillgraph right'])}"
     if isinstance(value, (list, tuple, dict, set)):
         return _describe_container(value, fully)
     if value is MISSING:

@@ -40,8 +40,8 @@ def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> N
         fail()
     if isinstance(value, Unjoined):
         if may_be_unset(recorder, value):
-            _on_each_side(recorder, value.__dict__["flag"], *(functools.partial(_require, recorder, fail, side)
-                                                             for side in _sides(value)))
+            requires = (functools.partial(_require, recorder, fail, side) for side in _sides(value))
+            _on_each_side(recorder, value.__dict__["stillgraph flag"], *requires)
         return
     for leaf in _telling(value, ()):
         _on_each_side(recorder, recorder.unboundness(leaf), fail, _go_on)
@@ -69,12 +69,13 @@ def _set_side(value: Any) -> Any:
     if left is MISSING or right is MISSING:
         return right if left is MISSING else left
     state = value.__dict__
-    same = left is state["left"] and right is state["right"]
-    return value if same else Unjoined(state["flag"], left, right, state["place"], state["failure"])
+    same = left is state["stillgraph left"] and right is state["stillgraph right"]
+    flag, place, failure = (state[f"stillgraph {name}"] for name in ("flag", "place", "failure"))
+    return value if same else Unjoined(flag, left, right, place, failure)
 
 
 def _sides(value: Unjoined) -> tuple[Any, Any]:
-    return value.__dict__["left"], value.__dict__["right"]
+    return value.__dict__["stillgraph left"], value.__dict__["stillgraph right"]
 
 
 def _telling(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:

@@ -153,7 +153,6 @@ def as_keywords(x: Tensor) -> Any:
         (named, "SG211"),
         (in_a_display, "SG211"),
         (as_keywords, "SG211"),
-        (lambda x: len(list(map(len, half(x)))), "SG203"),
         (lambda x: iter(half(x)), "SG211"),
         (lambda x: collections.OrderedDict(half(x)), "SG211"),
     ],

@@ -16,7 +16,7 @@ import torch
 import stillgraph
 import stillgraph as sg
 from stillgraph.operators.stand_ins import StandIn
-from stillgraph.trace.errors import KINDS, OF_SEVERAL_KINDS
+from stillgraph.trace.errors import KINDS, OF_MIXED_KINDS, OF_SEVERAL_KINDS
 from stillgraph.trace.numbers import Staged
 from tests.front_ends import bytecode  # noqa: F401  # a fixture
 
@@ -130,7 +130,7 @@ def test_all_that_stands_for_values_is_known_by_name() -> None:
             importlib.import_module(module.name)
     found = {each.__name__ for each in _all_below(Staged)} | {"Unjoined", "UnjoinedMethod"}
     stand_ins = {each.__name__ for each in _all_below(StandIn) if each.stands_for is None}
-    known = {*OF_SEVERAL_KINDS, *KINDS, *_ABSTRACT}
+    known = {*OF_SEVERAL_KINDS, *OF_MIXED_KINDS, *KINDS, *_ABSTRACT}
     assert found | stand_ins <= known, found | stand_ins - known
 
 
