@@ -163,6 +163,6 @@ def _comes_of_c(error: Exception) -> bool:
 
 def _called(function: Any) -> str:
     """A function as the user calls it: ``json.dumps``, ``str.join``."""
-    name = getattr(function, "__qualname__", type(function).__name__)
+    name = getattr(function, "__qualname__", type(function).__name__).replace("FakeTensor", "Tensor")
     module = getattr(function, "__module__", None)
     return name if module in (None, "builtins") else f"{module.removeprefix('_')}.{name}"
