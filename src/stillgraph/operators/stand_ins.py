@@ -23,7 +23,7 @@ class StandIn:
         if kind is not None:
             cls.stands_for = kind
             cls.__name__ = cls.__qualname__ = kind.__name__
-            cls.__module__, cls.__doc__ = "builtins", kind.__doc__
+            cls.__doc__ = kind.__doc__
 
     def refuse(self, *args: Any) -> NoReturn:
         """Refuse what only Python's own object can answer.
