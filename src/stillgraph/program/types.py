@@ -53,6 +53,7 @@ class TensorType:
     may_be_number: bool = False
     may_be_none: bool = False
     may_be_unbound: bool = False
+    layout: torch.layout = torch.strided
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,11 @@ def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
         raise JoinFailure("SG202", f"outputs differ in dtype: {left.dtype} and {right.dtype}")
     if left.device != right.device:
         raise JoinFailure("SG202", f"outputs differ in device: {left.device} and {right.device}")
+    if left.layout != right.layout:
+        raise JoinFailure("SG203", f"outputs differ in layout: {left.layout} and {right.layout}", DENSE)
     shape = join_shapes(left.shape, right.shape)
+    if left.layout is not torch.strided and left.shape != right.shape:
+        raise JoinFailure("SG201", f"two sparse tensors have other shapes: {_both(left.shape, right.shape)}", DENSE)
     if shape is None:
         message = f"Shape Join Failed: {_both(left.shape, right.shape)}: their join has an unknown rank."
         raise JoinFailure("SG201", message)
@@ -188,7 +193,11 @@ def _join_tensors(left: TensorType, right: TensorType) -> TensorType:
         left.requires_grad or right.requires_grad,
         left.grad_differs or right.grad_differs or left.requires_grad != right.requires_grad,
         left.may_be_number or right.may_be_number,
+        layout=left.layout,
     )
+
+
+DENSE = "Give {place} dense tensors (to_dense()) on all paths, and make a sparse one of it behind the branch or loop."
 
 
 def as_tensor_type(number: NumberType, like: TensorType) -> TensorType:

@@ -82,9 +82,13 @@ def may_fail(recorder: Recorder, func: Any, args: Any) -> bool:
         return True
     if not args or not varies(recorder, args[0]):
         return False
+    return func in _VIEWS or writes(func)
+
+
+def writes(func: Any) -> bool:
+    """Whether a call writes to its first argument."""
     name = getattr(func, "__name__", "")
-    writes = func is _T.__setitem__ or name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
-    return func in _VIEWS or writes
+    return func is _T.__setitem__ or name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
 
 
 _OPERATORS = ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")

@@ -29,7 +29,7 @@ from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
 from stillgraph.program.so_far import SO_FAR
 from stillgraph.program.types import ListType, NumberType, TensorType, Type
-from stillgraph.trace import broadcasting, layouts, special, spelling, torch_modes
+from stillgraph.trace import broadcasting, layouts, sparse, special, spelling, torch_modes
 from stillgraph.trace.any_float import takes_any_float, with_known_floats
 from stillgraph.trace.failures import failures_of
 from stillgraph.trace.frames import Locator, here
@@ -257,6 +257,7 @@ class Recorder(PlainAnswers):
     def _recorded(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
+        sparse.require_apart(self, func, args)
         if layouts.may_fail(self, func, args):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
@@ -502,7 +503,8 @@ class Recorder(PlainAnswers):
         if isinstance(value, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 fake = self.fake_of(value) if not is_fake(value) else value
-                return TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
+                type_ = TensorType(fake.dtype, fake.device, tuple(fake.shape), fake.requires_grad, *mixed, *optional)
+                return replace(type_, layout=sparse.layout_of(fake))
         return NumberType(kind_of(value), getattr(value, "stillgraph_mixed", False), *optional)
 
     def instantiate(self, type_: Type) -> Any:
@@ -518,7 +520,7 @@ class Recorder(PlainAnswers):
             with self.witness.paused():
                 shape = tuple(self.symbolic.fresh_size() if d is None else plain(d) for d in type_.shape)
                 value = self.symbolic.empty(
-                    shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs
+                    shape, type_.dtype, type_.device, type_.requires_grad, type_.grad_differs, type_.layout
                 )
         if isinstance(type_, TensorType):
             value.stillgraph_joined = True

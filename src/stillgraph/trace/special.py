@@ -16,7 +16,7 @@ from torch import fx
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import ListType, NumberType
-from stillgraph.trace import asked, composed, gradients, hooks, layouts, packed, recurrent
+from stillgraph.trace import asked, composed, gradients, hooks, layouts, packed, recurrent, sparse
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.collectives import COLLECTIVES
 from stillgraph.trace.frames import here, is_asked_by
@@ -495,6 +495,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch._C._set_grad_enabled: _run_only,
     **packed.HANDLERS,
     **recurrent.HANDLERS,
+    **sparse.HANDLERS,
     **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn), _sized),
     **COLLECTIVES,
 }

@@ -40,6 +40,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from stillgraph.program.size_facts import assume, learned_inside, of_any_size
+from stillgraph.trace import sparse_fakes
 
 __all__ = [
     "DATA_DEPENDENT",
@@ -236,7 +237,8 @@ class _FakeMode(FakeTensorMode):
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
             raise RuntimeError(WANTS_INTEGERS)
-        return super().dispatch(func, types, args, kwargs)
+        result = super().dispatch(func, types, args, kwargs)
+        return sparse_fakes.as_counted(self, func, args, result)
 
 
 def _is_symbol(size: Any) -> bool:
@@ -360,10 +362,11 @@ class Symbolic:
         device: torch.device,
         requires_grad: bool,
         grad_differs: bool = False,
+        layout: torch.layout = torch.strided,
     ) -> Any:
         """A fresh fake tensor; with ``requires_grad`` it is the result of an operation, not a leaf."""
         with torch._C.DisableTorchFunction(), self.fake_mode, torch.enable_grad():
-            tensor = torch.empty(shape, dtype=dtype, device=device)
+            tensor = torch.empty(shape, dtype=dtype, device=device, layout=layout)
             count_elements(tensor)
             if not requires_grad:
                 return tensor
