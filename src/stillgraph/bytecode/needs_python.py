@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,13 @@ def why_entered(manager: Any) -> Why | None:
     if is_lock(manager) and _was_there(manager):
         return why_of("lock", kind_of(manager))
     return None
+
+
+def why_raised_again() -> Why | None:
+    """Why Python carries out a bare ``raise``: the call was handling an exception before the segment began."""
+    capture, error = session(), sys.exc_info()[1]
+    is_from_before = capture is not None and any(error is each for each in capture.handled_before)
+    return only_python(error) if is_from_before else None
 
 
 def _was_there(value: Any) -> bool:

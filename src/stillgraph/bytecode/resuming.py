@@ -71,7 +71,8 @@ def resume(segment: Segment, frames: list[Frame], is_left: bool) -> Any:
         capture.reads.followed.setdefault(frame.code, set())
     segment.frames[:] = frames
     capture.resumed = segment.frames
-    with unchanged([error for frame in frames for error in frame.handled]):
+    capture.handled_before = [error for frame in frames for error in frame.handled]
+    with unchanged(capture.handled_before):
         try:
             value = _run_through(frames, 0, lambda: go_on(frames[-1]))
             segment.require_closed()

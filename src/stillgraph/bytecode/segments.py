@@ -26,7 +26,15 @@ from stillgraph.bytecode.layouts import Layout, suspended
 from stillgraph.bytecode.leaving import attributes_of, inside, kind_of, may_be_from_before, stays, why_differing
 from stillgraph.bytecode.lifetimes import Watching, may_end_unseen, while_there_is
 from stillgraph.bytecode.marking import may_be_marked
-from stillgraph.bytecode.needs_python import CALLS, is_let_go, let_go, only_python, why_called, why_entered
+from stillgraph.bytecode.needs_python import (
+    CALLS,
+    is_let_go,
+    let_go,
+    only_python,
+    why_called,
+    why_entered,
+    why_raised_again,
+)
 from stillgraph.bytecode.parcels import is_bound, is_opaque, open_rest, read
 from stillgraph.bytecode.showing import (
     NAMING,
@@ -219,6 +227,8 @@ class Segment(Holder):
         if not self.regions and frame in self.frames and self.can_end:
             self.passed.append((frame.code, index))
         why = why_called(self, frame, each) if each.name in CALLS else None
+        if each.name == "RAISE_VARARGS" and not each.argument:
+            why = why_raised_again()
         if each.name == "BEFORE_WITH" and is_users(frame.code.co_filename):
             why = why_entered(contents(frame.stack[frame.depth - 1]))
         if why is not None:

@@ -21,6 +21,7 @@ from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,
     ApartGuard,
+    Argument,
     BehindGuard,
     BytesGuard,
     Cell,
@@ -82,7 +83,7 @@ def failures(
         try:
             read_source(item.source, args, kwargs)
         except Exception as error:  # of any kind: reading may run the user's code
-            yield f"{item.source} should be there, but reading it raised {type(error).__name__}: {error}"
+            yield _unreadable(f"{item.source} should be there", error, args, kwargs)
 
 
 def failing(
@@ -97,9 +98,22 @@ def failing(
         try:
             sentence = _failure(guard, read)
         except Exception as error:  # of any kind: reading may run the user's code
-            sentence = f"{guard}, but reading it raised {type(error).__name__}: {error}"
+            sentence = _unreadable(str(guard), error, args, kwargs)
         if sentence is not None:
             yield guard, sentence
+
+
+def _unreadable(what: str, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What is said of a fact where reading what it is about has raised an error."""
+    passed = getattr(error, "obj", None)
+    if type(passed) is not Parcel:
+        return f"{what}, but reading it raised {type(error).__name__}: {error}"
+    # what is passed twice is in one parcel, which has the name of the first place
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    places = [Argument(key) for key, value in given if value is passed]
+    if len(places) < 2:
+        return f"{what}, but it is another object that is only handed on"
+    return f"{places[0]} and {places[-1]} should be different objects, but are the same object"
 
 
 def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
@@ -109,6 +123,8 @@ def _failure(guard: Guard, read: Callable[[Source], Any]) -> str | None:
             return None if tensor_holds(guard, value) else f"{_expected_tensor(guard)}, but is {_shown(value, guard)}"
         case TypeGuard(source=source, type=kind):
             value = read(source)
+            if type(value) is not kind and type(opened(value)) is kind:
+                return f"{source} should be {_kind(kind)} that is looked into, but is one that is only handed on"
             return None if type(value) is kind else f"{source} should be {_kind(kind)}, but is {_kind_found(value)}"
         case BehindGuard(source=source, type=kind):
             value = behind_view(read(source))

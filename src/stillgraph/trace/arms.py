@@ -295,6 +295,9 @@ def _as_handled(recorder: Recorder, context: BaseException | None) -> BaseExcept
     ours = str(type(context).__module__).startswith("stillgraph.")  # see `signals`; also what stands for a caught one
     if context is None or ours or id(context) in recorder.handled_outside or _holds_staged(context):
         return None
+    if any(context is each for each in recorder.handled_before):
+        message = f"an exception is raised where Python is handling {type(context).__name__}, another in each call"
+        raise refuse("SG208", message, location=here())
     handled = copied(context).with_traceback(None)
     handled.__cause__, handled.__suppress_context__ = context.__cause__, context.__suppress_context__
     handled.__context__ = _as_handled(recorder, context.__context__)

@@ -115,6 +115,7 @@ class Recorder(PlainAnswers):
         self.grown: dict[int, StagedSpread] = {}  # by a list from before the capture: what stands for all it held
         self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
         self.handled_outside = _being_handled()
+        self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
         self.went_outside = False  # whether a backward pass went on in what was computed before the call
         self.hooked = HookedVariables()

@@ -184,7 +184,8 @@ class Results:
 
     def _fresh(self, value: Any) -> Template:
         """The template of an object that the capture made, or that it does not look for (see `is_machinery`)."""
-        passed = self._passed(value) if is_machinery(type(value)) else None
+        by_itself = is_machinery(type(value)) or isinstance(value, BaseException)
+        passed = self._passed(value) if by_itself else None
         if passed is not None:
             return Same(passed)
         if id(value) in self.session.met or is_of_its_module(value) or self._is_outer(value):
@@ -230,11 +231,19 @@ class Results:
         return Container(parts.type, parts.context, tuple(self._child(child) for child in parts.children))
 
     def _passed(self, value: Any) -> Source | None:
-        """The argument that a value is, be it in a parcel that was opened: it is guarded there."""
+        """The argument that a value is, be it in a parcel that was opened: it is guarded there.
+
+        An exception that the call is handling goes on in its parcel, for nothing looks into it.
+        """
+        handled = any(value is each for each in self.session.handled_before)
         for argument, source in self.finder.arguments:
             if argument is value:
                 return source
-            if type(argument) is Parcel and argument.value is value and id(argument) in self.session.unpacked_ones:
+            if type(argument) is not Parcel or argument.value is not value:
+                continue
+            if handled:
+                return source
+            if id(argument) in self.session.unpacked_ones:
                 return Attribute(source, argument.name)
         return None
 

@@ -160,3 +160,26 @@ def test_no_text_names_what_values_are_passed_by() -> None:
         assert "stillgraph_held" not in text
         assert "Parcel" not in text
     assert "held_0[0]" in str(static.explain())
+
+
+class Node:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+def test_what_is_passed_twice_is_told_by_its_names() -> None:
+    def f(x: Any, left: Node, right: Node) -> Any:
+        print("a")
+        left.value = 2.0
+        return x * left.value + right.value
+
+    static, x = to_partial(f), torch.ones(2)
+    assert torch.equal(static(x, Node(1.0), Node(3.0)), x * 5)
+    for number in range(3):
+        node = Node(number + 5.0)
+        assert torch.equal(static(x, node, node), x * 4)
+    told = {why for part in static.plan.segments for why in part._cache.reasons if why}
+    assert told == {
+        "left should be a Node that is looked into, but is one that is only handed on",
+        "left and right should be different objects, but are the same object",
+    }
