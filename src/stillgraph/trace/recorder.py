@@ -46,6 +46,7 @@ from stillgraph.trace.numbers import StagedNumber, kind_of, plain, staged
 from stillgraph.trace.on_fakes import (
     misreads_number,
     needs_a_value,
+    require_not_quantized,
     takes_no_number,
     takes_no_such_size,
     wants_plain_sizes,
@@ -265,6 +266,7 @@ class Recorder(PlainAnswers):
         result = self.run(func, args, kwargs)
         if not special.has_staged(result) and not is_effectful(func):
             return result
+        require_not_quantized(func, result)
         special.refuse_relayout(self, func, args)
         return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))
 
