@@ -27,6 +27,7 @@ from stillgraph.trace.symbolic import (
 )
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
+_HINTS = {torch.Tensor.__getitem__: _PART, torch.nn.functional.one_hot: "Pass num_classes."}
 _WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
@@ -83,7 +84,7 @@ def needs_a_value(func: Any, error: Exception) -> BaseException:
     of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
     why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
     message = f"{name_of(func)} needs a value that only the run knows ({why})"
-    hint = _PART if of_size and func is torch.Tensor.__getitem__ else None
+    hint = _HINTS.get(func) if of_size else None
     return refuse("SG304", message, location=here(), hint=hint)
 
 
