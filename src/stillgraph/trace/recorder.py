@@ -117,6 +117,7 @@ class Recorder(PlainAnswers):
         self.raising: dict[int, Any] = {}  # by exception: the `caught.Raisable` of one that had been raised before
         self.handled_outside = _being_handled()
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
+        self.gives_sparse_gradients = False  # whether a call asks for a gradient to be sparse
         self.went_outside = False  # whether a backward pass went on in what was computed before the call
         self.hooked = HookedVariables()
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
@@ -259,6 +260,8 @@ class Recorder(PlainAnswers):
         for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
         sparse.require_apart(self, func, args)
+        if sparse.gives_sparse_gradient(func, args, kwargs):
+            self.gives_sparse_gradients = True
         if layouts.may_fail(self, func, args):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):

@@ -189,7 +189,10 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
     if name == "nbytes" and sparse.is_dense(fake):
         return functools.reduce(operator.mul, read_shape(recorder, tensor, fake), fake.element_size())
     if name in ("grad", "_grad"):
-        return read_gradient(recorder, tensor)
+        gradient = read_gradient(recorder, tensor)
+        if is_fake(gradient) and recorder.from_before(gradient) is None:
+            sparse.require_dense_gradient(recorder, fake)
+        return gradient
     if name in asked.ATTRIBUTES:
         result = asked.ask(recorder, name, tensor, func)
     else:
