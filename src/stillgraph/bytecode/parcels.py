@@ -15,6 +15,7 @@ from stillgraph.bytecode.frame import Frame
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
 from stillgraph.operators.contexts import sees_exceptions
+from stillgraph.trace.on_fakes import is_quantized
 from stillgraph.trace.session import session
 
 
@@ -26,7 +27,9 @@ def read(value: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Whether a value is passed as it is: a tensor, or what is the same in all programs."""
-    return value is None or value is True or value is False or isinstance(value, torch.Tensor)
+    if isinstance(value, torch.Tensor):
+        return not is_quantized(value)
+    return value is None or value is True or value is False
 
 
 def is_bound(value: Any) -> bool:

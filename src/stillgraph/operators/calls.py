@@ -229,8 +229,13 @@ def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
     if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, CONTAINERS):
         return function.__name__ not in MUTATORS
     if isinstance(function, type):
-        return function.__module__ == "builtins"
+        written_in_c = not function.__flags__ & _MADE_BY_CLASS
+        return function.__module__ == "builtins" or (written_in_c and function.__module__.startswith(_OF_VALUES))
     return meaning is not None or (isinstance(function, BuiltinMethodType) and not _is_torch_builtin(function))
+
+
+_MADE_BY_CLASS = 1 << 9  # the flag of a type that a ``class`` statement makes
+_OF_VALUES = ("torch", "numpy", "datetime", "decimal")  # whose classes in C store no objects: `torch.finfo`, `np.dtype`
 
 
 def _is_torch_builtin(function: BuiltinMethodType) -> bool:

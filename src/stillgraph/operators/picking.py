@@ -44,8 +44,8 @@ def pick(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type =
 
 
 def _pick_leaf(capture: Session, elements: Sequence[Any], key: StagedInt, kind: type) -> Any:
-    type_ = capture.type_of(elements[0])
     try:
+        type_ = capture.type_of(elements[0])
         for element in elements[1:]:
             type_ = join_types(type_, capture.type_of(element))
     except JoinFailure as failure:

@@ -22,6 +22,8 @@ def ask(recorder: Recorder, name: str, tensor: torch.Tensor, read: Callable[[Any
     """What ``read`` gives for the fake of a tensor; for one from before the call it is noted, to be guarded."""
     fake = recorder.to_fake(tensor)
     real = recorder.from_before(tensor)
+    if name == "_version":
+        _require_first_version(recorder, fake, real)
     with torch._C.DisableTorchFunction(), recorder.symbolic.fake_mode:
         answer, writes = read(fake), 0 if fake.is_inference() else fake._version
     if real is None:
@@ -39,9 +41,33 @@ def ask(recorder: Recorder, name: str, tensor: torch.Tensor, read: Callable[[Any
     return answer
 
 
+def before_hash(tensor: torch.Tensor) -> None:
+    """To be called before a tensor is looked up by where it is in memory.
+
+    Raises:
+        CaptureError: only the run knows which tensor it is.
+    """
+    if getattr(tensor, "stillgraph_joined", False):
+        message = "a tensor is looked up or kept by its hash, of which only the run knows whether it is one from before"
+        raise refuse("SG301", message, location=here(), hint=_COMPARED)
+
+
+_COMPARED = "Ask 'y is key' of each key, or keep a number beside the tensor and look that up."
 _NOT_OF_FAKES = frozenset({"retains_grad", "is_shared", "is_pinned"})
 _WHOLE = frozenset({"grad_fn", "_base", "_backward_hooks"})  # guarded only on being None
 _AS_THEY_ARE = frozenset({"is_leaf", "_is_view", "is_inference", *_WHOLE})
+
+
+def _require_first_version(recorder: Recorder, fake: torch.Tensor, real: torch.Tensor | None) -> None:
+    """Refuse to count the writes to a tensor: a program may do them in another number, and on some paths only."""
+    if real is None or recorder.in_arm or getattr(fake, "stillgraph_joined", False) or _is_written(fake):
+        message = "_version, which counts the writes to a tensor, is asked of one that the call makes or writes to"
+        raise refuse("SG301", message, location=here(), hint="Count the writes in a variable of your own.")
+
+
+def _is_written(fake: torch.Tensor) -> bool:
+    with torch._C.DisableTorchFunction():
+        return not fake.is_inference() and fake._version > 0
 
 
 def _method(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:

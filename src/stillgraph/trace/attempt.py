@@ -22,7 +22,7 @@ from stillgraph.program.guards import Argument, Attribute, Global, ModeGuard, So
 from stillgraph.program.module_tables import MODULE_TABLES
 from stillgraph.program.outputs import Template
 from stillgraph.program.program import Program
-from stillgraph.trace import audits
+from stillgraph.trace import asked, audits
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
@@ -98,6 +98,7 @@ class CaptureAttempt:
         audits.before_capture()
         session.witness.reaching = audits.before_reaching
         session.witness.beginning = session.before_unseen_code
+        session.witness.hashing = asked.before_hash
         session.witness.waiting = session.before_unseen_waiting
         session.witness.calling = Calls(SPEAKING, PAIRED, session.before_unseen_act)
 

@@ -18,6 +18,7 @@ from torch.autograd.graph import GradientEdge, Node
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.program.types import TensorType
+from stillgraph.trace import sparse
 from stillgraph.trace.frames import here
 from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.journal import MISSING
@@ -360,6 +361,7 @@ def _grad(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
             continue
         part = recorder.region.graph.call_function(operator.getitem, (node, index))
         part.meta.update(node.meta, bookkeeping=True)
+        sparse.require_dense_gradient(recorder, fake)
         if exact is not None and exact[index] is not None:
             results.append(recorder.bind(exact[index], part))
         else:

@@ -142,6 +142,7 @@ def contiguous(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     if not (plainly and varies(recorder, args[0])):
         return recorder.record(func, args, kwargs)
     copy = recorder.run(torch.Tensor.clone, (args[0],), {"memory_format": torch.contiguous_format})
+    copy.stillgraph_joined = True  # it may be a tensor from before
     node = recorder.emit("call_method", "contiguous", args, kwargs)
     node.meta["val"] = copy
     return recorder.bind_tensor(copy, node)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.types import JoinFailure, ListType, NumberType, Type, join_types
+from stillgraph.program.types import DENSE, JoinFailure, ListType, NumberType, TensorType, Type, join_types
 from stillgraph.trace.containers import Parts, instance_parts, split
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
@@ -161,7 +161,10 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
 
 def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] = ()) -> Element:
     if isinstance(value, torch.Tensor) or is_number(value):
-        return Leaf(type_of(value))
+        type_ = type_of(value)
+        if isinstance(type_, TensorType) and type_.layout is not torch.strided:
+            raise JoinFailure("SG203", f"a list of unknown length holds a tensor of layout {type_.layout}", DENSE)
+        return Leaf(type_)
     if isinstance(value, (Staged, Iterator)):
         held = _STAGED.get(type(value).__name__, f"a {type(value).__name__}")
         raise JoinFailure("SG203", f"a list of unknown length holds {held}", _INSTEAD)

@@ -18,9 +18,16 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.older_torch import WITHOUT_ASKING
 from stillgraph.trace.spelling import name_of
-from stillgraph.trace.symbolic import WANTS_INTEGERS, GuardOnDataDependentSymNode, Symbolic, kernels_in_python
+from stillgraph.trace.symbolic import (
+    WANTS_INTEGERS,
+    GuardOnDataDependentSymNode,
+    Symbolic,
+    UnsupportedFakeTensorException,
+    kernels_in_python,
+)
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
+_HINTS = {torch.Tensor.__getitem__: _PART, torch.nn.functional.one_hot: "Pass num_classes."}
 _WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
@@ -72,11 +79,35 @@ def _run(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> An
 
 def needs_a_value(func: Any, error: Exception) -> BaseException:
     """The refusal of a call that asks for what only the run knows, as torch says by one of `DATA_DEPENDENT`."""
+    if isinstance(error, UnsupportedFakeTensorException):
+        return no_such_tensors(func)
     of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
     why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
     message = f"{name_of(func)} needs a value that only the run knows ({why})"
-    hint = _PART if of_size and func is torch.Tensor.__getitem__ else None
+    hint = _HINTS.get(func) if of_size else None
     return refuse("SG304", message, location=here(), hint=hint)
+
+
+_QUANTIZED = (torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4)
+
+
+def is_quantized(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is quantized: torch says that no fake one is. No mode of torch's is asked."""
+    with torch._C.DisableTorchFunction():
+        return tensor.is_quantized or tensor.dtype in _QUANTIZED
+
+
+def no_such_tensors(func: Any) -> BaseException:
+    """The refusal of a call that gives a tensor of a kind of which torch knows none without data: a quantized one."""
+    hint = "Call it outside the static function, with what computes with its result up to dequantize()."
+    return refuse("SG304", f"{name_of(func)} gives a quantized tensor", location=here(), hint=hint)
+
+
+def require_not_quantized(func: Any, result: Any) -> None:
+    """Refuse a call that gives a quantized tensor."""
+    for each in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(each, torch.Tensor) and is_quantized(each):
+            raise no_such_tensors(func)
 
 
 def wants_plain_sizes(error: RuntimeError) -> bool:

@@ -46,6 +46,7 @@ from stillgraph.trace.numbers import StagedNumber, kind_of, let_kind_vary, plain
 from stillgraph.trace.on_fakes import (
     misreads_number,
     needs_a_value,
+    require_not_quantized,
     takes_no_number,
     takes_no_such_size,
     wants_plain_sizes,
@@ -117,6 +118,7 @@ class Recorder(PlainAnswers):
         self.handled_outside = _being_handled()
         self.handled_before: list[BaseException] = []  # what a segment begins in the handlers of: another in each call
         self.gradients: dict[int, tuple[torch.Tensor, Any]] = {}  # what ``.grad`` holds, by the fake tensor
+        self.gives_sparse_gradients = False  # whether a call asks for a gradient to be sparse
         self.went_outside = False  # whether a backward pass went on in what was computed before the call
         self.hooked = HookedVariables()
         self.functions: list[tuple[Any, ...]] = []  # the torch.autograd.Function classes applied, and to what
@@ -259,6 +261,8 @@ class Recorder(PlainAnswers):
         for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
         sparse.require_apart(self, func, args)
+        if sparse.gives_sparse_gradient(func, args, kwargs):
+            self.gives_sparse_gradients = True
         if layouts.may_fail(self, func, args):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
@@ -266,6 +270,7 @@ class Recorder(PlainAnswers):
         result = self.run(func, args, kwargs)
         if not special.has_staged(result) and not is_effectful(func):
             return result
+        require_not_quantized(func, result)
         special.refuse_relayout(self, func, args)
         return self.bind(result, self.emit(*spelling.as_node(func, args, kwargs), kwargs))
 

@@ -25,6 +25,29 @@ def is_dense(tensor: torch.Tensor) -> bool:
         return tensor.layout is torch.strided
 
 
+def gives_sparse_gradient(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call asks for the gradient of one of its arguments to be sparse."""
+    position, name = _SPARSE_GRADIENTS.get(func, (len(args), ""))
+    return bool(args[position] if position < len(args) else kwargs.get(name))
+
+
+_F = torch.nn.functional
+_SPARSE_GRADIENTS: dict[Any, tuple[int, str]] = {
+    _F.embedding: (6, "sparse"),
+    _F.embedding_bag: (7, "sparse"),
+    torch.embedding: (4, "sparse"),
+    torch.gather: (3, "sparse_grad"),
+    _T.gather: (3, "sparse_grad"),
+}
+
+
+def require_dense_gradient(recorder: Recorder, fake: torch.Tensor) -> None:
+    """Refuse to look at a gradient of which the capture does not know whether it is sparse."""
+    if recorder.gives_sparse_gradients or not is_dense(fake):
+        hint = "Look at it outside the static function, or leave sparse=True out."
+        raise refuse("SG304", "a gradient is looked at that may be sparse", location=here(), hint=hint)
+
+
 def layout_of(tensor: torch.Tensor) -> torch.layout:
     """The layout of a tensor that is to be joined with another.
 

@@ -186,8 +186,13 @@ def read_attribute(recorder: Recorder, func: Any, tensor: Any) -> Any:
         raise refuse("SG301", f"{name} is asked of what a branch or loop leaves", location=here())  # it may be a leaf
     if name == "shape":
         return read_shape(recorder, tensor, fake)
+    if name == "nbytes" and sparse.is_dense(fake):
+        return functools.reduce(operator.mul, read_shape(recorder, tensor, fake), fake.element_size())
     if name in ("grad", "_grad"):
-        return read_gradient(recorder, tensor)
+        gradient = read_gradient(recorder, tensor)
+        if is_fake(gradient) and recorder.from_before(gradient) is None:
+            sparse.require_dense_gradient(recorder, fake)
+        return gradient
     if name in asked.ATTRIBUTES:
         result = asked.ask(recorder, name, tensor, func)
     else:
@@ -317,6 +322,15 @@ def _truth(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """A torch function that gives a Python bool."""
     recorder.to_fake(args)
     return recorder.fresh_result(bool, recorder.emit(*as_node(func, args, kwargs), kwargs))
+
+
+def _is_nonzero(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    fake = recorder.to_fake(args[0] if args else kwargs["input"])
+    if isinstance(fake.numel(), int) and fake.numel() != 1:
+        return recorder.record(func, args, kwargs)  # which says what is wrong
+    if not isinstance(fake.numel(), int):
+        recorder.before_raise(RuntimeError)
+    return _truth(recorder, func, args, kwargs)
 
 
 def _all_true(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
@@ -486,7 +500,8 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.allclose: _truth,
     torch.equal: _truth,
     torch.allclose: _truth,
-    torch.is_nonzero: _truth,
+    torch.is_nonzero: _is_nonzero,
+    _T.is_nonzero: _is_nonzero,
     torch._is_all_true: _all_true,
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,

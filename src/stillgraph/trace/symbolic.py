@@ -39,8 +39,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from stillgraph.core.diagnostics import refuse
 from stillgraph.program.size_facts import assume, learned_inside, of_any_size
 from stillgraph.trace import sparse_fakes
+from stillgraph.trace.frames import here
 
 __all__ = [
     "DATA_DEPENDENT",
@@ -48,6 +50,7 @@ __all__ = [
     "FakeTensor",
     "GuardOnDataDependentSymNode",
     "Symbolic",
+    "UnsupportedFakeTensorException",
     "count_elements",
     "default_device",
     "graph_module",
@@ -188,6 +191,15 @@ def count_elements(tensor: torch.Tensor) -> None:
             tensor.numel()
 
 
+def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
+    """The refusal of a tensor of a kind that torch has no tensors without data of."""
+    if tensor.is_quantized:
+        hint = "Call dequantize() on it outside the static function, and what computes with it as it is."
+        return refuse("SG304", "a quantized tensor cannot be part of a program", location=here(), hint=hint)
+    message = f"a {type(tensor).__name__} of layout {tensor.layout} cannot be part of a program ({error})"
+    return refuse("SG304", message, location=here())
+
+
 class _Environment(ShapeEnv):
     """torch's environment for symbols, which tells when torch is about to load what it needs for them.
 
@@ -237,8 +249,18 @@ class _FakeMode(FakeTensorMode):
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self.refuses and func is torch.ops.aten.size.default and any(map(_is_symbol, args[0].shape)):
             raise RuntimeError(WANTS_INTEGERS)
+        if func in _QUANTIZING:
+            raise UnsupportedFakeTensorException("quantized")
         result = super().dispatch(func, types, args, kwargs)
         return sparse_fakes.as_counted(self, func, args, result)
+
+
+_QUANTIZING = frozenset(
+    getattr(packet, overload)
+    for packet in (torch.ops.aten.quantize_per_tensor, torch.ops.aten.quantize_per_channel)
+    for overload in packet.overloads()
+)
+"""Of the first, torch says that it gives a tensor of numbers that are not quantized."""
 
 
 def _is_symbol(size: Any) -> bool:
@@ -299,7 +321,10 @@ class Symbolic:
         """A fake, whatever filters the user has: torch looks at ``grad``, and warns where no leaf is asked for it."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.fake_mode.from_tensor(tensor, **options)
+            try:
+                return self.fake_mode.from_tensor(tensor, **options)
+            except UnsupportedFakeTensorException as error:
+                raise cannot_be_fake(tensor, error) from error
 
     @staticmethod
     def apart(tensor: torch.Tensor) -> torch.Tensor:

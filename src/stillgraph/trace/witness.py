@@ -52,6 +52,7 @@ class Witness:
         beginning: told before code that may read the world runs for the first time, by its frame.
         waiting: told of code each time before it runs, by its frame, for as long as it says that it has to be.
         calling: which calls somebody wants to know of; None for none.
+        hashing: told of a tensor before it is looked up as a key, or becomes one or an element of a set.
         hashed: the tensors that were keys, elements of a set, or asked for their ids: told by identity, that is.
         refused: the first error by which somebody who was told ended the capture, or had it begin anew. It is raised in
             code that may have handlers of its own, for whatever it likes.
@@ -61,6 +62,7 @@ class Witness:
     beginning: Callable[[FrameType], None] | None = None
     waiting: Callable[[FrameType], bool] | None = None
     calling: Calls | None = None
+    hashing: Callable[[torch.Tensor], None] | None = None
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, dict[str, Any]] = {}
@@ -212,6 +214,8 @@ class Witness:
         if code is _HASH:
             if frame.f_back is not None and not is_torch(frame.f_back.f_code.co_filename):
                 self.hashed.append(frame.f_locals["self"])
+                if self.hashing is not None:
+                    self.hashing(frame.f_locals["self"])
             return
         caller = frame.f_back
         called_by = code if caller is None else caller.f_code

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import stillgraph as sg
 from tests.unit.trace.agreement import agree
@@ -172,6 +172,28 @@ def test_gradients() -> None:
     agree(function, *(x.clone().requires_grad_() for x in DENSE))
 
 
+def test_trains_with_sparse_gradients() -> None:
+    def make() -> tuple[nn.Embedding, Callable[[Tensor], Tensor]]:
+        torch.manual_seed(0)
+        layer = nn.Embedding(4, 2, sparse=True)
+        optimizer = torch.optim.SparseAdam(layer.parameters(), 0.1)
+
+        def step(places: Tensor) -> Tensor:
+            optimizer.zero_grad()
+            loss = layer(places).pow(2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return layer, step
+
+    (layer, step), (other, same) = make(), make()
+    static = sg.to_static(same, backend="eager")
+    for places in torch.tensor([[1, 2], [2, 2], [0, 3]]):
+        assert torch.equal(step(places), static(places))
+    assert torch.equal(layer.weight, other.weight)
+
+
 def written(s: Tensor) -> Any:
     s.coalesce().mul_(2)
     return s.to_dense()
@@ -188,6 +210,35 @@ def of_other_shapes(x: Tensor) -> Any:
     return s.to_dense()
 
 
+def grown(x: Tensor) -> Any:
+    found = []
+    for row in x:
+        if row.sum() > 0:
+            found.append((x * row).to_sparse())
+    return torch.stack(found).to_dense() if found else x
+
+
+def picked(x: Tensor) -> Any:
+    of_rows = [x.to_sparse(1), x.to_sparse(1) * 2]
+    return of_rows[int(x[0, 0] > 0)].to_dense()
+
+
+def embedded(x: Tensor) -> tuple[Tensor, Tensor]:
+    w = torch.ones(4, 2, requires_grad=True)
+    return w, torch.nn.functional.embedding(x.long(), w, sparse=True).sum()
+
+
+def sparse_gradient(x: Tensor) -> Any:
+    w, loss = embedded(x)
+    loss.backward()
+    return torch.tensor(w.grad.is_sparse)
+
+
+def differentiated(x: Tensor) -> Any:
+    w, loss = embedded(x)
+    return torch.tensor(torch.autograd.grad(loss, w)[0].is_sparse)
+
+
 @pytest.mark.parametrize(
     ("function", "argument", "code"),
     [
@@ -195,6 +246,10 @@ def of_other_shapes(x: Tensor) -> Any:
         (counted_inside, EYE, "SG304"),
         (of_other_shapes, EYE, "SG201"),
         (of_rows_or_not, EYE, "SG203"),
+        (grown, EYE, "SG203"),
+        (picked, EYE, "SG203"),
+        (sparse_gradient, EYE, "SG304"),
+        (differentiated, EYE, "SG304"),
     ],
 )
 def test_refused(function: Any, argument: Tensor, code: str) -> None:
