@@ -29,9 +29,14 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An object that capture found and that no staged value is part of; returned as it is, an array as a copy."""
+    """An object that capture found and that no staged value is part of; returned as it is, an array as a copy.
+
+    Attributes:
+        made: whether each call makes one: an exception, of which a copy is returned.
+    """
 
     value: Any
+    made: bool = False
 
     def __str__(self) -> str:
         return shown(self.value)

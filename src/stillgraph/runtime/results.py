@@ -14,7 +14,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from stillgraph.program.effects import Effect
-from stillgraph.program.operations import bound
+from stillgraph.program.operations import bound, copied
 from stillgraph.program.outputs import (
     BOUND,
     Choice,
@@ -160,6 +160,16 @@ def _all_bound(value: Any, *outputs: Any) -> Any:
     return value
 
 
+def _copied(value: Any) -> Any:
+    """A constant, made anew. An exception gets a traceback where it is raised, which is not to be seen in the next."""
+    if not isinstance(value, BaseException):
+        return copy.copy(value)
+    fresh = copied(value)
+    fresh.__cause__, fresh.__context__ = value.__cause__, value.__context__
+    fresh.__suppress_context__ = value.__suppress_context__
+    return fresh
+
+
 def _is_memory(value: Any) -> bool:
     """Whether a constant is an array that each call makes anew: what is done to one is not to be seen in the next."""
     return isinstance(value, (bytearray, array.array)) or hasattr(type(value), "__array_interface__")
@@ -183,11 +193,11 @@ class _Builder:
         match template:
             case Output(index=index):
                 return f"outputs[{index}]"
-            case Constant(value=value):
+            case Constant(value=value, made=made):
                 constant = self.writer.constant(value)
-                if not _is_memory(value):
+                if not (made or _is_memory(value)):
                     return constant
-                return self.writer.local((_is_memory, id(value)), f"{self.writer.constant(copy.copy)}({constant})")
+                return self.writer.local((_is_memory, id(value)), f"{self.writer.constant(_copied)}({constant})")
             case Same(source=source):
                 return self.writer.read(source)
             case Choice(flag=flag, left=left, right=right):

@@ -209,7 +209,7 @@ class Results:
                 raise refuse("SG306", f"{_leaving(value)} is {self._what}", hint=_values_of(value))
             if not is_shared(value, self.session.is_new):
                 raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=_made_outside(value))
-            return Constant(value)
+            return Constant(value, isinstance(value, BaseException) and self.session.is_new(value) is True)
         if id(value) in self._shared:
             return Shared(self._shared[id(value)])
         attributes = self.session.attributes_of(value)

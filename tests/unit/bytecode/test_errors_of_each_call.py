@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.linalg import LinAlgError, cholesky
 
+import stillgraph as sg
 from tests.unit.bytecode.segmented import to_partial
 
 ONES, NEGATIVE, GOOD = torch.ones(3, 3), -torch.eye(3), torch.eye(3) * 2
@@ -187,3 +188,57 @@ def test_it_is_the_exception_of_this_call(function: Any, first: int) -> None:
     static = to_partial(function)
     for x in (*CALLS[first:], *CALLS[:first], *CALLS):
         assert _seen(static, x) == _seen(function, x)
+
+
+class Holder:
+    error: Exception
+
+
+KEPT = Holder()
+
+
+def returned(x: Tensor) -> Any:
+    error = KeyError("a", x.shape[0])
+    error.add_note("b")
+    error.__cause__ = OSError("c")
+    return x * 2, error, [error]
+
+
+def held_by_an_object(x: Tensor) -> Any:
+    held = Holder()
+    held.error = ValueError("a")
+    return x * 2, held.error, [held.error]
+
+
+def stored(x: Tensor) -> Any:
+    KEPT.error = ValueError("a")
+    return x * 2, KEPT.error, [KEPT.error]
+
+
+@pytest.mark.parametrize("full_graph", [False, True])
+@pytest.mark.parametrize("function", [returned, held_by_an_object, stored], ids=lambda each: each.__name__)
+def test_each_call_makes_its_own(function: Any, full_graph: bool) -> None:
+    static = sg.to_static(function, full_graph=full_graph, backend="eager")
+    eager = function(ONES)[1]
+    given = []
+    for _ in range(3):
+        _, error, held = static(ONES)
+        assert held[0] is error
+        assert _told(error) == _told(eager)
+        assert vars(error) == vars(eager)
+        assert error.__traceback__ is None
+        with pytest.raises(type(eager)):
+            raise error
+        given.append(error)
+    assert len(set(map(id, given))) == 3
+
+
+def test_one_from_before_stays_itself() -> None:
+    error = ValueError("a")
+
+    def f(x: Tensor) -> Any:
+        return x * 2, error
+
+    for full_graph in (False, True):
+        static = sg.to_static(f, full_graph=full_graph, backend="eager")
+        assert all(static(ONES)[1] is error for _ in range(3))
