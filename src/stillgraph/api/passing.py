@@ -19,6 +19,7 @@ from stillgraph.program.guards import (
     Attribute,
     Called,
     Cell,
+    ConstantGuard,
     Element,
     FunctionGuard,
     Global,
@@ -135,6 +136,7 @@ class Passing:
         kwargs: dict[str, Any],
         most: int,
         numbers: AbstractSet[Source] = frozenset(),
+        known: AbstractSet[str] = frozenset(),
     ) -> bool:
         """Leave to Python on what ``most`` programs, or of objects that a parcel holds a few, do not agree with a call.
 
@@ -144,6 +146,7 @@ class Passing:
             kwargs: those by keyword.
             most: how many programs.
             numbers: where those are that will be inputs of the next program, and count for nothing.
+            known: the names of parcels with what has kept changing elsewhere in the same call: once is enough.
 
         Returns:
             Whether there is anything new.
@@ -162,6 +165,8 @@ class Passing:
                     continue
                 held = getattr(given.get(getattr(step, "base", step)), "name", None) == step.name
                 weight = most if held and _is_anew(guard) else 1 if isinstance(guard, TensorGuard) else _FEW
+                if held and step.name in known and not _is_number(guard):
+                    weight = most * _FEW
                 failed[held, step.name] = max(weight, failed.get((held, step.name), 0))
             found.update(failed)
         before = len(self.closed) + len(self.unread)
@@ -281,6 +286,11 @@ def _place_of(guard: Guard) -> Source | None:
     if isinstance(guard, AliasGuard):
         return next((place for place in (guard.right, guard.left) if isinstance(place, Item)), None)
     return getattr(guard, "source", None)
+
+
+def _is_number(guard: Guard) -> bool:
+    """Whether a guard is on a number, which may become an input."""
+    return isinstance(guard, ConstantGuard) and type(guard.value) in (int, float)
 
 
 def _is_anew(guard: Guard) -> bool:

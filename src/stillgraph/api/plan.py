@@ -12,7 +12,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -38,7 +38,7 @@ from stillgraph.bytecode import convert as bytecode
 from stillgraph.bytecode.between import Between
 from stillgraph.bytecode.breaks import Breaks, Learned, Unreachable, place_of, reason_of, sees_frames
 from stillgraph.bytecode.called import code_called
-from stillgraph.bytecode.layouts import FrameLayout, Layout, left_by_raising, packed, restored, unread
+from stillgraph.bytecode.layouts import FrameLayout, Layout, left_by_raising, packed, restored, unread, variables
 from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.whys import Why, why_of
@@ -119,6 +119,7 @@ class Part(Static):
         self.passing = Passing()
         self.unread = frozenset[int]() if layout is None else unread(layout)
         self._leaving = () if layout is None else left_by_raising(layout) or ()
+        self._variables = {} if layout is None else variables(layout)
         super().__init__(original, **options)
         self._is_entry = layout is None  # whose arguments have the sizes that `input_spec` leaves open
         self._opens = True
@@ -208,7 +209,10 @@ class Part(Static):
             if not self._is_entry:
                 self.passing.learn_to_spread(self._cache.calls, args, self._open_sizes, self._most() * 2)
                 args = tuple(self.passing.spread_out(args))
-        if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most(), self._changing - self._constant):
+        numbers, changing = self._changing - self._constant, self._plan.changing
+        known = {name for name, place in self._variables.items() if place in changing}
+        if self.passing.learn_to_close(self._cache.calls, args, kwargs, self._most(), numbers, known):
+            changing |= {place for name, place in self._variables.items() if name in self.passing.closed}
             self._cache.clear()  # of programs that each were for another value
             log("plan", "closed", f"a segment of {self._name} leaves to Python what takes a value that keeps changing")
         return args, kwargs
@@ -287,6 +291,7 @@ class Plan:
         parts: the others, by the layout that they begin with.
         strict: whether a capture that fails is an error, rather than the call's being made in plain PyTorch.
         gave_up: why calls are made in plain PyTorch from now on; None where they are not.
+        changing: the variables, by code and slot, of which some segment leaves to Python what they hold.
         left: why Python makes the calls as a whole, and where the function begins; None where it does not.
     """
 
@@ -296,6 +301,7 @@ class Plan:
         self.parts: dict[Layout, Part] = {}
         self.strict = strict
         self.gave_up: str | None = None
+        self.changing: set[tuple[CodeType, int]] = set()
         self.left = why_left(original)
         self._name = name
         self._numbers: dict[Layout, int] = {}

@@ -135,6 +135,17 @@ def unread(layout: Layout) -> frozenset[int]:
     return frozenset(found)
 
 
+def variables(layout: Layout) -> dict[str, tuple[CodeType, int]]:
+    """The variables of a layout, each as its code and slot, by the names of their parcels."""
+    found = {}
+    position = 0
+    for each in layout:
+        numbers = enumerate(each.slots, position + 1)
+        found.update({parcel(number, None).name: (each.code, slot) for number, slot in numbers})
+        position += each.count
+    return found
+
+
 def left_by_raising(layout: Layout) -> tuple[int, ...] | None:
     """The blocks that an exception leaves which a program raises that begins with a layout.
 

@@ -108,3 +108,19 @@ def test_a_rollout() -> None:
             programs.append(count(static))
     assert static.plan.gave_up is None
     assert len(set(programs[-4:])) == 1, programs
+
+
+def test_a_variable_that_keeps_changing_is_known_to_do_so_behind_the_next_step() -> None:
+    def f(x: torch.Tensor, text: str) -> torch.Tensor:
+        print("a")
+        y = x * len(text)
+        z = y.sum() * 2 + len(text.upper())
+        w = z.relu() - len(text.lower())
+        return w * w + len(text.strip())
+
+    static, x, made = to_partial(f), torch.ones(2), []
+    for number in range(16):
+        text = "ab" * (number + 2)
+        assert torch.equal(static(x, text), f(x, text))
+        made.append(static.cache_info().misses)
+    assert made[12:] == made[12:13] * 4, made
