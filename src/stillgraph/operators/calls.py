@@ -38,6 +38,7 @@ from stillgraph.operators.numbers import MEANINGS, known_or_list
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
+from stillgraph.operators.plain_arguments import is_torch_builtin, wants_plain_arguments
 from stillgraph.operators.recursion import call_recursive
 from stillgraph.operators.registries import before_listing
 from stillgraph.operators.sorting import sort
@@ -105,7 +106,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if meaning is None and is_method_of_container(function) and args and isinstance(args[0], function.__objclass__):
         return call(function.__get__(args[0]), *args[1:], **kwargs)  # ``dict.update(d, …)`` is ``d.update(…)``
     reaches_out = acts.act_of(function) is not None
-    if reaches_out or _wants_plain_arguments(function, meaning):
+    if reaches_out or wants_plain_arguments(function, meaning):
         unjoined = next((a for a in (*args, *kwargs.values()) if isinstance(a, Unjoined)), None)
         if unjoined is not None:
             return unjoined.either(lambda value: _call_with(function, args, kwargs, unjoined, value))
@@ -222,24 +223,6 @@ def _call_cached(capture: Session, function: Any, args: tuple[Any, ...], kwargs:
 
 def _is_staged(value: Any) -> bool:
     return isinstance(value, (StagedArray, StagedNumber)) or is_fake(value)
-
-
-def _wants_plain_arguments(function: Any, meaning: Any) -> bool:
-    """Whether a callable looks into its arguments itself: Python's own, but for the methods that store them."""
-    if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, CONTAINERS):
-        return function.__name__ not in MUTATORS
-    if isinstance(function, type):
-        written_in_c = not function.__flags__ & _MADE_BY_CLASS
-        return function.__module__ == "builtins" or (written_in_c and function.__module__.startswith(_OF_VALUES))
-    return meaning is not None or (isinstance(function, BuiltinMethodType) and not _is_torch_builtin(function))
-
-
-_MADE_BY_CLASS = 1 << 9  # the flag of a type that a ``class`` statement makes
-_OF_VALUES = ("torch", "numpy", "datetime", "decimal")  # whose classes in C store no objects: `torch.finfo`, `np.dtype`
-
-
-def _is_torch_builtin(function: BuiltinMethodType) -> bool:
-    return isinstance(function.__self__, torch.Tensor) or (function.__module__ or "").startswith("torch")
 
 
 def _call_exchanged(function: Any, arguments: Any, old: Any, new: Any) -> Any:
@@ -473,7 +456,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, CONTAINERS):
         args = tuple(known_or_list(a) for a in args) if method.__name__ == "extend" else args
     if not isinstance(receiver, CONTAINERS):
-        if not isinstance(method, BuiltinMethodType) or not _is_torch_builtin(method):
+        if not isinstance(method, BuiltinMethodType) or not is_torch_builtin(method):
             _refuse_spread(method, args)
         note_all(args)
         refuse_hidden_state(method)

@@ -174,7 +174,7 @@ class Memory:
 
     def share(self, array: Any, fake: Any) -> None:
         """Told that a tensor was made that has the memory of an array."""
-        self._shared.append((_Array(array, None), fake, fake._version))
+        self._shared.append((_Array(array, None), fake, _writes_to(fake)))
 
     def require_apart(self) -> None:
         """Refuse a write to such a tensor or array, which the other would have to show.
@@ -183,7 +183,7 @@ class Memory:
             CaptureError: there was one.
         """
         for held, fake, version in self._shared:
-            if fake._version != version or not held.is_current():
+            if _writes_to(fake) != version or not held.is_current():
                 hint = "Copy the array: torch.tensor(array)."
                 raise refuse("SG305", "a numpy array or the tensor that shares its memory is changed", hint=hint)
 
@@ -264,3 +264,8 @@ def _may_change(value: Any) -> bool:
             return True
         value = value.base
     return False
+
+
+def _writes_to(fake: torch.Tensor) -> int:
+    with torch._C.DisableTorchFunction():  # nobody of the user's asks
+        return fake._version
