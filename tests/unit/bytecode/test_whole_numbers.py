@@ -192,7 +192,7 @@ PROGRAMS: dict[Callable[..., Any], int] = {
     axis: 17,
     types: 27,
     powers: 34,
-    keys: 26,
+    keys: 22,
     functions: 7,
     matched: 8,
 }
