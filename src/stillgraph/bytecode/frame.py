@@ -128,6 +128,8 @@ class Frame(Holder):
         """As `Holder.waits_in_block`."""
         decoded = self.prepared.decoded
         handler = decoded.handler(self.next - 1)
+        while handler is not None and decoded.instructions[handler.target].name == "CLEANUP_THROW":
+            handler = decoded.handler(handler.target)  # a generator that this one delegates to waits for itself
         return handler is not None and decoded.instructions[handler.target].name != "STOPITERATION_ERROR"
 
     # ---- the stack

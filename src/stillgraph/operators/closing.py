@@ -146,6 +146,8 @@ def _is_in_block(code: CodeType, offset: int) -> bool:
     """Whether an exception that is raised at an offset meets a handler of the user's."""
     entries: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in the stubs
     found = next((each for each in entries if each.start <= offset < each.end), None)
+    if found is not None and dis.opname[code.co_code[found.target]] == "CLEANUP_THROW":
+        return _is_in_block(code, found.target)  # a generator that this one delegates to waits for itself
     return found is not None and not _is_pythons_own(code, found.target)
 
 
