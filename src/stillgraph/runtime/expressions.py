@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 import operator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import fx
 
 from stillgraph.program.graphs import arguments
 from stillgraph.program.operations import build_list, recurse
+from stillgraph.program.operations import text as made_text
 from stillgraph.program.printer import INFIX as PRINTED
 
 INFIX = {**PRINTED, operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>"}
@@ -58,6 +60,9 @@ class Expressions(abc.ABC):
             return f"{PREFIX[target]}{args[0]}"
         if target is build_list:
             return self._list_display(*arguments(node))
+        if target is made_text:
+            template, left = _with_constants(*arguments(node))
+            return f"{template!r}.format({', '.join([*map(self.value, left), *keywords])})"
         if target is recurse:
             return f"{self.recursive(arguments(node)[0])}({', '.join(args[1:])})"
         if target is operator.getitem:
@@ -105,6 +110,16 @@ class Expressions(abc.ABC):
     def tuple_text(self, values: Any) -> str:
         """A tuple of arguments."""
         return f"({''.join(self.value(v) + ', ' for v in values)})"
+
+
+def _with_constants(template: str, *values: Any) -> tuple[str, list[Any]]:
+    """A template of a text with the texts in it that are known, and the values that are left."""
+    pieces = template.split("{}")
+    if len(pieces) != len(values) + 1 or any("{" in piece or "}" in piece for piece in pieces):
+        return template, list(values)
+    known = [value.replace("{", "{{").replace("}", "}}") if type(value) is str else "{}" for value in values]
+    filled = "".join(itertools.chain.from_iterable(zip(pieces, [*known, ""])))
+    return filled, [value for value in values if type(value) is not str]
 
 
 def primary(text: str) -> str:
