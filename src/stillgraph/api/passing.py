@@ -35,7 +35,7 @@ from stillgraph.runtime.cache import CapturedCall
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_misses import failing
 from stillgraph.runtime.weak import WeakIdentityGuard
-from stillgraph.trace.on_fakes import is_quantized
+from stillgraph.trace.on_fakes import has_no_fake
 from stillgraph.trace.sources import is_opened_by_name
 
 _OF_IDENTITY = (IdentityGuard, WeakIdentityGuard)
@@ -311,6 +311,6 @@ def _is_pythons(value: Any) -> bool:
     """Whether only Python can work with an argument, or hardly anything else: a file, a lock, a quantized tensor."""
     if is_opaque(value) or is_opened_by_name(value):
         return True
-    if isinstance(value, torch.Tensor) and is_quantized(value):
+    if isinstance(value, torch.Tensor) and has_no_fake(value):
         return True
     return hasattr(type(value), "__exit__") and not isinstance(value, (torch.Tensor, torch.nn.Module))

@@ -15,7 +15,7 @@ from stillgraph.bytecode.frame import Frame
 from stillgraph.core.files import is_our_module
 from stillgraph.core.parcel import opened
 from stillgraph.operators.contexts import sees_exceptions
-from stillgraph.trace.on_fakes import is_quantized
+from stillgraph.trace.on_fakes import has_no_fake
 from stillgraph.trace.session import session
 
 
@@ -28,7 +28,7 @@ def read(value: Any) -> Any:
 def is_plain(value: Any) -> bool:
     """Whether a value is passed as it is: a tensor, or what is the same in all programs."""
     if isinstance(value, torch.Tensor):
-        return not is_quantized(value)
+        return not has_no_fake(value)
     return value is None or value is True or value is False
 
 

@@ -43,8 +43,10 @@ def value_of(argument: Any) -> Any:
 
 
 def storage_of(value: Any) -> int | None:
-    """An identity of the memory behind a tensor; None for anything else."""
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+    """An identity of the memory behind a tensor, of which a sparse one has several; None for anything else."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.untyped_storage()._cdata if value.layout is torch.strided else id(value)
 
 
 def is_optional(value: Any) -> bool:

@@ -19,6 +19,7 @@ def fact(name: str, tensor: torch.Tensor) -> Any:
 # By the name of the method or attribute; what it gives is compared with ``==``.
 FACTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "is_contiguous": _T.is_contiguous,
+    "layout": lambda tensor: tensor.layout,
     "is_leaf": lambda tensor: tensor.is_leaf,
     "grad_fn": lambda tensor: tensor.grad_fn is None,
     "retains_grad": lambda tensor: tensor.retains_grad,

@@ -20,6 +20,7 @@ from stillgraph.report.explain import as_json
 _ARGUMENT = re.compile(rf"args\[(\d+)\](?:\.{PREFIX}\d+)?")
 _OF_CLOSURE = re.compile(r"([\w.\[\]]+?)\.__closure__\[(\d+)\](?:\.cell_contents)?")
 _OURS = re.compile(r"\bParcel\b|is a cell$")
+_HANDED_OUT = re.compile(r" -> \(suspended, .*\)(?=  |$)")
 _FEW = 3
 
 SCHEMA = 1
@@ -362,7 +363,10 @@ def _told(plan: PlanExplanation) -> Iterator[str]:
         yield ""
         gives = "the result" if each.step is None else ", ".join(each.outputs) or "nothing"
         yield f"{each.name} ({each.lines}): {', '.join(each.inputs) or 'nothing'} -> {gives}"
-        yield from (f"  {each.named(line)}" for line in str(each.program).splitlines())
+        head, *lines = str(each.program).splitlines()
+        if each.step is not None:  # it hands out values, and more for itself
+            head = _HANDED_OUT.sub(f" -> ({', '.join(each.outputs)})", head)
+        yield from (f"  {each.named(line)}" for line in (head, *lines))
 
 
 def _counted(count: int, what: str) -> str:

@@ -100,4 +100,4 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.__deepcopy__: _copied,
     _T.__reduce_ex__: _copied_flat,
 }
-ATTRIBUTES = frozenset(FACTS.keys() - {"is_contiguous", "_is_view", "storage_offset"})
+ATTRIBUTES = frozenset(FACTS.keys() - {"layout", "is_contiguous", "_is_view", "storage_offset"})

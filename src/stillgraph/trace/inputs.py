@@ -415,8 +415,11 @@ def _could_be_one(left: torch.Tensor, free: tuple[bool, ...], right: torch.Tenso
 def tensor_guards(value: torch.Tensor, source: Source, symbolic: tuple[bool, ...]) -> list[Guard]:
     """The metadata a program relies on; where the sizes are symbolic and the layout is the plain one, that it is."""
     shape = tuple(None if s else d for s, d in zip(symbolic, value.shape))
-    plain = any(symbolic) and value.is_contiguous()
-    strides, lazy = None if plain else tuple(value.stride()), (value.is_conj(), value.is_neg())
-    kind, dtype, device = type(value), value.dtype, value.device
+    dense = value.layout is torch.strided
+    plain = dense and any(symbolic) and value.is_contiguous()
+    strides = tuple(value.stride()) if dense and not plain else None
+    kind, dtype, device, lazy = type(value), value.dtype, value.device, (value.is_conj(), value.is_neg())
     guard = TensorGuard(source, kind, dtype, device, shape, strides, value.requires_grad, lazy)
+    if not dense or (strides and not any(strides)):  # as torch says of what has no strides, or raises
+        return [guard, FactGuard(source, "layout", value.layout)]
     return [guard, FactGuard(source, "is_contiguous", True)] if plain else [guard]

@@ -23,6 +23,7 @@ from stillgraph.trace.symbolic import (
     GuardOnDataDependentSymNode,
     Symbolic,
     UnsupportedFakeTensorException,
+    is_nested,
     kernels_in_python,
 )
 
@@ -95,6 +96,11 @@ def is_quantized(tensor: torch.Tensor) -> bool:
     """Whether a tensor is quantized: torch says that no fake one is. No mode of torch's is asked."""
     with torch._C.DisableTorchFunction():
         return tensor.is_quantized or tensor.dtype in _QUANTIZED
+
+
+def has_no_fake(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is of a kind of which no program takes one: quantized, or nested."""
+    return is_nested(tensor) or is_quantized(tensor)
 
 
 def no_such_tensors(func: Any) -> BaseException:

@@ -57,7 +57,7 @@ from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
-from stillgraph.trace.on_fakes import is_quantized
+from stillgraph.trace.on_fakes import has_no_fake
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
@@ -85,7 +85,7 @@ class Results:
 
     def template(self, value: Any) -> Template:
         """The template that rebuilds ``value``."""
-        is_passed_on = isinstance(value, torch.Tensor) and is_quantized(value)  # no program has it for a value
+        is_passed_on = isinstance(value, torch.Tensor) and has_no_fake(value)  # no program has it for a value
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)) and not is_passed_on:
             return self._output(value)
         if is_lost(value):

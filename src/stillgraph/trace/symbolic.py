@@ -57,6 +57,7 @@ __all__ = [
     "is_fake",
     "is_hidden",
     "is_loaded",
+    "is_nested",
     "is_unknown",
     "known_false",
     "known_true",
@@ -191,6 +192,12 @@ def count_elements(tensor: torch.Tensor) -> None:
             tensor.numel()
 
 
+def is_nested(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is nested, or has the memory of one, of which torch makes fakes for a symbol of its own."""
+    with torch._C.DisableTorchFunction():
+        return any(each is not None and each.is_nested for each in (tensor, tensor._base))
+
+
 def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
     """The refusal of a tensor of a kind that torch has no tensors without data of."""
     if tensor.is_quantized:
@@ -321,6 +328,8 @@ class Symbolic:
         """A fake, whatever filters the user has: torch looks at ``grad``, and warns where no leaf is asked for it."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if is_nested(tensor):
+                raise cannot_be_fake(tensor, ValueError("each of its parts has a size of its own"))
             try:
                 return self.fake_mode.from_tensor(tensor, **options)
             except UnsupportedFakeTensorException as error:

@@ -258,3 +258,46 @@ def test_refused(function: Any, argument: Tensor, code: str) -> None:
     partly = sg.to_static(function, backend="eager", full_graph=False)
     expected = function(argument.clone())
     assert torch.equal(partly(argument.clone()), expected)
+
+
+def halved(s: Tensor, v: Tensor) -> Any:
+    return (s @ v) / 2, s.is_sparse, s.layout
+
+
+COMPRESSED = {
+    "coo": torch.Tensor.to_sparse,
+    "csr": torch.Tensor.to_sparse_csr,
+    "csc": torch.Tensor.to_sparse_csc,
+    "bsr": lambda dense: dense.to_sparse_bsr((2, 2)),
+    "dense": torch.clone,
+    "expanded": lambda dense: dense[:1, :1].expand(4, 4),
+}
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_arguments_of_all_layouts(full_graph: bool) -> None:
+    static = sg.to_static(halved, backend="eager", full_graph=full_graph)
+    dense, v = torch.eye(4) * 2, torch.ones(4, 2)
+    for _ in range(2):
+        for convert in COMPRESSED.values():
+            found, expected = static(convert(dense), v), halved(convert(dense), v)
+            assert torch.equal(found[0], expected[0])
+            assert found[1:] == expected[1:]
+    assert static.cache_info().programs == len(COMPRESSED)
+
+
+def nested() -> Tensor:
+    return torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)
+
+
+def test_a_nested_tensor_is_refused_by_name() -> None:
+    with pytest.raises(sg.CaptureError, match="NestedTensor") as refused:
+        sg.to_static(lambda n: n * 2, backend="eager")(nested())
+    assert refused.value.reason.code == "SG304"
+
+
+def test_a_nested_tensor_is_pythons_without_a_full_graph() -> None:
+    static = sg.to_static(lambda n, x: ((n * 2).values().sum(), x + 1), backend="eager", full_graph=False, strict=True)
+    total, x = static(nested(), torch.ones(2))
+    assert total == 36
+    assert torch.equal(x, torch.full((2,), 2.0))
