@@ -21,7 +21,7 @@ ASKED = [(kind, asked) for kind, (_, all_asked) in KINDS.items() for asked in al
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "way"), few([(*each, way) for each, way in itertools.product(ASKED, WAYS)], every=7)
+    ("kind", "asked", "way"), few([(*each, way) for each, way in itertools.product(ASKED, WAYS)], every=29)
 )
 def test_values_of_many_kinds_answer_as_eagers(tmp_path: Path, kind: str, asked: str, way: str) -> None:
     function = written(tmp_path, kind, asked)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.linalg import LinAlgError, cholesky
 
 import stillgraph as sg
+from tests.sampling import crossed
 from tests.unit.bytecode.segmented import to_partial
 
 ONES, NEGATIVE, GOOD = torch.ones(3, 3), -torch.eye(3), torch.eye(3) * 2
@@ -182,8 +183,7 @@ def _seen(function: Callable[[Tensor], Any], x: Tensor) -> Any:
 CALLS = (ONES, NEGATIVE, LATE, GOOD, MIXED, ONES * 2, NEGATIVE * 4)
 
 
-@pytest.mark.parametrize("first", range(0, len(CALLS), 2))
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(("function", "first"), crossed(FUNCTIONS, range(0, len(CALLS), 2)))
 def test_it_is_the_exception_of_this_call(function: Any, first: int) -> None:
     static = to_partial(function)
     for x in (*CALLS[first:], *CALLS[:first], *CALLS):
