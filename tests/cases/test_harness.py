@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tests.cases.case import Case, all_cases
 from tests.cases.compare import assert_same
+from tests.cases.devices import checked_on
 from tests.cases.harness import check_static
 
 
@@ -161,3 +162,21 @@ def test_unlike_values_are_told_apart(expected: object, actual: object) -> None:
     assert_same(expected, expected)
     with pytest.raises(AssertionError):
         assert_same(expected, actual)
+
+
+def test_a_case_on_a_device_has_all_there() -> None:
+    given: list[Case] = []
+    linear = Case("linear", lambda: nn.Linear(2, 2), [(torch.ones(2), {"a": [torch.ones(3), 4]})])
+
+    def check(case: Case) -> None:
+        given.append(case)
+        assert torch.ones(1).device.type == "meta"
+        raise AssertionError("seen")
+
+    with pytest.raises(AssertionError, match="seen"):
+        checked_on("meta", linear, check)
+    (moved,) = given
+    tensors = [moved.inputs[0][0], moved.inputs[0][1]["a"][0], *moved.target().parameters()]
+    assert {each.device.type for each in tensors} == {"meta"}
+    assert moved.inputs[0][1]["a"][1] == 4
+    assert torch.ones(1).device.type == "cpu"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
@@ -114,12 +111,3 @@ def _open_spec(newest: Program, others: Sequence[Program]) -> InputSpec | None:
         if shape != [*guard.shape]:
             return InputSpec(shape, guard.dtype)
     return None
-
-
-def warn(text: str) -> None:
-    """Warn at the line of the user's that has made the call."""
-    frame: FrameType | None = sys._getframe(1)
-    depth = 2
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("stillgraph."):
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(text, RuntimeWarning, stacklevel=depth)

@@ -25,7 +25,6 @@ from stillgraph.api.bounds import (
     MOST_VALUES,
     is_beyond,
     kind_of_call,
-    warn,
     why_beyond,
 )
 from stillgraph.api.captures import function_of
@@ -47,6 +46,7 @@ from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadE
 from stillgraph.core.logs import log
 from stillgraph.core.parcel import empty, opened, without_parcels
 from stillgraph.core.tracebacks import let_go
+from stillgraph.core.warning import warn
 from stillgraph.operators import acts
 from stillgraph.operators.outside import OF_EXCEPTIONS
 from stillgraph.operators.process_state import CLOCKS

@@ -71,13 +71,16 @@ def _chain(
         result = select(capture, known, go_on, stop, f"and {operand}", places(keeps, *rest))
     if isinstance(result, (StagedBool, torch.Tensor)):
         capture.implies(result, not stop_at, known)
-    if last and (_is_plainly(last[0], stop_at) or capture.known_truth(last[0]) is stop_at):  # ``staged or True``
+    # ``staged or True``; not of how deep a function is inside itself, which would be unrolled, a copy for each call.
+    if last and not capture.is_recursing and _is_certain(capture, last[0], stop_at):
         capture.is_certainly(result, stop_at)
     return result
 
 
-def _is_plainly(value: Any, truth: bool) -> bool:
-    return (value is None or type(value) in (bool, int, float, str)) and bool(value) is truth
+def _is_certain(capture: Session, value: Any, truth: bool) -> bool:
+    """Whether a value has this truth in every run."""
+    plain = value is None or type(value) in (bool, int, float, str)
+    return bool(value) is truth if plain else capture.known_truth(value) is truth
 
 
 def not_(value: Any) -> Any:

@@ -74,13 +74,13 @@ class Produced(StandIn, kind=GeneratorType):
 
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS or type(self) is not Produced:
-            self._require_unknown(name)
+            self._fail_to_find(name)
         if self._drawn is None:
             self._note()
             self._drawn = self._draw()
         return getattr(self._drawn, name)
 
-    def _require_unknown(self, name: str) -> NoReturn:
+    def _fail_to_find(self, name: str) -> NoReturn:
         """Raise what Python does for an attribute that there is not, and refuse what shows how far a generator is."""
         kind = type(self).stands_for
         if kind is not None and hasattr(kind, name):

@@ -12,7 +12,7 @@ from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.caught import Caught, Raisable, note_named
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, alternatives
 
 
 def raised(error: Any) -> Any:
@@ -58,7 +58,7 @@ def _chosen(capture: Session, error: Any, raising: Callable[[Any], Any]) -> Any:
         if several is None:
             return error
         swap: Callable[[Any], Any] = functools.partial(_exchanged, error, several)
-        flag = several.__dict__["stillgraph flag"]
+        flag = alternatives(several).flag
         if flag is None or capture.decided(flag) is None:
             error = several.either(functools.partial(_raise_one, capture, raising, swap))
         else:

@@ -12,7 +12,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.join import may_be_parameter
 from stillgraph.trace.journal import AttributePlace
 from stillgraph.trace.session import Session
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, alternatives
 
 _LISTING = frozenset(
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
@@ -60,5 +60,5 @@ def _is_uncertain(capture: Session, place: AttributePlace) -> bool:
 def _may_be_entry(value: Any) -> bool:
     """Whether something is, on some path, what a module enters in its tables."""
     if isinstance(value, Unjoined):
-        return any(_may_be_entry(value.__dict__[f"stillgraph {side}"]) for side in ("left", "right"))
+        return any(map(_may_be_entry, (alternatives(value).left, alternatives(value).right)))
     return isinstance(value, torch.nn.Module) or may_be_parameter(value)

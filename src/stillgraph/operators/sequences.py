@@ -100,7 +100,7 @@ class Indexed(StandIn):
 
     def __next__(self) -> Any:
         if not self.once:
-            raise TypeError(f"'{type(self).__name__.lower()}' object is not an iterator")
+            raise TypeError(f"'{type(self).__name__}' object is not an iterator")
         return next(self.begin())
 
 

@@ -46,5 +46,7 @@ def kind_of_stand_in(value: Any) -> type | None:
     """
     if not issubclass(type(value), StandIn):
         return None
+    if type(value).stands_for is None:
+        value.refuse()
     kind: type | None = type(value).stands_for
-    return kind or value.refuse()
+    return kind

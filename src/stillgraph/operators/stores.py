@@ -35,7 +35,7 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Unjoined
+from stillgraph.trace.unjoined import Unjoined, alternatives
 
 CONTAINERS = (list, dict, set, collections.deque)
 
@@ -496,7 +496,7 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 def inplace(symbol: str, left: Any, right: Any) -> Any:
     """``left += right`` and its kin, as an expression."""
     if isinstance(left, Unjoined):
-        if any(isinstance(left.__dict__[f"stillgraph {side}"], CONTAINERS) for side in ("left", "right")):
+        if any(isinstance(side, CONTAINERS) for side in (alternatives(left).left, alternatives(left).right)):
             left.refuse()
         return left.either(lambda v: inplace(symbol, v, right))
     method = of_class(left, f"__{_INPLACE[symbol].__name__}__")

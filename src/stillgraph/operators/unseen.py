@@ -21,7 +21,7 @@ from stillgraph.trace.held import places_within
 from stillgraph.trace.journal import ContentsPlace, Place, is_same
 from stillgraph.trace.narrowing import exchanged, leaves
 from stillgraph.trace.session import Session
-from stillgraph.trace.unjoined import Unjoined, is_lost
+from stillgraph.trace.unjoined import Unjoined, alternatives, is_lost
 
 
 def with_each(capture: Session, call: Any, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
@@ -115,8 +115,7 @@ def _has_none(value: Any) -> bool:
     """Whether one of the alternatives of a value without a join is None."""
     if not isinstance(value, Unjoined) or is_lost(value):
         return False
-    sides = (value.__dict__["stillgraph left"], value.__dict__["stillgraph right"])
-    return any(side is None or _has_none(side) for side in sides)
+    return any(side is None or _has_none(side) for side in (alternatives(value).left, alternatives(value).right))
 
 
 def _is_made_unseen(capture: Session, kind: type) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stillgraph.core.logs import log
+from stillgraph.core.warning import warn
 from stillgraph.program.guards import ConstantGuard, Guard, Source
 from stillgraph.program.operations import take_left
 from stillgraph.program.outputs import Constant
@@ -86,7 +87,7 @@ class CapturedCall:
         if found.left_out:
             places = ", ".join(found.left_out)
             message = f"{self.program.name} fails, and not all is there that it had written by then: {places}"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
+            warn(message)
 
 
 class ProgramCache:

@@ -68,7 +68,7 @@ def found_in(error: BaseException) -> Found | None:
         error: as it leaves the program's driver.
 
     Returns:
-        That; None where it is nothing.
+        What it had written; None where that is nothing.
     """
     names: dict[str, Any] | None = None
     frame: Any = None

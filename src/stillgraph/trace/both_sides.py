@@ -28,7 +28,7 @@ from stillgraph.trace.special import has_staged
 from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
-from stillgraph.trace.unjoined import Unjoined, is_lost
+from stillgraph.trace.unjoined import Unjoined, alternatives, is_lost
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
@@ -184,15 +184,15 @@ class BothSides(Narrowing):
         """As `either`, for a block of the user's."""
         if is_lost(value):
             value.refuse()
-        flag, left, right = (value.__dict__[f"stillgraph {name}"] for name in ("flag", "left", "right"))
+        known = alternatives(value)
+        flag, left, right = known.flag, known.left, known.right
         decided = self.decided(flag)
         if decided is not None:
             return self._side(value, left if decided else right, block)
         if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
-        failure = value.__dict__["stillgraph failure"]
-        place = failure.place or value.__dict__["stillgraph place"]
-        self.splits.append(Split(place, failure.message, here(), failure.sides))
+        failure = known.failure
+        self.splits.append(Split(failure.place or known.place, failure.message, here(), failure.sides))
         self._splitting += 1
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
@@ -203,6 +203,6 @@ class BothSides(Narrowing):
     @staticmethod
     def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:
         if side is MISSING:
-            name = value.__dict__["stillgraph place"]
+            name = alternatives(value).place
             raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
         return block(side)

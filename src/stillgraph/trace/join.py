@@ -36,7 +36,7 @@ from stillgraph.trace.lists import (
 )
 from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.recorder import Recorder
-from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, describe, explain, is_leaf, named
+from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, alternatives, describe, explain, is_leaf, named
 from stillgraph.trace.unlike_elements import telling_elements
 
 
@@ -331,9 +331,9 @@ class Joiner:
 
     def _parts(self, value: Any, side: int) -> Parts | None:
         if isinstance(value, Unjoined):
-            state = value.__dict__
-            children = (state["stillgraph flag"], state["stillgraph left"], state["stillgraph right"])
-            where, why = state["stillgraph place"], state["stillgraph failure"]
+            known = alternatives(value)
+            children = (known.flag, known.left, known.right)
+            where, why = known.place, known.failure
             return Parts(
                 Unjoined, None, ("", "", ""), children, lambda new: Unjoined(new[0], new[1], new[2], where, why)
             )

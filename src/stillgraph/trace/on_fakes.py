@@ -100,7 +100,8 @@ def is_quantized(tensor: torch.Tensor) -> bool:
 
 def has_no_fake(tensor: torch.Tensor) -> bool:
     """Whether a tensor is of a kind of which no program takes one: quantized, or nested."""
-    return is_nested(tensor) or is_quantized(tensor)
+    with torch._C.DisableTorchFunction():  # once: this is asked of each tensor between two programs
+        return tensor.is_quantized or tensor.dtype in _QUANTIZED or is_nested(tensor)
 
 
 def no_such_tensors(func: Any) -> BaseException:

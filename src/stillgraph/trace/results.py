@@ -62,7 +62,7 @@ from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Stale, Unjoined, describe, is_lost
+from stillgraph.trace.unjoined import Stale, Unjoined, alternatives, describe, is_lost
 
 
 @dataclass
@@ -91,9 +91,9 @@ class Results:
         if is_lost(value):
             value.refuse()
         if isinstance(value, Unjoined):
-            flag = self._output(value.__dict__["stillgraph flag"])
-            left, right = (self.template(value.__dict__[f"stillgraph {name}"]) for name in ("left", "right"))
-            return Choice(flag, left, right, value.__dict__["stillgraph failure"].sides)
+            known = alternatives(value)
+            flag = self._output(known.flag)
+            return Choice(flag, self.template(known.left), self.template(known.right), known.failure.sides)
         if isinstance(value, MaybeKey):
             value._refuse()
         if value is MISSING:

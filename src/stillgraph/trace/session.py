@@ -476,6 +476,11 @@ class Session(BothSides):
         """As `Recorder.is_from_before`."""
         return self.elsewhere.is_from_before(value)
 
+    @property
+    def is_recursing(self) -> bool:
+        """Whether a function is inside itself, under conditions that only the run knows."""
+        return any(count > 1 for count in self.calls.values())
+
     def is_new(self, value: Any) -> bool | None:
         """As `Recorder.is_new`."""
         return self.elsewhere.births.is_new(value)

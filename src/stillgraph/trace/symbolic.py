@@ -193,9 +193,12 @@ def count_elements(tensor: torch.Tensor) -> None:
 
 
 def is_nested(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is nested, or has the memory of one, of which torch makes fakes for a symbol of its own."""
-    with torch._C.DisableTorchFunction():
-        return any(each is not None and each.is_nested for each in (tensor, tensor._base))
+    """Whether a tensor is nested, or has the memory of one, of which torch makes fakes for a symbol of its own.
+
+    To be asked where torch functions are disabled.
+    """
+    base = tensor._base
+    return tensor.is_nested or (base is not None and base.is_nested)
 
 
 def cannot_be_fake(tensor: torch.Tensor, error: Exception) -> BaseException:
@@ -258,6 +261,8 @@ class _FakeMode(FakeTensorMode):
             raise RuntimeError(WANTS_INTEGERS)
         if func in _QUANTIZING:
             raise UnsupportedFakeTensorException("quantized")
+        if func is sparse_fakes.COUNTS:
+            raise DataDependentOutputException(func)
         result = super().dispatch(func, types, args, kwargs)
         return sparse_fakes.as_counted(self, func, args, result)
 
@@ -328,7 +333,9 @@ class Symbolic:
         """A fake, whatever filters the user has: torch looks at ``grad``, and warns where no leaf is asked for it."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if is_nested(tensor):
+            with torch._C.DisableTorchFunction():
+                nested = is_nested(tensor)
+            if nested:
                 raise cannot_be_fake(tensor, ValueError("each of its parts has a size of its own"))
             try:
                 return self.fake_mode.from_tensor(tensor, **options)

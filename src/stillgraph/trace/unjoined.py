@@ -24,6 +24,29 @@ from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedN
 from stillgraph.trace.recorder import Recorder, current
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Alternatives:
+    """What an `Unjoined` value stands for: ``left`` where ``flag`` holds, else ``right``.
+
+    ``flag`` is None where nobody can tell any more; ``place`` and ``failure`` say what has no join, and why.
+    """
+
+    flag: Any
+    left: Any
+    right: Any
+    place: str
+    failure: JoinFailure
+
+
+def alternatives(value: Unjoined) -> Alternatives:
+    """What an `Unjoined` value stands for, past what it does with attributes."""
+    found: Alternatives = value.__dict__[_ALTERNATIVES]
+    return found
+
+
+_ALTERNATIVES = "stillgraph alternatives"  # no name that anybody writes as an attribute
+
+
 class Unjoined:
     """Two values without a join. It may be returned or stored: the program then picks one.
 
@@ -33,14 +56,12 @@ class Unjoined:
     """
 
     def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
-        mine = {"flag": flag, "left": left, "right": right, "place": place, "failure": failure}
-        # Under names that nobody writes as attributes: an object of the user's may have a 'left' of its own.
-        self.__dict__.update((f"stillgraph {name}", each) for name, each in mine.items())
+        self.__dict__[_ALTERNATIVES] = Alternatives(flag, left, right, place, failure)
 
     def either(self, use: Callable[[Any], Any]) -> Any:
         """``use`` of the one value or of the other."""
         recorder = current()
-        if recorder is None or self.__dict__["stillgraph flag"] is None:
+        if recorder is None or alternatives(self).flag is None:
             self.refuse()
         return recorder.either(self, use)
 
@@ -50,8 +71,8 @@ class Unjoined:
         Raises:
             CaptureError: always.
         """
-        failure: JoinFailure = self.__dict__["stillgraph failure"]
-        place = failure.place or self.__dict__["stillgraph place"]
+        failure = alternatives(self).failure
+        place = failure.place or alternatives(self).place
         raise refuse_join((is_result(place) and name_of(self)) or place, failure)
 
     def __getattribute__(self, name: str) -> Any:
@@ -109,7 +130,7 @@ _OF_ANY_CLASS = ("__doc__", "__module__")
 
 def _sides(value: Unjoined) -> Iterator[Any]:
     """What an unjoined value may be: one of two, or of more where those are unjoined again."""
-    for side in (value.__dict__["stillgraph left"], value.__dict__["stillgraph right"]):
+    for side in (alternatives(value).left, alternatives(value).right):
         if isinstance(side, Unjoined) and not is_lost(side):
             yield from _sides(side)
         else:
@@ -128,7 +149,7 @@ class Stale(Unjoined):
         Raises:
             CaptureError: always.
         """
-        raise refuse("SG305", self.__dict__["stillgraph failure"].message, location=here(), hint=STALE_HINT)
+        raise refuse("SG305", alternatives(self).failure.message, location=here(), hint=STALE_HINT)
 
 
 STALE_HINT = "Read it before, or after the call, outside the static function."
@@ -146,7 +167,7 @@ def lost(place: str, failure: JoinFailure) -> Unjoined:
 
 def is_lost(value: Any) -> bool:
     """Whether a value is what `lost` gives."""
-    return isinstance(value, Unjoined) and value.__dict__["stillgraph flag"] is None
+    return isinstance(value, Unjoined) and alternatives(value).flag is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +328,7 @@ def explain(
         failure.hint = _GROWING
     if failure.sides:
         return
-    inner = next((value.__dict__["stillgraph failure"] for _, value, _ in sides if isinstance(value, Unjoined)), None)
+    inner = next((alternatives(value).failure for _, value, _ in sides if isinstance(value, Unjoined)), None)
     if inner is not None and inner.sides:
         failure.code, failure.message, failure.sides = inner.code, inner.message, inner.sides
         failure.hint = inner.hint
@@ -361,7 +382,7 @@ def describe(value: Any, fully: bool = False) -> str:
     if isinstance(value, Unjoined):
         if is_lost(value):
             return "a value that is used too late"
-        return f"{describe(value.__dict__['stillgraph left'])} or {describe(value.__dict__['stillgraph right'])}"
+        return f"{describe(alternatives(value).left)} or {describe(alternatives(value).right)}"
     if isinstance(value, (list, tuple, dict, set)):
         return _describe_container(value, fully)
     if value is MISSING:

@@ -10,7 +10,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.narrowing import Narrowing
 from stillgraph.trace.staging import branch
-from stillgraph.trace.unjoined import Unjoined, is_leaf, is_lost
+from stillgraph.trace.unjoined import Unjoined, alternatives, is_leaf, is_lost
 
 
 def may_be_unset(recorder: Narrowing, value: Any) -> bool:
@@ -41,7 +41,7 @@ def _require(recorder: Narrowing, fail: Callable[[], NoReturn], value: Any) -> N
     if isinstance(value, Unjoined):
         if may_be_unset(recorder, value):
             requires = (functools.partial(_require, recorder, fail, side) for side in _sides(value))
-            _on_each_side(recorder, value.__dict__["stillgraph flag"], *requires)
+            _on_each_side(recorder, alternatives(value).flag, *requires)
         return
     for leaf in _telling(value, ()):
         _on_each_side(recorder, recorder.unboundness(leaf), fail, _go_on)
@@ -68,14 +68,13 @@ def _set_side(value: Any) -> Any:
     left, right = (MISSING if side is MISSING else _set_side(side) for side in _sides(value))
     if left is MISSING or right is MISSING:
         return right if left is MISSING else left
-    state = value.__dict__
-    same = left is state["stillgraph left"] and right is state["stillgraph right"]
-    flag, place, failure = (state[f"stillgraph {name}"] for name in ("flag", "place", "failure"))
-    return value if same else Unjoined(flag, left, right, place, failure)
+    known = alternatives(value)
+    same = left is known.left and right is known.right
+    return value if same else Unjoined(known.flag, left, right, known.place, known.failure)
 
 
 def _sides(value: Unjoined) -> tuple[Any, Any]:
-    return value.__dict__["stillgraph left"], value.__dict__["stillgraph right"]
+    return alternatives(value).left, alternatives(value).right
 
 
 def _telling(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from stillgraph.bytecode.table import MOVES, REFUSED
 from stillgraph.bytecode.texts import _TEXTS
 from stillgraph.bytecode.whys import KINDS
 from stillgraph.core.location import Location
+from tests.importing import loaded
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "partial.md"
 
@@ -247,6 +248,19 @@ def test_a_step_is_told_as_the_user_wrote_it() -> None:
 def most_common(counter: Any, x: Tensor) -> Any:
     counter["a"] += 1
     return x * 2, counter.most_common(1)[0][0]
+
+
+def test_a_step_in_another_file_is_told_with_that(tmp_path: Path) -> None:
+    path = tmp_path / "saying.py"
+    path.write_text("def say(value):\n    print(value)\n    return value\n")
+    say = loaded(path).say
+
+    def f(x: Tensor) -> Any:
+        return x * say(x.sum().item())
+
+    static = sg.to_static(f, full_graph=False, strict=True, backend="eager")
+    static(torch.ones(2))
+    assert "line 2 of saying.py, by Python" in static.code
 
 
 def test_variables_of_the_code_are_set_before_they_are_used() -> None:

@@ -38,6 +38,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("test_entries_refused", "test_refused", "spread_out-SG211"): _SPREAD,
     ("test_lists", "test_as_often_as_the_run_says", "grown_tuple"): _CHAINED,
     ("test_raising", "test_exceptions_are_those_of_eager", "raised_twice"): _RAISED_AGAIN,
+    ("test_recursion", "test_the_body_is_recorded_once", ""): "a recursion of bounded depth is unrolled",
     ("test_unjoined", "test_the_rest_is_done_for_each", "length"): "what is unpacked is joined by its length",
     ("test_uses_of_none", _NONE_ANSWERS, "n.__add__(1)"): _LOOKED_UP,
     ("test_uses_of_none", _NONE_ANSWERS, "n.__getitem__(0)"): _LOOKED_UP,

@@ -311,8 +311,9 @@ def test_of_what_is_there_already(function: Callable[..., Any], make: Callable[[
 def test_what_no_account_is_kept_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "_MOST", 100)
     static = sg.to_static(after_many_writes, backend="eager")
-    with pytest.warns(RuntimeWarning, match="not all is there that it had written"):
+    with pytest.warns(RuntimeWarning, match="not all is there that it had written") as told:
         left(static, list)
+    assert [each.filename for each in told] == [__file__]
 
 
 class Interrupting(io.StringIO):

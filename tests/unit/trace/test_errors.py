@@ -108,7 +108,7 @@ class StagedNet:
 def of_a_class_of_the_users(x: Any, number: Any) -> Any:
     net = StagedNet()
     found = []
-    for ask in (lambda: net.width, lambda: len(net), lambda: net + 1):  # type: ignore[attr-defined, arg-type, operator]
+    for ask in (lambda: net.width, lambda: len(net), lambda: net + 1):
         try:
             found.append(ask())
         except (AttributeError, TypeError) as error:
