@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml tools/install
 	@touch $@
 
 demo: $(INSTALLED)
-	@$(PYTHON) -m stillgraph.cli demo --out demo-out
+	@$(PYTHON) -m stillgraph demo --out demo-out
 
 test: $(INSTALLED)
 	@$(TEST) -m "not slow"

@@ -263,6 +263,7 @@ def save(
     assertions: str = "keep",
     opset: int | None = None,
     max_iterations: int | Mapping[int, int] | None = None,
+    time_limit: float | None = None,
 ) -> None:
     """Save a call's program, or those of several calls, as a file that runs without the Python that made it.
 
@@ -287,6 +288,8 @@ def save(
         opset: of ``.onnx``: the version of ONNX's operators; by default that of `torch.onnx`.
         max_iterations: of ``.pt2`` and ``.onnx``: write every loop out as so many iterations, for what runs no
             ``while``; a dict has a number for the loops at each line. A call whose loop takes more fails.
+        time_limit: seconds that the program and the file may run on the example arguments, which may be some that a
+            loop never ends for; by default there is no bound. It holds in the main thread.
 
     Raises:
         CaptureError: the call cannot become one program, or (`ExportError`) the format cannot express it.
@@ -297,7 +300,7 @@ def save(
         OSError: the file cannot be written.
     """
     written = check_destination(path, format, control_flow)
-    wishes = Wishes(prints, assertions, opset, max_iterations)
+    wishes = Wishes(prints, assertions, opset, max_iterations, time_limit)
     wishes.check(written)
     if isinstance(target, Mapping):
         _save_several(target, path, args, kwargs, input_spec, written, wishes)

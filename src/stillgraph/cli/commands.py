@@ -21,9 +21,9 @@ from stillgraph import api
 from stillgraph.api.migration import entry_points
 from stillgraph.api.migration import migrate as migrated
 from stillgraph.cli import sections
-from stillgraph.cli.inputs import Example, parse_inputs
+from stillgraph.cli.inputs import Example, parse_inputs, read_values, told
 from stillgraph.cli.target import WrongUsage, first_line, load
-from stillgraph.core.diagnostics import StillgraphError
+from stillgraph.core.diagnostics import ExampleTimeout, StillgraphError
 from stillgraph.core.files import is_users
 from stillgraph.core.raised import line_that_raised
 from stillgraph.core.reasons import REASONS, Reason
@@ -39,6 +39,9 @@ SPEC is one argument, in order; repeat the option for each:
   =3               a Python value: number, string, True, None, tuple
   scale=float32[]  any of these by keyword; scale==3 for a value
   [float32[2], =3] a list of any of these; (a, b) is a tuple, {name: a} a dict
+Random numbers are those of torch.randn for floats, and 0 to 9 for whole numbers.
+--values FILE gives your own: a .pt with a tuple (or a dict, by keyword), as torch.save
+writes it, or a .npz. The SPECs then only say which sizes are open.
 """
 
 
@@ -67,6 +70,8 @@ def main() -> None:
 
 
 _input_option = click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="An argument, see below.")
+_values_option = click.option("--values", type=click.Path(dir_okay=False, exists=True, path_type=Path), metavar="FILE",
+                              help="A .pt or .npz file with the arguments, see below.")
 _verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the whole traceback of a failure.")
 _train_option = click.option("--train", is_flag=True, help="Keep a module in training mode instead of eval mode.")
 
@@ -75,6 +80,7 @@ _train_option = click.option("--train", is_flag=True, help="Keep a module in tra
 @main.command(epilog=_INPUTS_HELP, short_help="Show the program that TARGET becomes.")
 @click.argument("target")
 @_input_option
+@_values_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write a page that needs nothing else, to be opened in a browser.")
 @click.option("--json", "as_json", is_flag=False, flag_value="-", metavar="[FILE]",
@@ -82,7 +88,13 @@ _train_option = click.option("--train", is_flag=True, help="Keep a module in tra
 @_train_option
 @_verbose_option
 def explain(
-    target: str, inputs: tuple[str, ...], html: Path | None, as_json: str | None, train: bool, verbose: bool
+    target: str,
+    inputs: tuple[str, ...],
+    values: Path | None,
+    html: Path | None,
+    as_json: str | None,
+    train: bool,
+    verbose: bool,
 ) -> None:
     """Capture TARGET for example arguments and show what became of it: each line of its source, the program, guards.
 
@@ -93,7 +105,7 @@ def explain(
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]"
       stillgraph explain solver.py:halve --input "float32[3,4]" --input "float32[]" --html halve.html
     """
-    function, example = load(target, training=train), _example(inputs)
+    function, example = load(target, training=train), _example(inputs, values)
     _require_fitting(function, example)
     if api.is_partial(function):
         if html is not None:
@@ -145,6 +157,7 @@ def code(target: str, verbose: bool) -> None:
 @main.command(epilog=_INPUTS_HELP, short_help="Save TARGET as a .pt2, .onnx or .py file.")
 @click.argument("target")
 @_input_option
+@_values_option
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Where to save; the suffix says the format: .pt2, .onnx or .py.")
 @click.option("--max-iterations", type=click.IntRange(min=1), metavar="N",
@@ -154,10 +167,19 @@ def code(target: str, verbose: bool) -> None:
 @click.option("--assertions", type=click.Choice(["keep", "drop", "return"]),
               help="What becomes of assert: return makes results of them; .pt2 and .onnx.")
 @click.option("--opset", type=click.IntRange(min=1), metavar="N", help="The version of ONNX's operators; .onnx.")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True,
+              metavar="SECONDS", help="How long TARGET may run on the example arguments.")
 @_train_option
 @_verbose_option
 def export(
-    target: str, inputs: tuple[str, ...], output: Path, train: bool, verbose: bool, **wishes: Any
+    target: str,
+    inputs: tuple[str, ...],
+    values: Path | None,
+    output: Path,
+    time_limit: float,
+    train: bool,
+    verbose: bool,
+    **wishes: Any,
 ) -> None:
     """Save TARGET as one program that runs without its Python.
 
@@ -173,18 +195,31 @@ def export(
         raise WrongUsage(f"there is no folder {str(output.parent)!r}")
     wanted = {name: wish for name, wish in wishes.items() if wish is not None}
     _require_possible(wanted, output.suffix)
-    function, example = load(target, training=train), _example(inputs)
+    function, example = load(target, training=train), _example(inputs, values)
     _require_fitting(function, example)
-    with _failures(verbose, f"exporting {target}"), torch.set_grad_enabled(train):
+    doing = f"exporting {target}"
+    with _failures(verbose, doing), _showing_what_was_tried(example), torch.set_grad_enabled(train):
         api.save(
             function,
             output,
             args=example.args,
             kwargs=example.kwargs,
             input_spec=example.input_spec,
+            time_limit=time_limit,
             **wanted,
         )
     _ERR.print(f"[green]saved[/] {escape(str(output))} ({output.stat().st_size:,} bytes)", highlight=False)
+
+
+@contextlib.contextmanager
+def _showing_what_was_tried(example: Example) -> Iterator[None]:
+    """Have an error about the time that the example call takes say which call that is, and how to give another."""
+    try:
+        yield
+    except ExampleTimeout as error:
+        instead = "Give a range, such as float32[](1..10), your own --values, or more --time-limit."
+        hint = f"Tried was {told(example)}. {instead}"
+        raise ExampleTimeout(error.reason, error.message, location=error.location, hint=hint) from None
 
 
 _FORMATS = (".pt2", ".onnx", ".py")
@@ -271,9 +306,10 @@ def demo(out: Path) -> None:
 
 
 # ---- what the commands share
-def _example(inputs: tuple[str, ...]) -> Example:
+def _example(inputs: tuple[str, ...], values: Path | None = None) -> Example:
     try:
-        return parse_inputs(inputs)
+        example = parse_inputs(inputs)
+        return example if values is None else read_values(values, example)
     except ValueError as error:
         raise WrongUsage(str(error)) from error
 

@@ -5,8 +5,10 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from stillgraph.api import InputSpec
@@ -67,6 +69,63 @@ def parse_inputs(texts: Sequence[str]) -> Example:
         kwargs={name: a.value for name, a in keywords.items()},
         input_spec=[a.spec for a in positional] if any(a.is_open for a in positional) else None,
     )
+
+
+def read_values(path: Path, described: Example) -> Example:
+    """Take the arguments from a file.
+
+    Args:
+        path: a ``.pt`` that `torch.save` wrote, with a tuple or list of arguments, a dict of keyword arguments, or one
+            tensor; no code in it is run. Or a ``.npz``: arrays without a name (``arr_0``) are in order, others named.
+        described: what the command says of the arguments: which of their sizes are open.
+
+    Raises:
+        ValueError: the file is no such file, or it holds another number of arguments than are described.
+    """
+    try:
+        given = _arrays(path) if path.suffix == ".npz" else torch.load(path, weights_only=True, map_location="cpu")
+    except Exception as error:  # of any kind: the readers are not made for other files
+        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{str(path)!r} holds no arguments in the form of a .pt or .npz: {text}") from error
+    args, kwargs = _call_of(given)
+    if described.args and len(described.args) != len(args):
+        counted = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
+        raise ValueError(f"{str(path)!r} holds {counted} in order, and --input describes {len(described.args)}")
+    return Example(args, kwargs, described.input_spec)
+
+
+def _call_of(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(given, dict):
+        return (), given
+    return (tuple(given) if isinstance(given, (tuple, list)) else (given,)), {}
+
+
+def _arrays(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: torch.from_numpy(file[name]) for name in file.files}
+    in_order = [arrays[name] for name in arrays if re.fullmatch(r"arr_\d+", name)]
+    if in_order and len(in_order) < len(arrays):
+        raise ValueError("some arrays have names and others have none")
+    return in_order or arrays
+
+
+def told(example: Example) -> str:
+    """The call of an example, in a few words: small tensors with their numbers."""
+    named = [f"{name}={_told(value)}" for name, value in example.kwargs.items()]
+    return f"({', '.join([*map(_told, example.args), *named])})"
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    name = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if value.numel() == 0:
+        return name
+    if value.numel() == 1:
+        return f"{name} of {value.item():.4g}"
+    if not value.dtype.is_floating_point:
+        return name
+    return f"{name} from {value.min().item():.4g} to {value.max().item():.4g}"
 
 
 def _argument(text: str, generator: torch.Generator) -> _Argument:

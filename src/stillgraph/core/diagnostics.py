@@ -104,6 +104,10 @@ class InitialisingCall(CaptureError):
     """The call makes modules or parameters that are there from then on: the next one can be captured."""
 
 
+class ExampleTimeout(CaptureError):
+    """A program runs for longer on its example arguments than it may: a loop may never end for them."""
+
+
 class MisreadError(CaptureError):
     """Code that Python runs itself does not take what stands for a value of the run; eager PyTorch may raise too."""
 

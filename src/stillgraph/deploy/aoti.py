@@ -122,7 +122,10 @@ def _compiled(each: _Compiling, text: str) -> list[Any]:
 def _check(each: _Compiling, model: Model) -> None:
     entry, exported = each.entry, each.exported
     given = [t.detach().clone() for t in values_of(exported.signature, entry.args, entry.kwargs)]
-    check_artefact(entry.program, lambda: results_of(model(*given), exported.checks), entry.args, entry.kwargs)
+    def run() -> list[torch.Tensor]:
+        return results_of(model(*given), exported.checks)
+
+    check_artefact(entry.program, run, entry.args, entry.kwargs, seconds=entry.time_limit)
 
 
 def _check_sizes(entry: Entry) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,9 @@ from stillgraph.deploy.shared_state import check_state
 from stillgraph.deploy.structure import check_texts
 from stillgraph.deploy.wishes import DEFAULT, Wishes
 from stillgraph.program.program import Program
+
+_ONE_AT_A_TIME = threading.RLock()
+"""What torch's exporters exchange while they trace is the process's; so is what its readers silence."""
 
 
 def save_program(
@@ -63,11 +67,12 @@ def save_program(
     if write == "python":
         from stillgraph.deploy.python.write import write_python
 
-        write_python(program, target, args, kwargs or {}, function, receiver, control_flow)
+        with _ONE_AT_A_TIME:
+            write_python(program, target, args, kwargs or {}, function, receiver, control_flow, wishes.time_limit)
         return
     wishes.check_lines([program])
     entry = entry_of(program, args, kwargs, function=function, has_receiver=has_receiver)
-    with beside(target) as temporary:
+    with _ONE_AT_A_TIME, beside(target) as temporary:
         entry = _settled(entry, wishes)
         if write == "onnx":
             from stillgraph.deploy.onnx import write_onnx
@@ -100,7 +105,8 @@ def _settled(entry: Entry, wishes: Wishes) -> Entry:
     with located(entry.program):
         check_texts(entry.program)
         program, notes = wishes.settle(entry.program)
-    return replace(entry, program=program, notes=notes, returns_checks=wishes.assertions == "return")
+    checks = wishes.assertions == "return"
+    return replace(entry, program=program, notes=notes, returns_checks=checks, time_limit=wishes.time_limit)
 
 
 def save_entries(
@@ -129,7 +135,7 @@ def save_entries(
     wishes.check_lines(entry.program for entry in entries.values())
     from stillgraph.deploy.pt2 import write_pt2
 
-    with beside(Path(path)) as temporary:
+    with _ONE_AT_A_TIME, beside(Path(path)) as temporary:
         write = write_pt2 if written == "pt2" else write_aoti
         write({name: _settled(entry, wishes) for name, entry in entries.items()}, temporary)
 
@@ -179,7 +185,9 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"there is no file {str(source)!r}")
+    _check_regular(source)
     if source.suffix == ".onnx":
+        _require("loading an .onnx", "onnxruntime")
         from stillgraph.deploy.onnx_session import load_onnx
 
         return load_onnx(source)
@@ -187,7 +195,8 @@ def load(path: str | os.PathLike[str], *, native: bool = False) -> LoadedProgram
         raise ValueError("load takes .pt2 and .onnx files; import a .py file, it needs torch alone")
     from stillgraph.deploy.pt2 import load_pt2  # with torch's reader of archives, which loads much of torch
 
-    return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
+    with _ONE_AT_A_TIME:
+        return load_aoti(source, native=native) if is_package(source) else load_pt2(source)
 
 
 def _writer(target: Path, format: str | None) -> str:
@@ -202,12 +211,17 @@ def _writer(target: Path, format: str | None) -> str:
     if of_suffix and name not in of_suffix:
         message = f"the format {format!r} does not go with the suffix of {target.name!r}, which is for {of_suffix[0]}"
         raise ValueError(message)
-    missing = [m for m in ("onnx", "onnxscript", "onnxruntime") if name == "onnx" and not importlib.util.find_spec(m)]
-    if missing:
-        raise ImportError(f"saving as .onnx needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
+    if name == "onnx":
+        _require("saving as .onnx", "onnx", "onnxscript", "onnxruntime")
     if name == "aoti":
         check_compiler()
     return name
+
+
+def _require(doing: str, *modules: str) -> None:
+    missing = [module for module in modules if not importlib.util.find_spec(module)]
+    if missing:
+        raise ImportError(f"{doing} needs {', '.join(missing)}: pip install 'stillgraph[onnx]'")
 
 
 _SUFFIXES = {".aoti.pt2": ("aoti",), ".pt2": ("pt2", "aoti"), ".onnx": ("onnx",), ".py": ("python",)}
@@ -222,12 +236,20 @@ def _check_place(target: Path) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {str(folder)!r} to save {target.name!r} in")
-    if target.is_dir():
-        raise IsADirectoryError(f"{str(target)!r} is a folder")
+    if target.exists():
+        _check_regular(target)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write in {str(folder)!r}")
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"no permission to write {str(target)!r}")
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse what is there and holds no file: a device or pipe may never end, and a save would take its place."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder")
+    if not path.is_file():
+        raise OSError(f"{str(path)!r} is no regular file")
 
 
 @contextlib.contextmanager

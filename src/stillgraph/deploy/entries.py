@@ -23,6 +23,7 @@ class Entry:
         receiver: 1 if ``args[0]`` is the receiver, which callers of a loaded program leave out.
         notes: what else to say of the file.
         returns_checks: whether the file gives what its assertions found instead of raising.
+        time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
     """
 
     program: Program
@@ -32,6 +33,7 @@ class Entry:
     receiver: int = 0
     notes: tuple[str, ...] = ()
     returns_checks: bool = False
+    time_limit: float | None = None
 
 
 def check_names(names: Iterable[Any]) -> None:

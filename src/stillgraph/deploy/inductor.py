@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from stillgraph.deploy.patient import patient
 from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.torch_export import quiet
 
@@ -64,14 +64,10 @@ def write_package(path: Path, models: Mapping[str, list[Any]], state: list[torch
 
     data = io.BytesIO()
     torch.save(state, data)
-    # torch wants a package's name to end in .pt2, whatever ours does
-    with tempfile.TemporaryDirectory(prefix=".aoti-", dir=path.parent) as folder, quiet(_LOGGER):
-        made = Path(folder) / "model.pt2"
-        with PT2ArchiveWriter(str(made)) as writer:
-            _package_aoti_files(writer, dict(models))
-            if state:
-                writer.write_bytes(_STATE, data.getvalue())
-        os.replace(made, path)
+    with path.open("wb") as file, patient(file) as writing, quiet(_LOGGER), PT2ArchiveWriter(writing) as writer:
+        _package_aoti_files(writer, dict(models))
+        if state:
+            writer.write_bytes(_STATE, data.getvalue())
 
 
 def is_inlined(tensor: torch.Tensor) -> bool:

@@ -111,7 +111,8 @@ def write_onnx(entry: Entry, path: Path, opset: int | None = None) -> None:
     def run() -> list[torch.Tensor]:
         return onnx_checks.results(run_onnx(path, given), checks, len(written))
 
-    check_artefact(program, run, entry.args, entry.kwargs, same_generator=False, written=places)
+    calls = entry.args, entry.kwargs
+    check_artefact(program, run, *calls, same_generator=False, written=places, seconds=entry.time_limit)
 
 
 def _check_numbers(packed: Packed) -> None:
@@ -159,6 +160,8 @@ def _convert(exported: torch.export.ExportedProgram, made: _Model, path: Path) -
             model.metadata_props.update(made.metadata())
             given.save(path, external_data=False)
             path.write_bytes(sealed(path.read_bytes()))
+    except OSError:
+        raise
     except Exception as error:  # of any kind: torch's exporter raises its own and onnxscript's
         location = line_of(module, error)
         hint = "Save as .pt2, or write this operation with others that ONNX knows."

@@ -95,7 +95,8 @@ def _check(entry: Entry, exported: Exported, module: torch.nn.Module) -> None:
         results = results_of(module(*given), exported.checks)
         return [*results, *(arguments[name] if name in arguments else _tensor(module, name) for name in exported.kept)]
 
-    check_artefact(entry.program, run, entry.args, entry.kwargs, written=exported.kept)
+    seconds = entry.time_limit
+    check_artefact(entry.program, run, entry.args, entry.kwargs, written=exported.kept, seconds=seconds)
 
 
 def load_pt2(path: Path) -> LoadedProgram | LoadedPrograms:

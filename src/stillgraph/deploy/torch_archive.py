@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
-import io
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +22,7 @@ from torch.export.pt2_archive.constants import (
 
 from stillgraph.core.diagnostics import LoadError, load_error
 from stillgraph.deploy.damage import check_sums
+from stillgraph.deploy.patient import patient
 from stillgraph.deploy.torch_export import quiet, summary
 from stillgraph.deploy.untrusted import check_records
 
@@ -48,49 +47,14 @@ def write(path: Path, programs: Mapping[str, ExportedProgram], extra: Mapping[st
             return
         with tempfile.TemporaryFile(dir=path.parent) as whole:
             _package(whole, programs, extra)
-            with _patient(file) as writing:
+            with patient(file) as writing:
                 _share_weights(PT2ArchiveReader(whole), writing, programs)
 
 
 def _package(file: IO[bytes], programs: Mapping[str, ExportedProgram], extra: Mapping[str, str]) -> None:
-    with _patient(file) as writing:
+    with patient(file) as writing:
         package_pt2(writing, exported_programs=dict(programs), extra_files=dict(extra))
     file.seek(0)
-
-
-class _Patient(io.RawIOBase):
-    """A file that keeps an error of writing to itself: torch's writer ends the process where one gets through to it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.error: OSError | None = None
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        return place
-
-    def write(self, data: Any) -> int:
-        if self.error is None:
-            try:
-                self._file.write(data)
-            except OSError as error:
-                self.error = error
-        return len(data)
-
-
-@contextlib.contextmanager
-def _patient(file: IO[bytes]) -> Iterator[Any]:
-    """While torch writes to a file; an error is raised when it has done."""
-    writing = _Patient(file)
-    yield writing
-    if writing.error is not None:
-        raise writing.error
-    file.flush()
 
 
 def read(file: IO[bytes]) -> tuple[dict[str, ExportedProgram], dict[str, str]]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import ExampleTimeout, refuse
 from stillgraph.core.faults import unwinds
+from stillgraph.core.time_limit import TimeIsUp, time_limit
 from stillgraph.deploy.iterations import check_iterations
 from stillgraph.deploy.signature import place_key, written_place
 from stillgraph.deploy.structure import leaves_of, leaves_that_count, of_widest_kind
@@ -40,6 +41,7 @@ def check_artefact(
     *,
     same_generator: bool = True,
     written: Mapping[str, Any] | None = None,
+    seconds: float | None = None,
 ) -> None:
     """Compare an artefact with the program on the example call.
 
@@ -50,12 +52,14 @@ def check_artefact(
         written: by name, places (`signature.place_key`) of which the artefact gives, behind the results, what the call
             leaves in them.
         same_generator: whether the artefact draws from torch's generator; if not, random values are not compared.
+        seconds: how long both together may run; None for no bound.
 
     Raises:
         ExportError: they differ, or the call takes more iterations than the artefact has.
+        ExampleTimeout: they run for longer than they may.
     """
     places = written or {}
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with example_run(program, seconds), torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
         expected = _outcome(lambda: _reference(program, args, kwargs, [*places.values()]))
         torch.manual_seed(_SEED)
@@ -74,6 +78,22 @@ def check_artefact(
     names += [f"what the artefact leaves in {name!r}" for name in places]
     for name, want, got, each in zip(names, expected, actual, drawn):  # without results there still is an output
         _compare(name, want, got, each)
+
+
+@contextlib.contextmanager
+def example_run(program: Program, seconds: float | None) -> Iterator[None]:
+    """Around what runs a program, or a file of it, on the example call.
+
+    Raises:
+        ExampleTimeout: it takes longer than so many seconds.
+    """
+    try:
+        with time_limit(seconds):
+            yield
+    except TimeIsUp:
+        message = f"the program runs for more than {seconds:g} s on the example arguments: a loop may never end"
+        hint = "Give example arguments that it ends for, or a larger time_limit."
+        raise refuse("SG501", message, location=program.location, hint=hint, kind=ExampleTimeout) from None
 
 
 def _drawn(program: Program) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.passes.bounding import loop_lines, with_bounds
@@ -27,12 +27,14 @@ class Wishes:
         opset: of ``.onnx``: the version of ONNX's operators; None for that of `torch.onnx`.
         max_iterations: the most iterations of each loop, or by line of those at this line: the file has no ``while``,
             and fails where a loop wants more. None for loops as they are.
+        time_limit: the seconds that the program, and then the file, may run on the example call; None for no bound.
     """
 
     prints: str = "drop"
     assertions: str = "keep"
     opset: int | None = None
     max_iterations: int | Mapping[int, int] | None = None
+    time_limit: float | None = None
 
     def check(self, format: str) -> None:
         """Raise `ValueError` for a choice that there is not."""
@@ -50,7 +52,9 @@ class Wishes:
         for bound in bounds.values() if isinstance(bounds, Mapping) else () if bounds is None else (bounds,):
             if type(bound) is not int or bound < 1:
                 raise ValueError(f"max_iterations is a number from 1 on, or a dict of such by line, not {bound!r}")
-        if format == "python" and self != Wishes():
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"time_limit is a number of seconds above 0, not {self.time_limit!r}")
+        if format == "python" and replace(self, time_limit=None) != Wishes():
             message = "prints, assertions and max_iterations are choices for .pt2 and .onnx"
             raise ValueError(f"{message}; Python source does as the original")
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 from rich.console import Console
 from torch import nn
@@ -537,3 +538,29 @@ def test_migrate_used_wrongly(arguments: tuple[str, ...], says: str) -> None:
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+# ---- arguments from a file, and ones that a loop never ends for
+def test_what_was_tried_is_told_where_a_loop_does_not_end(tmp_path: Path) -> None:
+    inputs = ("-i", "float32[3]", "-i", "float32[](-2..-1)")
+    result = invoke("export", "some_models:halve", *inputs, "-o", "halve.py", "--time-limit", "0.2")
+    assert result.exit_code == 1
+    assert "runs for more than 0.2 s on the example arguments" in result.stderr
+    assert re.search(r"Tried was \(float32\[3\] from -?[\d.]+ to [\d.]+, float32\[\] of -1\.\d+\)", result.stderr)
+    assert "--values" in result.stderr
+    assert not (tmp_path / "halve.py").exists()
+
+
+def test_values_from_a_file(tmp_path: Path) -> None:
+    torch.save((torch.ones(3), torch.tensor(0.5)), tmp_path / "values.pt")
+    shapes = ("-i", "float32[?]", "-i", "float32[]")
+    result = invoke("export", "some_models:halve", "--values", "values.pt", *shapes, "-o", "halve.py")
+    assert result.exit_code == 0, result.output
+    result = invoke("explain", "some_models:halve", "--values", "values.pt")
+    assert result.exit_code == 0, result.output
+    result = invoke("explain", "some_models:halve", "--values", "values.pt", "-i", "float32[?]")
+    assert result.exit_code == 2
+    assert "'values.pt' holds 2 arguments in order, and --input describes 1" in result.stderr
+    result = invoke("explain", "some_models:halve", "--values", "some_models.py")
+    assert result.exit_code == 2
+    assert "'some_models.py' holds no arguments in the form of a .pt or .npz" in result.stderr

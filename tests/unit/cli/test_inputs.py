@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from stillgraph.cli.inputs import parse_inputs
+from stillgraph.cli.inputs import Example, parse_inputs, read_values, told
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,41 @@ def test_lists_tuples_and_dicts() -> None:
 def test_wrong_lists(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=re.escape(says)):
         parse_inputs([text])
+
+
+# ---- values from a file
+NOTHING = Example((), {}, None)
+
+
+def test_arrays_in_order_or_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "values.npz"
+    np.savez(path, np.ones(2, "float32"), np.int64(3))
+    example = read_values(path, NOTHING)
+    assert [value.tolist() for value in example.args] == [[1.0, 1.0], 3]
+    np.savez(path, scale=np.ones(2))
+    assert read_values(path, NOTHING).kwargs["scale"].dtype is torch.float64
+    np.savez(path, np.ones(1), scale=np.ones(2))
+    with pytest.raises(ValueError, match="some arrays have names and others have none"):
+        read_values(path, NOTHING)
+
+
+def test_a_tensor_or_a_dict(tmp_path: Path) -> None:
+    path = tmp_path / "values.pt"
+    torch.save(torch.ones(2), path)
+    assert len(read_values(path, NOTHING).args) == 1
+    torch.save({"x": torch.ones(2), "scale": 3}, path)
+    assert read_values(path, NOTHING).kwargs["scale"] == 3
+
+
+def test_a_file_that_could_run_code_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "values.pt"
+    torch.save((torch.ones(2), re.compile), path)
+    with pytest.raises(ValueError, match="holds no arguments"):
+        read_values(path, NOTHING)
+
+
+def test_an_example_in_a_few_words() -> None:
+    args = (torch.tensor([1.0, 2.5]), torch.tensor(3), torch.ones(2, dtype=torch.bool), torch.ones(0), "mean")
+    assert told(Example(args, {"k": 1}, None)) == (
+        "(float32[2] from 1 to 2.5, int64[] of 3, bool[2], float32[0], 'mean', k=1)"
+    )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 import stillgraph as sg
-from stillgraph.core.diagnostics import refuse
+from stillgraph.core.diagnostics import ExampleTimeout, refuse
 from stillgraph.deploy import archive, pt2
 
 X = torch.tensor([1.0, 2.0])
@@ -168,3 +169,91 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert not real.is_symlink()
     torch.testing.assert_close(sg.load(real)(X), X * 2)
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx", ".py"])
+def test_what_is_no_regular_file_is_neither_replaced_nor_read(suffix: str, tmp_path: Path) -> None:
+    def never(x: Tensor) -> Tensor:
+        raise AssertionError("it is captured")
+
+    pipe = tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    device = tmp_path / f"device{suffix}"
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        with pytest.raises(OSError, match="is no regular file"):
+            sg.save(never, path, args=(X,))
+        if suffix != ".py":
+            with pytest.raises(OSError, match="is no regular file"):
+                sg.load(path)
+    assert pipe.is_fifo()
+    assert device.is_symlink()
+
+
+def test_threads_that_save_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        paths = [tmp_path / f"{index}.pt2" for index in range(3)]
+        list(pool.map(lambda path: sg.save(doubled, path, args=(X,)), paths))
+        loaded = list(pool.map(sg.load, paths))
+    for each in loaded:
+        torch.testing.assert_close(each(X), X * 2)
+
+
+# ---- a disk that is full
+class Weighted(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(300, 300))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight if x.sum() > 0 else x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".pt2", ".onnx", ".py"])
+def test_a_full_disk_in_every_format(suffix: str, tmp_path: Path) -> None:
+    """By a limit on the size of files, in a process of its own: torch's writers used to end theirs."""
+    script = f"""
+        import errno, os, resource, signal, sys, torch, stillgraph as sg
+        from tests.unit.deploy.test_safe_saving import Weighted
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        try:
+            sg.save(Weighted(), {str(tmp_path / ("model" + suffix))!r}, args=(torch.ones(2, 300),))
+        except OSError as error:
+            sys.exit(0 if error.errno == errno.EFBIG else repr(error))
+        sys.exit("saved")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_full_disk_for_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_disk(monkeypatch)
+    with pytest.raises(OSError, match="No space left on device"):
+        sg.save(doubled, tmp_path / "doubled.aoti.pt2", args=(X,))
+    assert not list(tmp_path.iterdir())
+
+
+# ---- a program that does not end
+def halved(x: Tensor, limit: Tensor) -> Tensor:
+    while x.norm() > limit:
+        x = x / 2
+    return x
+
+
+@pytest.mark.parametrize("suffix", [".pt2", ".py"])
+def test_a_loop_that_does_not_end_on_the_example(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(ExampleTimeout, match=r"runs for more than 0\.2 s on the example arguments"):
+        sg.save(halved, tmp_path / f"halved{suffix}", args=(X, torch.tensor(-1.0)), time_limit=0.2)
+    assert not list(tmp_path.iterdir())
+    sg.save(halved, tmp_path / f"halved{suffix}", args=(X, torch.tensor(1.0)), time_limit=60)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_a_time_limit_that_is_none(seconds: float, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="time_limit is a number of seconds above 0"):
+        sg.save(doubled, tmp_path / "doubled.pt2", args=(X,), time_limit=seconds)

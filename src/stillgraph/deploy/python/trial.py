@@ -21,6 +21,7 @@ from torch import nn
 
 from stillgraph.core.diagnostics import ExportError
 from stillgraph.core.faults import unwinds
+from stillgraph.deploy.patient import patient
 from stillgraph.deploy.python.calls import is_given
 from stillgraph.deploy.python.comparison import difference
 from stillgraph.deploy.python.file import File
@@ -60,7 +61,8 @@ def try_out(
     """
     path.write_text(file.text, encoding="utf-8")
     if file.weights:
-        torch.save(file.weights, weights)
+        with weights.open("wb") as plain, patient(plain) as writing:
+            torch.save(file.weights, writing)
     call = _Call(program, file, args, kwargs)
     with imported(path) as module:
         expected, actual = _outcome(call.expected), _outcome(lambda: call.actual(module))

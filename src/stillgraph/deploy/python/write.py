@@ -14,6 +14,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
 from stillgraph.deploy.python.trial import try_out
+from stillgraph.deploy.verification import example_run
 from stillgraph.program.program import Program
 
 
@@ -25,6 +26,7 @@ def write_python(
     function: Any,
     receiver: int,
     control_flow: str | None,
+    seconds: float | None = None,
 ) -> None:
     """Save a program as Python source, and its weights beside it.
 
@@ -35,6 +37,7 @@ def write_python(
         function: what was called, without its receiver; None where it is not known.
         receiver: 1 if ``args[0]`` is the receiver.
         control_flow: ``"torch"``, ``"python"``, or None for torch's operators wherever they say the same.
+        seconds: how long a trial of the file may run on the example call; None for no bound.
 
     Raises:
         ExportError: Python with torch alone cannot say what the program does, or the file differs from it.
@@ -49,12 +52,14 @@ def write_python(
     try:
         paths = folder / target.name, folder / weights_name
         file = file_of(program, style, args, kwargs, function, receiver, weights_name)
-        wrong = try_out(program, file, *paths, args, kwargs)
+        with example_run(program, seconds):
+            wrong = try_out(program, file, *paths, args, kwargs)
         if wrong is not None and style.torch and control_flow is None:
             verb = "do not take it" if wrong.raised else "give something else"
             style = Style(False, program, f"torch's operators {verb} ({wrong.text})")
             file = file_of(program, style, args, kwargs, function, receiver, weights_name)
-            wrong = try_out(program, file, *paths, args, kwargs)
+            with example_run(program, seconds):
+                wrong = try_out(program, file, *paths, args, kwargs)
         if wrong is not None and wrong.raised and style.torch:
             message = f"torch.cond and while_loop cannot express this: {wrong.text}"
             raise refuse("SG402", message, location=program.location)

@@ -1,4 +1,0 @@
-"""``python -m stillgraph.cli`` is the command ``stillgraph``."""
-from stillgraph.cli import main
-
-main(prog_name="stillgraph")
