@@ -2,8 +2,8 @@
 
 A path is a code object's ``co_filename`` or a module's ``__file__``. Three kinds divide all files between them:
 stillgraph's own, those of torch and of the standard library, and the user's (`is_users`), among which installed
-packages are told apart by `is_installed`. The demonstration is user code. Code that was not read from a file has a name
-in angle brackets.
+packages are told apart by `is_installed`. The demonstration is user code, and the polyfills are torch's, for which they
+stand. Code that was not read from a file has a name in angle brackets.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = _OURS + "demo" + os.sep
+_POLYFILLS = _OURS + "polyfills" + os.sep
 _WRITTEN_BY_US = "<stillgraph "
 _WRITTEN_BY_TORCH = ("<eval_with_key>", "<string>")
 _COMPILED_BY_TORCH = os.sep + "torchinductor_"
@@ -57,7 +58,7 @@ _TORCH_LAYERS = (
 @_remembered
 def is_ours(file: str) -> bool:
     """Whether a file belongs to stillgraph, or is code that it has written. The demonstration is user code."""
-    return file.startswith((_OURS, _WRITTEN_BY_US)) and not file.startswith(_DEMO)
+    return file.startswith((_OURS, _WRITTEN_BY_US)) and not file.startswith((_DEMO, _POLYFILLS))
 
 
 def is_written_by_us(file: str) -> bool:
@@ -69,20 +70,25 @@ def is_written_by_us(file: str) -> bool:
 def is_our_module(name: object) -> bool:
     """Whether a module belongs to stillgraph, by what is said to be its name. The demonstration is user code."""
     path = f"{name}."
-    return path.startswith("stillgraph.") and not path.startswith("stillgraph.demo.")
+    return path.startswith("stillgraph.") and not path.startswith(("stillgraph.demo.", "stillgraph.polyfills."))
 
 
 # ---- torch's
 @_remembered
 def is_torch(file: str) -> bool:
-    """Whether a file belongs to torch."""
-    return file.startswith(_TORCH)
+    """Whether a file belongs to torch, or stands for a part of it."""
+    return file.startswith((_TORCH, _POLYFILLS))
 
 
 @_remembered
 def is_below_torch(file: str) -> bool:
     """Whether a file belongs to torch, or to a package that torch computes with."""
-    return file.startswith((_TORCH, *_BELOW_TORCH))
+    return file.startswith((_TORCH, _POLYFILLS, *_BELOW_TORCH))
+
+
+def is_polyfill(file: str) -> bool:
+    """Whether a file of ours stands for a part of torch, and is followed as the user's are."""
+    return file.startswith(_POLYFILLS)
 
 
 def is_of_fakes(file: str) -> bool:

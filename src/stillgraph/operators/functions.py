@@ -15,7 +15,7 @@ from torch.distributions.kl import _dispatch_kl, kl_divergence
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import class_member
-from stillgraph.operators import checkpointing, lists, namespaces, optimizers, torchscript, trees
+from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
@@ -315,6 +315,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     **optimizers.MEANINGS,
     **namespaces.MEANINGS,
     **trees.MEANINGS,
+    **polyfilled.MEANINGS,
     **checkpointing.MEANINGS,
     **torchscript.MEANINGS,
     torch.nn.Module.train: _train,

@@ -13,7 +13,7 @@ from torch import fx
 from stillgraph.core.collector import waiting_collector
 from stillgraph.core.diagnostics import Refusal, Side, refuse
 from stillgraph.core.faults import is_own
-from stillgraph.core.files import is_torch
+from stillgraph.core.files import is_polyfill, is_torch
 from stillgraph.core.lookup import stated
 from stillgraph.core.rewritten import resumes
 from stillgraph.program.context import current_context, restore
@@ -335,6 +335,8 @@ class CaptureAttempt:
         return turned[0], turned[2]
 
     def _watch(self, function: FunctionType, written_cells: tuple[str, ...]) -> None:
+        if is_polyfill(function.__code__.co_filename):
+            return  # what it reads is ours, and never another
         if function in self.session.made_functions:
             self.session.made_and_run.add(function.__code__)
             return  # nothing of it was there before; what it reads is part of what the function around it does

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from stillgraph.core.diagnostics import DemandError, refuse
 from stillgraph.core.files import is_ours, is_standard_library, is_torch, is_torch_layer
+from stillgraph.polyfills.checks import POLYFILLS
 from stillgraph.trace.frames import asked_by_layer, attribute_read, generator_asking, here, in_loader
-from stillgraph.trace.numbers import StagedBool, StagedInt, StagedNumber, plain
+from stillgraph.trace.numbers import SYMBOLIC_SHAPES, StagedBool, StagedInt, StagedNumber, plain
 from stillgraph.trace.recorder import current
 from stillgraph.trace.signals import Restart
 
@@ -73,6 +74,14 @@ def demanded(session: Session, value: Any, what: str) -> Any:
     raise refuse("SG301", f"Python {message}", location=here(), hint=by_hand, kind=DemandError)
 
 
+_ASKING = {torch.Tensor.__iter__.__code__, *(each.__code__ for each in POLYFILLS if isinstance(each, FunctionType))}
+
+
+def _asks_for_its_caller(code: CodeType) -> bool:
+    """Whether torch's code asks for what whoever calls it, if rewritten, does not demand."""
+    return code in _ASKING or code.co_filename == SYMBOLIC_SHAPES
+
+
 def _of_generator(code: CodeType) -> tuple[str, str]:
     """A generator as messages name it, and how it is written so that it becomes a part of the program."""
     if code.co_name == "<genexpr>":
@@ -114,7 +123,7 @@ def _decide_size(session: Session, value: Any, what: str) -> Any:
 def _ask_for_conversion(session: Session) -> None:
     """Restart with the functions converted that stand between rewritten code and what asks for the value."""
     frame = sys._getframe(1)
-    while is_ours(frame.f_code.co_filename) or frame.f_code is torch.Tensor.__iter__.__code__:
+    while is_ours(frame.f_code.co_filename) or _asks_for_its_caller(frame.f_code):
         frame = cast(FrameType, frame.f_back)
     wanted: set[CodeType] = set()
     names: set[str] = set()

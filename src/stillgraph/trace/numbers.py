@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
 import torch
 
+from stillgraph.core.files import path_in_torch
 from stillgraph.program.operations import is_integer
 from stillgraph.trace.operands import is_asked_itself, require_known, require_one_kind, unsupported
+
+SYMBOLIC_SHAPES = path_in_torch("fx", "experimental", "symbolic_shapes.py")
+"""Where torch asks what it knows of its symbols."""
 
 
 class NumberRecorder(Protocol):
@@ -236,7 +241,21 @@ class StagedFloat(StagedNumber, torch.SymFloat):
 
 
 class StagedBool(StagedNumber, torch.SymBool):
-    """A ``bool`` that only the run knows."""
+    """A ``bool`` that only the run knows.
+
+    Of torch's own truths, torch's code may assume what it cannot tell (``expect_true``); of the user's it may not.
+    """
+
+    @property
+    def node(self) -> Any:
+        """torch's symbolic node."""
+        if sys._getframe(1).f_code.co_filename == SYMBOLIC_SHAPES:
+            self.recorder.number_demanded(self, "bool")
+        return self._node
+
+    @node.setter
+    def node(self, node: Any) -> None:
+        self._node = node
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -24,6 +24,7 @@ from stillgraph.core.files import (
     is_our_module,
     is_ours,
     is_package,
+    is_polyfill,
     is_standard_library,
     is_torch,
 )
@@ -495,7 +496,8 @@ class Session(BothSides):
 
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
-        if function not in self.made_functions and not resumes(function.__code__):
+        code = function.__code__
+        if function not in self.made_functions and not resumes(code) and not is_polyfill(code.co_filename):
             self._find_from(function)
         return self._convert(function)
 
@@ -533,7 +535,7 @@ class Session(BothSides):
         if self.skipped(function):
             self.left_some_alone = True
             return False
-        if code in self.knowledge.convert or has_steps(code):
+        if code in self.knowledge.convert or has_steps(code) or is_polyfill(file):
             return True
         if is_distributions(file):
             return self.knowledge.distributions
