@@ -16,6 +16,7 @@ from stillgraph.operators.backward_hooks import BackwardHooks, has_backward_hook
 from stillgraph.operators.booleans import is_none
 from stillgraph.operators.branches import if_exp
 from stillgraph.operators.wrappers import WRAPPERS, free, gather, is_sharding, refuse_hook
+from stillgraph.program.module_tables import entries
 from stillgraph.trace.frames import here, surrounds_with_mode
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
@@ -60,7 +61,7 @@ def _is_torch_function(function: Any) -> bool:
 
 def follow_parametrizations(capture: Session, module: torch.nn.Module) -> None:
     """Follow into parametrizations where something writes to modules on its own: they may be what does."""
-    lists = module._modules.get("parametrizations")
+    lists = entries(module, "_modules").get("parametrizations")
     if lists is None or not capture.knowledge.convert_libraries:
         return
     names = {*lists._modules, "get_parametrized"}

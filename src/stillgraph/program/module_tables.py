@@ -17,7 +17,13 @@ def table_of(module: torch.nn.Module, name: str) -> str | None:
     """In which table a module has an attribute: ``__dict__`` or one of `MODULE_TABLES`; None if it has not."""
     if name in module.__dict__:
         return "__dict__"
-    return next((table for table in MODULE_TABLES if name in module.__dict__[table]), None)
+    return next((table for table in MODULE_TABLES if name in entries(module, table)), None)
+
+
+def entries(module: torch.nn.Module, table: str) -> dict[str, Any]:
+    """What a module has in one of its tables: nothing before ``torch.nn.Module.__init__`` has made them."""
+    found: dict[str, Any] = module.__dict__.get(table, {})
+    return found
 
 
 def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool | None = None) -> None:

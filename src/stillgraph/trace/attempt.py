@@ -134,7 +134,7 @@ class CaptureAttempt:
         self.finder.told = tables.add
         self.session.told_of_unseen, self.session.told_of_package = tables.add_code, tables.add_package
         if self.knowledge.watch_modules:
-            self.journal.watch = tables
+            self.journal.watches.append(tables)
         try:
             with torch._C.DisableTorchFunction():
                 self.inputs.as_they_are = self._as_they_are()
@@ -202,6 +202,7 @@ class CaptureAttempt:
             tables.forget()
             self.session.elsewhere.forget()
             self.session.dictionaries.forget()
+            self.session.made_modules.forget()
             self.session.account.forget()
             self.session.iterators.forget()
             self._let_go()

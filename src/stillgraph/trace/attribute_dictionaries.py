@@ -36,7 +36,7 @@ class AttributeDictionaries:
         self._found: dict[int, Any] = {}  # the same, of all that was found
         self._count = 0  # of what was found by then
         self._written: dict[int, State] = {}  # the objects whose dictionaries were written, as they were last
-        journal.dictionaries = self
+        journal.watches.append(self)
 
     def shown(self, value: Any) -> None:
         """Told that code gets hold of the dictionary of an object."""

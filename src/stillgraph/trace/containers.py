@@ -65,20 +65,21 @@ def split(value: Any) -> Parts | None:
     if kind is StagedArray:
         scalar = value.scalar
         return Parts(kind, scalar, ("",), (value.tensor,), lambda new: StagedArray(new[0], scalar))
-    holds_more = isinstance(value, (list, tuple, dict, set, frozenset))  # than its attributes
-    if kind is Exit or (dataclasses.is_dataclass(kind) and not holds_more and not _registered(value)):
+    more = isinstance(value, (list, tuple, dict, set, frozenset, torch.nn.Module))  # than its attributes
+    if kind is Exit or (dataclasses.is_dataclass(kind) and not more and not _registered(value)):
         return _split_instance(value)
     return _split_registered(value)
 
 
 def instance_parts(value: Any) -> Parts | None:
-    """The parts of an object of a class of the user's that two paths make: its attributes; None for any other object.
+    """The parts of a module, or an object of a class of the user's, that two paths make; None for any other object.
 
     Only a join asks for them: an object from before the paths stays the object that it is.
     """
     kind: Any = type(value)
     ordinary = kind.__new__ is object.__new__ and isinstance(getattr(kind, "__init__", None), (FunctionType, _SLOT))
-    if not ordinary or any("__slots__" in vars(base) for base in kind.__mro__[:-1]) or _is_foreign(kind.__module__):
+    foreign = not issubclass(kind, torch.nn.Module) and _is_foreign(kind.__module__)
+    if not ordinary or foreign or any("__slots__" in vars(base) for base in kind.__mro__[:-1]):
         return None
     return _split_instance(value)
 
@@ -101,7 +102,7 @@ def _is_staged(value: Any) -> bool:
 
 def _split_instance(value: Any) -> Parts | None:
     state = own_attributes(value)
-    if state is None or isinstance(value, (type, torch.nn.Module)):
+    if state is None or isinstance(value, type):
         return None
     kind, names = type(value), tuple(state)
 

@@ -31,7 +31,6 @@ _ATOMS = (
     torch.Tensor,
     torch.dtype,
     torch.device,
-    torch.nn.Module,
     range,
     slice,
     # These lead to everything that a capture keeps for itself, and to nothing of the user's.
@@ -41,9 +40,6 @@ _ATOMS = (
     Staged,
     Recorder,
 )
-
-
-_LEADING_NOWHERE = tuple(each for each in _ATOMS if each is not torch.nn.Module)
 
 
 class OlderObjects:
@@ -95,7 +91,7 @@ class OlderObjects:
             return self._recorder.region.holds(place.tensor)
         else:
             return True  # module-level names
-        if isinstance(target, (torch.nn.Module, type)) or self.holds(target):
+        if (isinstance(target, type) and not _is_local_class(target)) or self.holds(target):
             return True
         # Python makes the dict of an object when somebody asks for it first, be that in the arm.
         return type(target) is dict and self._recorder.attributes_of(target) is not None
@@ -140,7 +136,7 @@ def is_held_by(roots: Iterable[Any], target: Any) -> bool:
         value = queue.popleft()
         if value is target:
             return True
-        if id(value) in seen or (isinstance(value, _LEADING_NOWHERE) and not _is_local_class(value)):
+        if id(value) in seen or (isinstance(value, _ATOMS) and not _is_local_class(value)):
             continue
         seen.add(id(value))
         kept.append(value)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 
 from stillgraph.core.lookup import own_attributes, slot_value
-from stillgraph.program.module_tables import MODULE_TABLES, past_class, put_in_table, table_of
+from stillgraph.program.module_tables import MODULE_TABLES, entries, past_class, put_in_table, table_of
 
 
 class _Missing:
@@ -78,8 +78,9 @@ class AttributePlace:
         if value is MISSING:
             self._remove()
         elif isinstance(self.target, torch.nn.Module):
-            if self.name in self.target._parameters and getattr(value, "stillgraph_parameter", False) is True:
-                self.target._parameters[self.name] = value  # joined of parameters, which torch does not see
+            held = entries(self.target, "_parameters")
+            if self.name in held and getattr(value, "stillgraph_parameter", False) is True:
+                held[self.name] = value  # joined of parameters, which torch does not see
             else:
                 torch.nn.Module.__setattr__(self.target, self.name, value)
         elif self._is_plain():
@@ -341,17 +342,16 @@ class Journal:
 
     Attributes:
         before: told of each place before it is written, and whether it is certain that it will be.
-        dictionaries: finds what was written to dictionaries of attributes.
+        watches: what finds out what was written without its knowledge.
     """
 
     before: Callable[[Place, bool], None] | None = None
-    dictionaries: Watch | None = None
 
     def __init__(self) -> None:
         self._log: list[Write] = []
         self._inputs: dict[Hashable, Any] = {}  # what was put in places for the program's inputs, before any code ran
         self.midway = Midway()
-        self.watch: Watch | None = None
+        self.watches: list[Watch] = []
         self.version = 0  # grows with whatever may change what was written
 
     @property
@@ -374,8 +374,7 @@ class Journal:
         self._log.extend(changes)
 
     def _unseen(self) -> list[Write]:
-        watches = (each for each in (self.dictionaries, self.watch) if each is not None)
-        return [write for watch in watches for write in watch.changes()]
+        return [write for watch in self.watches for write in watch.changes()]
 
     def write(self, place: Place, value: Any) -> None:
         """Write ``value`` to ``place``."""

@@ -75,12 +75,17 @@ class ObjectGuards(ContainerGuards):
             else:
                 self._value(Cell(name, cell), cell.cell_contents)
 
+    @functools.cached_property
+    def _rewritten(self) -> frozenset[int]:
+        """The ids of the functions that were rewritten, of which there may be thousands."""
+        return frozenset(map(id, self.reads.functions))
+
     def _function(self, function: FunctionType, source: Source) -> None:
         code = function.__code__
         self._described(function, source)
         self._given(function, source)
         whole = id(function) in self.reads.whole
-        if not whole and code not in self.reads.codes and all(function is not each for each in self.reads.functions):
+        if not whole and code not in self.reads.codes and id(function) not in self._rewritten:
             return
         has = (function.__defaults__ is not None, function.__kwdefaults__ is not None)
         self._add(FunctionGuard(source, code, *has))
@@ -119,7 +124,7 @@ class ObjectGuards(ContainerGuards):
             self._add(IdentityGuard(Attribute(Held(kind.__qualname__, kind), "__mro__"), kind.__mro__))
             self._described(kind, Held(kind.__qualname__, kind))
             if "__subclasses__" in self.own:
-                self.reads.settings.append((kind.__subclasses__, (), kind.__subclasses__()))
+                self.reads.settings.append((type.__subclasses__, (kind,), type.__subclasses__(kind)))
         names = self.names.attributes - (_DESCRIPTIONS - self.own)  # libraries' classes are described for ever
         for space, base, present, missing in classes_read(kind, names, self.of_protocols):
             for name in present:
@@ -266,7 +271,7 @@ def _is_compared_plainly(value: Any) -> bool:
 
 def _looks_up_plainly(kind: type) -> bool:
     """Whether an attribute of an object of a class is looked up in its dictionary and its class alone."""
-    plain = getattr(kind, "__getattr__", None) in (None, vars(torch.nn.Module)["__getattr__"])
+    plain = class_member(kind, "__getattr__") in (None, vars(torch.nn.Module)["__getattr__"])
     return plain and _found_in(kind, "__getattribute__") is object and kind.__dictoffset__ != 0
 
 

@@ -460,7 +460,7 @@ class Results:
         if isinstance(owner, torch.nn.Module):
             persistent = is_persistent(owner, name)
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
-            registered = table == "_buffers" and self.session.journal.watch is not None
+            registered = table == "_buffers" and self.session.knowledge.watch_modules
             hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
             if own or registered or hidden or table not in ("__dict__", write.table):
                 return SetSlot(target, str(table), name, value, persistent)

@@ -51,6 +51,7 @@ from stillgraph.trace.journal import Place
 from stillgraph.trace.knowledge import Knowledge, Options
 from stillgraph.trace.lists import Leaf, Node, Same, StagedSpread, mutable_parts, structure
 from stillgraph.trace.locks import WRITTEN_IN_C, Locks
+from stillgraph.trace.made_modules import MadeModules
 from stillgraph.trace.misled import is_debuggers, may_ask, may_write, properties_beside, way_of
 from stillgraph.trace.numbers import StagedInt, StagedNumber, is_number, kind_of
 from stillgraph.trace.protected import StageTry, may_handle, sees_any
@@ -131,6 +132,8 @@ class Session(BothSides):
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
+        self.made_modules = MadeModules()
+        self.journal.watches.append(self.made_modules)
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd

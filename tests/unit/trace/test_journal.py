@@ -191,7 +191,7 @@ def test_what_torch_writes_on_its_own_is_found_and_undone() -> None:
     found = Finder((module,), {})
     found.complete()
     watch = ModuleTables(list(found.everything()))
-    journal.watch = watch
+    journal.watches.append(watch)
     module.register_buffer("late", torch.zeros(1), persistent=False)
     mark = journal.mark
     module._parameters["bias"] = None
