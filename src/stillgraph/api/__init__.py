@@ -25,6 +25,7 @@ from stillgraph.deploy.wishes import Wishes
 from stillgraph.operators.torchscript import refuse_module
 from stillgraph.program.guards import Source
 from stillgraph.program.input_spec import Dim, InputSpec
+from stillgraph.program.module_tables import entered
 from stillgraph.program.program import Program
 from stillgraph.report.artefacts import Artefacts
 from stillgraph.report.coverage import Coverage
@@ -243,7 +244,8 @@ def _export(
         raise refuse_module(target)
     if isinstance(target, torch.nn.Module):
         name = name or type(target).__name__
-        if not (target._forward_hooks or target._forward_pre_hooks):
+        input_spec = input_spec if input_spec is not None else _spec_of(target.forward)
+        if entered(target) == target.forward and not (target._forward_hooks or target._forward_pre_hooks):
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
     return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
@@ -370,7 +372,7 @@ def _entry(
     with contextlib.nullcontext() if gradients else torch.no_grad():
         program = _export(target, arguments, kwargs, input_spec, None, Options(for_calls=False), changing)
     receiver = _receiver(target)
-    called = target.forward if isinstance(target, torch.nn.Module) else target
+    called = entered(target) if isinstance(target, torch.nn.Module) else target
     arguments = (*receiver, *arguments)
     return entry_of(program, arguments, kwargs, function=called, has_receiver=bool(receiver)), called
 

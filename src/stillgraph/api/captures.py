@@ -79,7 +79,7 @@ def function_of(target: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...
     if isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
         return target.__func__, (target.__self__, *args)
     if isinstance(target, torch.nn.Module):
-        return torch.nn.Module.__call__, (target, *args)
+        return type(target).__call__, (target, *args)  # which a class may have of its own
     return target, args
 
 

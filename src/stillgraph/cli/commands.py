@@ -333,7 +333,8 @@ def _require_fitting(function: Any, example: Example) -> None:
     Raises:
         WrongUsage: there are too few of them, too many, or others.
     """
-    called = function.forward if isinstance(function, nn.Module) else function
+    is_plain = type(function).__call__ is nn.Module.__call__
+    called = function.forward if isinstance(function, nn.Module) and is_plain else function
     try:
         signature = inspect.signature(called)
     except (TypeError, ValueError):

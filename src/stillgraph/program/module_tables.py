@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 import torch
@@ -24,6 +25,12 @@ def entries(module: torch.nn.Module, table: str) -> dict[str, Any]:
     """What a module has in one of its tables: nothing before ``torch.nn.Module.__init__`` has made them."""
     found: dict[str, Any] = module.__dict__.get(table, {})
     return found
+
+
+def entered(module: torch.nn.Module) -> Any:
+    """What a call of a module enters with its arguments: ``forward``, or a ``__call__`` that its class has."""
+    own: Any = type(module).__call__
+    return module.forward if own is torch.nn.Module.__call__ else MethodType(own, module)
 
 
 def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool | None = None) -> None:

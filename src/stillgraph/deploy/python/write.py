@@ -15,6 +15,7 @@ from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
 from stillgraph.deploy.python.trial import try_out
 from stillgraph.deploy.verification import example_run
+from stillgraph.program.module_tables import entered
 from stillgraph.program.program import Program
 
 
@@ -45,7 +46,7 @@ def write_python(
     """
     _check_not_the_source(program, target)
     if function is None and args and isinstance(args[0], nn.Module):
-        function, receiver = args[0].forward, 1
+        function, receiver = entered(args[0]), 1
     weights_name = f"{target.stem}_weights.pt"
     style = style_of(program, control_flow)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent))
