@@ -42,7 +42,14 @@ from stillgraph.bytecode.resuming import SUSPENDED, resume, run_on
 from stillgraph.bytecode.segments import Segment
 from stillgraph.bytecode.whys import Why, why_of
 from stillgraph.core import faults
-from stillgraph.core.diagnostics import CaptureError, InitialisingCall, MisreadError, StillgraphError, refusal
+from stillgraph.core.diagnostics import (
+    CaptureError,
+    InitialisingCall,
+    MisreadError,
+    StateLostError,
+    StillgraphError,
+    refusal,
+)
 from stillgraph.core.logs import log
 from stillgraph.core.parcel import empty, opened, without_parcels
 from stillgraph.core.tracebacks import let_go
@@ -220,8 +227,8 @@ class Part(Static):
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return super()._captured(args, kwargs)
-        except (InitialisingCall, MisreadError):
-            raise  # the call is made in plain PyTorch, and tells whether it fails there
+        except (InitialisingCall, MisreadError, StateLostError):
+            raise  # with the first two, the call is made in plain PyTorch, and tells whether it fails there
         except StillgraphError as error:
             raise Failed(error) from None
 

@@ -20,6 +20,10 @@ class InternalError(StillgraphError):
     """A fault of stillgraph's own. Please report it with the program that caused it."""
 
 
+class StateLostError(InternalError):
+    """What a capture had changed could not be put back: the call is not made again, for that would change it twice."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One of two things that do not go together.

@@ -72,7 +72,7 @@ from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
 from stillgraph.trace.special import HANDLERS
 from stillgraph.trace.symbolic import is_fake
-from stillgraph.trace.tensor_classes import require_plain
+from stillgraph.trace.tensor_classes import require_makeable, require_plain
 from stillgraph.trace.unjoined import Unjoined, UnjoinedMethod
 from stillgraph.trace.unknown import refuse_unknown
 
@@ -543,6 +543,7 @@ def _call_module(capture: Session, module: torch.nn.Module, args: tuple[Any, ...
 
 
 def _construct(capture: Session, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    require_makeable(kind)
     ending = class_member(kind, "__del__")
     own = isinstance(ending, FunctionType) and not is_dependency(ending.__code__.co_filename)
     if kind is weakref.finalize or own:

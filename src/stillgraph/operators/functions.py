@@ -36,6 +36,7 @@ from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tensor_classes import make_subclass
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unknown import refuse_unknown
 
@@ -321,6 +322,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     torch.nn.Module.train: _train,
     torch.nn.Module.eval: _eval,
     torch.from_numpy: _from_numpy,
+    torch.Tensor._make_subclass: make_subclass,
     **{f: at_run_time(f, float) for f in (random.random, random.uniform, random.gauss)},
     **{f: at_run_time(f, int) for f in (random.randint, random.randrange, random.getrandbits)},
     **{f: at_run_time(f, int) for f in (torch.seed, torch.initial_seed)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
@@ -11,7 +12,7 @@ import torch
 from torch import fx
 
 from stillgraph.core.collector import waiting_collector
-from stillgraph.core.diagnostics import Refusal, Side, refuse
+from stillgraph.core.diagnostics import Refusal, Side, StateLostError, refuse
 from stillgraph.core.faults import is_own
 from stillgraph.core.files import is_polyfill, is_torch
 from stillgraph.core.lookup import stated
@@ -191,21 +192,40 @@ class CaptureAttempt:
                     return replace(program, record=self.watch.record())
         finally:
             restore(context)
-            self.journal.rollback(0, self._outlives)
-            self.session.locks.give_back()  # other threads go on, and are not to find what the capture has written
-            self.session.settling.put_back()
-            tables.restore()
-            self.finder.memory.put_back()
-            self.session.symbolic.forget_real_tensors()
-            self.args, self.kwargs = (), {}  # what is held here ends with the call, not when Python looks for cycles
-            self.finder.forget()
-            tables.forget()
-            self.session.elsewhere.forget()
-            self.session.dictionaries.forget()
-            self.session.made_modules.forget()
-            self.session.account.forget()
-            self.session.iterators.forget()
-            self._let_go()
+            try:
+                self._put_back(tables)
+            finally:
+                self._forget(tables)
+
+    def _forget(self, tables: ModuleTables) -> None:
+        """Let go of all that belongs to the call."""
+        self.session.symbolic.forget_real_tensors()
+        self.args, self.kwargs = (), {}  # what is held here ends with the call, not when Python looks for cycles
+        self.finder.forget()
+        tables.forget()
+        self.session.elsewhere.forget()
+        self.session.dictionaries.forget()
+        self.session.made_modules.forget()
+        self.session.account.forget()
+        self.session.iterators.forget()
+        self._let_go()
+
+    def _put_back(self, tables: ModuleTables) -> None:
+        """Undo all that the attempt has done: where something cannot be undone, the rest is.
+
+        Raises:
+            StateLostError: something cannot.
+        """
+        try:
+            with contextlib.ExitStack() as back:
+                back.callback(self.finder.memory.put_back)
+                back.callback(tables.restore)
+                back.callback(self.session.settling.put_back)
+                back.callback(self.session.locks.give_back)  # other threads go on, and are to find what there was
+                self.journal.rollback(0, self._outlives)
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+            raise StateLostError(f"the state from before the capture could not be put back ({raised})") from error
 
     def _let_go(self) -> None:
         """Part from all that the attempt was made of: its parts know each other, and lead to the user's objects.

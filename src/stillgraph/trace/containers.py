@@ -155,9 +155,12 @@ def _reaches(value: Any, is_it: Callable[[Any], bool]) -> bool:
         item = queue.pop()
         if is_it(item):
             return True
-        if isinstance(item, (*_INERT, torch.Tensor)) or id(item) in seen:
+        if isinstance(item, _INERT) or id(item) in seen:
             continue
         seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            queue += (own_attributes(item) or {}).values()  # where one that wraps others has them
+            continue
         if isinstance(item, FunctionType):
             queue += [*(item.__closure__ or ()), *(item.__defaults__ or ())]
         elif is_array(item) and item.dtype.hasobject:

@@ -45,6 +45,7 @@ from stillgraph.trace.lists import StagedList, StagedSpread, types
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tensor_classes import is_made_of_fakes, refuse_class
 
 Dims = Callable[[Source, torch.Tensor], tuple[bool, ...]]  # which dimensions of an argument are symbolic
 
@@ -282,6 +283,8 @@ class Inputs:
             what = "a tensor that one path made is read where another path may have been taken"
             raise refuse("SG305", f"{what}: it was stored by code that is not rewritten", location=here())
         source = self.finder.find(value)
+        if source is None and is_made_of_fakes(value, recorder.is_new(value)):
+            raise refuse_class(type(value), "is computed with", location=here())
         kind = "tensor"
         if isinstance(source, Slot):
             kind = {"_parameters": "parameter", "_buffers": "buffer"}.get(source.table, "tensor")

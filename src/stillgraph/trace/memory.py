@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import array
+import contextlib
 import contextvars
 import ctypes
 import math
@@ -79,7 +80,8 @@ class _Array(Held):
         if isinstance(self._contents, tuple) or self.is_current():
             return
         dtype, shape, _, writeable = self._layout
-        self.value.flags.writeable = True
+        if not self.value.flags.writeable:  # numpy does not set this where it does not know whose memory it is
+            self.value.flags.writeable = True
         if self._array.nbytes != self._size():
             self._array.resize(shape, refcheck=False)
         if self._array.dtype != dtype:
@@ -91,7 +93,8 @@ class _Array(Held):
                 self._array.flat[position] = item
         else:
             self._array[...] = self._numpy.frombuffer(self._contents, dtype).reshape(shape)
-        self.value.flags.writeable = writeable
+        if self.value.flags.writeable != writeable:
+            self.value.flags.writeable = writeable
 
     def _size(self) -> int:
         dtype, shape, *_ = self._layout
@@ -210,8 +213,9 @@ class Memory:
 
     def put_back(self) -> None:
         """Let everything hold again what it held before the capture."""
-        for held in self._held.values():
-            held.put_back()
+        with contextlib.ExitStack() as back:  # where one cannot, the others do
+            for held in self._held.values():
+                back.callback(held.put_back)
 
     def as_now(self, values: Iterable[Any]) -> list[Held]:
         """What an arm has to leave as it is: all this memory, and those of some values that are such memory too.

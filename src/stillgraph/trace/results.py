@@ -61,6 +61,7 @@ from stillgraph.trace.on_fakes import has_no_fake
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
+from stillgraph.trace.tensor_classes import refuse_class
 from stillgraph.trace.text import StagedText
 from stillgraph.trace.unjoined import Stale, Unjoined, alternatives, describe, is_lost
 
@@ -84,7 +85,19 @@ class Results:
     _what: str = "returned"  # what becomes of it, as messages say it
 
     def template(self, value: Any) -> Template:
-        """The template that rebuilds ``value``."""
+        """The template that rebuilds ``value``.
+
+        Raises:
+            CaptureError: there is none.
+        """
+        made = self._template(value)
+        if isinstance(made, Constant) and holds_staged(made.value) and self.session.is_new(made.value) is not False:
+            if isinstance(value, torch.Tensor):
+                raise refuse_class(type(value), f"is {self._what}")
+            raise refuse("SG306", f"{self._made(value)} is {self._what}", hint=_values_of(value))
+        return made
+
+    def _template(self, value: Any) -> Template:
         is_passed_on = isinstance(value, torch.Tensor) and has_no_fake(value)  # no program has it for a value
         if isinstance(value, (torch.Tensor, StagedNumber, StagedArray, StagedText)) and not is_passed_on:
             return self._output(value)

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.location import Location
+from stillgraph.core.lookup import class_member
+from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.frames import here
+from stillgraph.trace.symbolic import is_fake
 
 if TYPE_CHECKING:
     from stillgraph.trace.recorder import Recorder
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+_MADE_BY = tuple(class_member(kind, "__new__") for kind in _PLAIN)
 _COMPUTED = "the class is asked of a tensor that is computed, where another tensor is of a class of its own"
+_MADE = "Make it outside the static function, of the plain tensors that the function gives."
 _HINT = "Ask for the class of the argument itself, or pass tensor.as_subclass(torch.Tensor)."
 
 
@@ -59,3 +65,35 @@ def require_plain(recorder: Recorder, kind: Any) -> None:
     if kind is not torch.Tensor or _of_classes_of_their_own(recorder):
         hint = "Call it outside the static function, and pass the tensor that it gives."
         raise refuse("SG304", "as_subclass makes a tensor of another class", location=here(), hint=hint)
+
+
+def require_makeable(kind: type) -> None:
+    """To be called before a class is: no program makes a tensor of a class of its own out of another tensor.
+
+    Raises:
+        CaptureError: it would have to.
+    """
+    if issubclass(kind, torch.Tensor) and kind not in _PLAIN and class_member(kind, "__new__") in _MADE_BY:
+        raise refuse_class(kind, "is made", location=here())
+
+
+def make_subclass(kind: Any, data: Any, require_grad: bool = False) -> Any:
+    """``torch.Tensor._make_subclass``, which changes the class of what it is given.
+
+    Raises:
+        CaptureError: that is a tensor of the run.
+    """
+    if kind not in _PLAIN and is_fake(data):
+        raise refuse_class(kind, "is made", location=here())
+    return torch.Tensor._make_subclass(kind, data, require_grad)
+
+
+def is_made_of_fakes(value: torch.Tensor, is_new: bool | None) -> bool:
+    """Whether a tensor that is no fake stands for one of the run all the same: it is of a class that wraps others."""
+    return type(value) not in _PLAIN and (is_new is True or holds_staged(value))
+
+
+def refuse_class(kind: type, what: str, location: Location | None = None) -> BaseException:
+    """The refusal of a tensor of a class of its own that the function makes."""
+    message = f"a {kind.__name__}, a tensor of a class of its own that the function makes, {what}"
+    return refuse("SG304", message, location=location, hint=_MADE)
