@@ -28,6 +28,7 @@ from stillgraph.trace.frames import called, here
 from stillgraph.trace.identities import Origin
 from stillgraph.trace.number_results import kinds_of
 from stillgraph.trace.numbers import Staged, StagedBool, StagedNumber, is_number
+from stillgraph.trace.one_object import is_told_by_identity, is_told_by_value
 from stillgraph.trace.operands import unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.text import StagedText
@@ -106,6 +107,10 @@ def is_none(value: Any) -> Any:
 def is_(left: Any, right: Any) -> Any:
     """``left is right``; a variable condition for what is another object on each path."""
     capture = session()
+    if capture is not None:
+        left, right = capture.original(left), capture.original(right)
+        if is_told_by_value(left) and is_told_by_value(right):
+            capture.reads.values_compared = True
     if capture is None or left is right:
         return left is right
     if left is None or right is None:
@@ -216,6 +221,8 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _comparable(left: Any, right: Any) -> Any:
     """Whether two containers are equal, as Python compares them; None for anything that Python may compare itself."""
     capture = session()
+    if capture is not None and isinstance(left, torch.nn.Module) and isinstance(right, torch.nn.Module):
+        capture.compared = True  # they are equal to themselves alone
     if capture is None or left is right:
         return None
     if isinstance(left, Caught) or isinstance(right, Caught):
@@ -277,6 +284,7 @@ def in_(item: Any, container: Any) -> Any:
         return capture.with_or_without(item, lambda v: in_(v, container))
     if capture.may_be_none(container):
         return capture.with_or_without(container, lambda v: in_(item, v))
+    capture.compared = capture.compared or (is_told_by_identity(item) and not isinstance(container, torch.Tensor))
     method = method_of(container, "__contains__")
     if method is not None:
         from stillgraph.operators.calls import call

@@ -67,6 +67,7 @@ from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
 from stillgraph.trace.narrowing import exchanged, is_optional, leaves
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.one_object import is_told_by_identity
 from stillgraph.trace.reads import Failure, variable_value
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Restart
@@ -439,7 +440,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             promote_item(capture, receiver, key, value)
     if isinstance(receiver, CONTAINERS) and method.__name__ in MUTATORS:
         note_contents(receiver)
-    looked_through = isinstance(receiver, (list, tuple)) and method.__name__ in ("count", "index", "remove")
+    looked_through = isinstance(receiver, CONTAINERS) and method.__name__ in ("count", "index", "remove")
+    capture.compared = capture.compared or (looked_through and any(map(is_told_by_identity, args)))
     if looked_through and any(map(holds_unknown, (receiver, *args))):
         message = "a list is looked through in which a dict or set has a key on some paths only"
         raise refuse("SG211", message, location=here())

@@ -33,6 +33,7 @@ from stillgraph.trace.frames import called, here, module_here
 from stillgraph.trace.misled import PROPERTIES
 from stillgraph.trace.number_results import kinds_of
 from stillgraph.trace.numbers import Staged, StagedNumber
+from stillgraph.trace.one_object import is_told_by_value
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.special import of_array
 from stillgraph.trace.symbolic import is_fake
@@ -195,6 +196,9 @@ def _id(value: Any) -> int:
     capture = session()
     if capture is not None:
         capture.compared = True
+        value = capture.original(value)
+        capture.reads.identified[id(value)] = value
+        capture.reads.values_compared = capture.reads.values_compared or is_told_by_value(value)
         if isinstance(value, torch.Tensor):
             capture.witness.hashed.append(value)
     return id(value)
@@ -210,6 +214,8 @@ def _hash(value: Any) -> int:
         raise refuse("SG301", "the hash of a value is asked for that only the run knows", location=here())
     if container_of(value) is not None:
         raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
+    if type(value).__hash__ is object.__hash__:  # it is made of the id
+        capture.reads.identified[id(value)] = value
     return hash(value)
 
 

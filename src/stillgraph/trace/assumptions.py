@@ -23,6 +23,7 @@ from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.knowledge import Knowledge
 from stillgraph.trace.met_guards import MetGuards
 from stillgraph.trace.names import names_of
+from stillgraph.trace.one_object import same_values
 from stillgraph.trace.promotion import Promotion
 from stillgraph.trace.reads import Reads, code_file
 from stillgraph.trace.session import Session
@@ -80,7 +81,7 @@ class Assumptions:
         lists = met.lists_read(used)
         world = self._world(written)
         of_world = world.collect()
-        told = self._told(kept)
+        told = self._told(kept, world)
         objects = [guard for value, source in self.inputs.objects for guard in told.guards(value, source)]
         objects += [guard for source, value in world.opened.items() for guard in told.opened(value, source)]
         arrays = met.arrays_read([*of_world, *objects])
@@ -97,7 +98,9 @@ class Assumptions:
             *size_guards(self.session, self.inputs),
             *met.wrapper_guards(),
         ]
-        return [*filter(met.is_relied_on, guards), *lists, *met.same_tensors(world)]
+        guards = [*filter(met.is_relied_on, guards), *lists, *met.same_tensors(world)]
+        reads, writes = self.session.reads, bool(written)
+        return [*guards, *same_values(guards, self._codes(), reads.values_compared, reads.identified, writes)]
 
     def _reads(self) -> Reads:
         """What the capture has read."""
@@ -154,11 +157,12 @@ class Assumptions:
         turned = any(c is not None and c.switches != modes.context.switches for c in contexts)
         return replace(modes, switches_matter=turned or self.session.asked_for_switches)
 
-    def _told(self, kept: list[Any]) -> Told:
+    def _told(self, kept: list[Any], world: WorldGuards) -> Told:
         compared = self._compares()
         reads, hashed = self.session.reads, bool(self.session.witness.hashed)
         codes = [code for code in self._codes() if code not in reads.followed]
-        return Told(self.finder, codes, compared or hashed, hashed, reads.shown, kept)
+        told = compared or hashed
+        return Told(self.finder, codes, told, hashed, reads.shown, kept, reads.identified, world.read_at)
 
     def _world(self, written: set[Any]) -> WorldGuards:
         unseen = LRScheduler.get_last_lr.__code__ in self.session.witness.codes  # called by code not rewritten
@@ -174,7 +178,7 @@ class Assumptions:
         promoted = frozenset(self.promotion.sources | self.knowledge.lists.keys())
         reads, relied = self._reads(), self.session.relied
         tensors = self.session.fakes.keys() | self.session.sharded.keys()  # the latter come and go with their wrappers
-        places, compares = self.promotion.places, self._compares()
+        places, compares = self.promotion.places, self._compares() or bool(self.session.witness.hashed)
         changed = frozenset(written - self.promotion.only_put)
         return WorldGuards(self.finder, reads, places, relied, promoted, written, tensors, compares, changed=changed)
 

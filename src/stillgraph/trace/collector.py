@@ -94,6 +94,7 @@ class Collector(abc.ABC):
     changed: frozenset[Any] = frozenset()
     partly: dict[Source, dict[Any, None]] = field(default_factory=dict)  # containers: the entries that are read alone
     _reached: dict[int, tuple[Any, Source]] = field(default_factory=dict)  # by paths that the code reads
+    _paths: dict[int, dict[Source, None]] = field(default_factory=dict)  # all of them, by the id of what is there
     _queue: collections.deque[tuple[Any, Source]] = field(default_factory=collections.deque)
     _free: set[int] = field(default_factory=set)  # ids of the cells that code reads, as far as it has run
     _compared: dict[int, Source] = field(default_factory=dict)  # tensors and tuples that may be asked to be one, by id
@@ -117,9 +118,10 @@ class Collector(abc.ABC):
             self._tensor(value, source, key)
         elif isinstance(value, (*CONTAINERS, torch.nn.Module)):
             pass  # guarded as it is gone through
-        elif key not in self.written or is_kept(value) or isinstance(value, enum.Enum) or is_array(value):
-            if self.finder.is_passed(source) and not is_kept(value) and not isinstance(value, _STAYING):
-                self.opened.setdefault(source, value)
+        else:
+            stays = is_kept(value) or isinstance(value, _STAYING)
+            if not stays and not is_array(value) and (key in self.written or self.finder.is_passed(source)):
+                self.opened.setdefault(source, value)  # the call, or one before it, may have made it anew
             else:
                 self._add(IdentityGuard(source, value))
             if is_array(value):
@@ -134,6 +136,7 @@ class Collector(abc.ABC):
             self._told_apart(value, source)
             self._go_through(value, source)
             return
+        self._paths.setdefault(id(value), {})[source] = None
         known = self._reached.get(id(value))
         first = known[1] if known is not None else self.finder.find(value)
         if known is None:
@@ -150,8 +153,6 @@ class Collector(abc.ABC):
     def _tensor(self, tensor: torch.Tensor, source: Source, key: Any) -> None:
         if id(tensor) not in self.tensors or self.finder.find(tensor) != source:
             self._add(TypeGuard(source, type(tensor)))
-        if key in self.written:
-            return
         if self.finder.find(tensor) not in (None, source):  # the program has it from there, and the code from here
             self.finder.again.append((tensor, source))
         self._told_apart(tensor, source)

@@ -45,7 +45,8 @@ class ContainerGuards(Collector):
 
     def _contents(self, value: Any, source: Source) -> None:
         """What a container holds; nothing for anything else."""
-        place = self.finder.find(value) or source
+        found = None if isinstance(value, tuple) else self.finder.find(value)  # inputs are put into one path's tuple
+        place = found or source
         if place in self.promoted:
             return
         if self._is_only_moved(value, source):
@@ -173,7 +174,7 @@ class ContainerGuards(Collector):
     def _is_compared(self, value: Any, source: Source, place: Source) -> bool:
         """Whether a container is compared as a whole: it is long, and nothing in it is an input of the program."""
         defaults = isinstance(source, Attribute) and source.name == "__defaults__"
-        long = len(value) > _FEW or (defaults and len(value) > 0)
+        long = (len(value) > _FEW or (defaults and len(value) > 0)) and not self.reads.values_compared
         return long and not any(isinstance(p, Item) and p.base == place for p in self.promoted)
 
     def _elements(self, container: Any, source: Source, place: Source, items: Iterable[tuple[Any, Any]]) -> None:

@@ -248,6 +248,8 @@ class Joiner:
         build = self._once(left, right, build)
         stood = (self._elsewhere(left, 0, right), self._elsewhere(right, 1, left))
         stood = (stood[0] or self._stood_for(left, 0, place), stood[1] or self._stood_for(right, 1, place))
+        if self._are_before_the_call(left, right):
+            stood = (lambda joined, outs: left, lambda joined, outs: right)
         if stood == (None, None):
             return build
         flag = self._take_flag(place)
@@ -260,6 +262,10 @@ class Joiner:
             return joined
 
         return build_from_outer
+
+    def _are_before_the_call(self, *sides: Any) -> bool:
+        """Whether tuples and the like are but chosen from: each is found by a path, and may be asked to be that one."""
+        return all(isinstance(each, (tuple, slice)) and self.recorder.is_found(each) for each in sides)
 
     def _stood_for(self, value: Any, side: int, place: str) -> Stood | None:
         """What a container that a path left stands for: an object from before the two, or one by the path's own flag.

@@ -40,6 +40,14 @@ class PlainAnswers(TorchFunctionMode):
         """Whether the capture has made an object; None where there is no telling."""
         return None
 
+    def is_found(self, value: Any) -> bool:
+        """Whether a path leads to an object, or to what it stands for."""
+        return False
+
+    def original(self, value: Any) -> Any:
+        """The tuple from before that one of the capture's stands for, with inputs in it; anything else itself."""
+        return value
+
     def was_there(self, value: Any) -> bool:
         """Whether the call could reach this very object before the capture, which looks at all that it reaches."""
         return False

@@ -11,6 +11,7 @@ from typing import Any
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.lookup import own_attributes
 from stillgraph.program.guards import Argument, Attribute, Cell, Global, Held, Item, Slot, Source
+from stillgraph.trace.containers import split
 from stillgraph.trace.inputs import Inputs
 from stillgraph.trace.journal import (
     AttributePlace,
@@ -104,7 +105,7 @@ class Promotion:
             case Item(base=base):
                 container = self._container(base)
                 if isinstance(container, tuple):
-                    return self._can_put(base)
+                    return split(container) is not None and self._can_put(base)
                 plain = isinstance(container, (list, dict, collections.deque)) and "__builtins__" not in container
                 return plain and source.kind is None
             case Attribute(base=base, name=name):
@@ -148,9 +149,10 @@ class Promotion:
             return
         target = self._container(source.base)
         if isinstance(target, tuple):
-            items = [value if index == source.key else item for index, item in enumerate(target)]
-            made = type(target)(*items) if hasattr(target, "_fields") else tuple(items)
-            self.finder.stand_in(made, source.base)
+            parts = split(target)
+            assert parts is not None  # see `_can_put`
+            made = parts.rebuild([value if at == source.key else item for at, item in enumerate(target)])
+            self.finder.stand_in(made, source.base, target)
             self._put(source.base, made)
             return
         self.put.add(ContentsPlace(target).key)

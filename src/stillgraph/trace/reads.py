@@ -34,6 +34,8 @@ class Reads:
         picked: containers of which such code has come to single entries, and the keys or indices of these.
         deep: whether such code may have gone deeper into objects, in C, than these tell.
         shown: whether such code may have shown an object that is no plain value, or asked for its hash.
+        identified: objects whose id or hash was asked for, by their ids.
+        values_compared: whether numbers, texts and the like were asked to be one object.
     """
 
     functions: list[FunctionType] = field(default_factory=list)
@@ -52,6 +54,8 @@ class Reads:
     picked: dict[int, tuple[Any, dict[Any, None]]] = field(default_factory=dict)
     deep: bool = False
     shown: bool = False
+    identified: dict[int, Any] = field(default_factory=dict)
+    values_compared: bool = False
 
 
 class Failure:

@@ -497,6 +497,14 @@ class Session(BothSides):
         """As `Recorder.was_there`."""
         return self.finder.was_there(value)
 
+    def is_found(self, value: Any) -> bool:
+        """As `Recorder.is_found`."""
+        return self.finder.find(value) is not None
+
+    def original(self, value: Any) -> Any:
+        """As `Recorder.original`."""
+        return self.finder.original(value)
+
     def convert(self, function: FunctionType) -> FunctionType:
         """The rewritten form of a function."""
         code = function.__code__

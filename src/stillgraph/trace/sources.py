@@ -118,6 +118,7 @@ class Finder:
         self.twice: set[int] = set()  # the ids of what was found by several paths
         self.modules: dict[int, ModuleType] = {}  # Python's, not torch's
         self._made: dict[int, tuple[Any, Source]] = {}
+        self._originals: dict[int, Any] = {}  # by the id of what stands for a tuple: the tuple
         self._queue: collections.deque[tuple[Any, Source]] = collections.deque()
         self.told: Callable[[Any, Source], None] | None = None  # of what is found from now on
         self.unopened: dict[int, tuple[Any, Source]] = {}  # torch's own: what users' code names is followed
@@ -198,9 +199,14 @@ class Finder:
         if self.told is not None and not isinstance(value, torch.Tensor):
             self.told(value, source)  # code that is not rewritten may change it
 
-    def stand_in(self, value: Any, source: Source) -> None:
+    def stand_in(self, value: Any, source: Source, original: Any) -> None:
         """Let ``value``, which the capture has made, stand for a tuple that was there before."""
         self._made[id(value)] = (value, source)
+        self._originals[id(value)] = self.original(original)
+
+    def original(self, value: Any) -> Any:
+        """The tuple that another one stands for; anything else itself."""
+        return self._originals.get(id(value), value)
 
     def value_at(self, source: Source) -> Any:
         """The object that is at a source: one that was found there, or that only an earlier capture came upon."""
@@ -302,7 +308,8 @@ class Finder:
         self.told = None
         self._members.clear()
         held: Any
-        for held in (self._found, self._made, self.again, self.arguments, self.modules, self._cells, self.unopened):
+        made = (self._made, self._originals)
+        for held in (self._found, *made, self.again, self.arguments, self.modules, self._cells, self.unopened):
             held.clear()
 
     def _follow(self, names: frozenset[str]) -> None:

@@ -8,7 +8,7 @@ import functools
 import gc
 import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, is_dataclass
 from types import (
     BuiltinMethodType,
@@ -70,6 +70,8 @@ class Told:
         hashed: whether it asks for their ids or hashes.
         shown: whether other code has made texts of objects.
         kept: what the program itself holds: constants of its graph, of its result and of its effects.
+        identified: the objects whose ids or hashes the code asked for, by their ids.
+        read_at: where the code first comes to an object, if it does.
     """
 
     finder: Finder
@@ -78,6 +80,8 @@ class Told:
     hashed: bool
     shown: bool
     kept: Iterable[Any]
+    identified: Container[int]
+    read_at: Callable[[Any], Source | None]
 
     def guards(self, value: Any, source: Source) -> list[Guard]:
         """The guards on an argument: that it is this very object, or where nobody can tell, that it is like it."""
@@ -139,18 +143,20 @@ class Told:
         kind, code = type(value), value.__code__ if isinstance(value, (FunctionType, MethodType)) else None
         for other, source in self.finder.everything():
             if type(other) is kind and other is not value and (code is None or other.__code__ is code):
-                yield source
+                yield self.read_at(other) or source
 
     # ---- what an earlier part of the call has made
     def opened(self, value: Any, source: Source) -> list[Guard]:
-        """As `guards`, for an object at hand in the midst of a call, which may have made it.
+        """As `guards`, for an object that an earlier part of the call may have made, or that calls put another for.
 
         Which of the paths to such objects lead to one, and which do not, is guarded: so the code may compare them.
         """
         if type(value) is CellType:
             return [TypeGuard(source, CellType)]
         siblings = [] if type(value) is MethodType else [*itertools.islice(self._siblings(value), _MOST_SIBLINGS + 1)]
-        told = self.hashed or self._is_shown or self._are_keys or self._is_kept(value)
+        told = id(value) in self.identified or self._is_kept(value)
+        if self.finder.is_passed(source):
+            told = told or self.hashed or self._is_shown or self._are_keys
         like = None if told or len(siblings) > _MOST_SIBLINGS else self._opened_likeness(value, source)
         if like is None:
             return [IdentityGuard(source, value)]

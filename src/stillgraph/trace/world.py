@@ -22,6 +22,7 @@ from stillgraph.core.files import is_below_torch, is_library, is_of_fakes, is_ou
 from stillgraph.core.lookup import is_unset, own_attributes
 from stillgraph.core.parcel import Parcel
 from stillgraph.program.guards import (
+    AliasGuard,
     ApartGuard,
     Attribute,
     Called,
@@ -125,7 +126,13 @@ class WorldGuards(ObjectGuards):
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
-        return [*self.guards.values(), *spaces, *lacking, *apart, *self._containers_apart(), *self._cells_apart()]
+        alike = [*self._opened_alike(), *self._containers_apart(), *self._cells_apart()]
+        return [*self.guards.values(), *spaces, *lacking, *apart, *alike]
+
+    def read_at(self, value: Any) -> Source | None:
+        """The first of the paths by which the code reads an object; None where it comes to it by none."""
+        known = self._reached.get(id(value))
+        return None if known is None else known[1]
 
     def is_passed_by(self, source: Source) -> bool:
         """Whether the code does not come to what is found by a path: a step of it is one that no code takes.
@@ -159,6 +166,12 @@ class WorldGuards(ObjectGuards):
     def _by_place(self) -> dict[Source, Any]:
         return {source: value for value, source in self.finder.everything()}
 
+    def _opened_alike(self) -> Iterator[AliasGuard]:
+        """That all paths to an object lead to one where it is another one in each call; `told` says what lies apart."""
+        for key in {id(value) for value in self.opened.values()}:
+            first, *others = self._paths[key]
+            yield from (AliasGuard(first, source, same=True) for source in others)
+
     def _cells_apart(self) -> Iterator[ApartGuard]:
         """That variables of functions made anew are different ones: the code may write to one and read another."""
         places = [source for value, source in self._reached.values() if isinstance(value, types.CellType)]
@@ -166,10 +179,10 @@ class WorldGuards(ObjectGuards):
             yield ApartGuard(tuple(places))
 
     def _containers_apart(self) -> Iterator[ApartGuard]:
-        """That containers that look alike are not one, where the code can tell: it writes to one, or compares."""
+        """That containers and modules that look alike are not one, where the code can tell: it writes, or compares."""
         alike: dict[Any, dict[int, Source]] = {}  # by what their own guards do not tell apart
         for value, source in self._reached.values():
-            if isinstance(value, (list, dict, set, collections.deque)):
+            if isinstance(value, (list, dict, set, collections.deque, torch.nn.Module)):
                 keys = tuple(value) if isinstance(value, dict) and not self.partly else None
                 alike.setdefault((type(value), keys), {})[id(value)] = source
         for places in alike.values():
