@@ -11,6 +11,8 @@ import weakref
 from types import FunctionType
 from typing import Any
 
+import numpy
+
 from stillgraph.core.diagnostics import refuse
 from stillgraph.trace.frames import here
 from stillgraph.trace.locks import LOCKS
@@ -61,7 +63,9 @@ def refuse_hidden_state(function: Any) -> None:
         raise refuse("SG305", f"a method of a {kind} is called in a branch or loop", location=here())
     if isinstance(receiver, queue.SimpleQueue) and capture is not None and capture.is_outer(receiver):
         raise refuse("SG305", "a SimpleQueue from outside is used, which nothing can put back", location=here())
-    owners = (type(getattr(function, "__self__", None)).__module__, getattr(function, "__module__", None))
+    if isinstance(receiver, numpy.random.SeedSequence):
+        return  # it mixes what it is given
+    owners = (type(receiver).__module__, getattr(function, "__module__", None))
     if any((owner or "").startswith("numpy.random") for owner in owners):
         hint = "Draw with torch.rand or torch.randn, which the program draws anew in every call."
         raise refuse("SG305", "numpy draws random numbers, which the program cannot", location=here(), hint=hint)

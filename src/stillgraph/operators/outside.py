@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
+import numpy
 import torch
 
 from stillgraph.core.diagnostics import refuse
@@ -220,7 +221,6 @@ OF_EXCEPTIONS = frozenset(
     members(traceback, "print_exc print_exception print_tb format_exc format_exception format_tb extract_tb")
 )
 """They tell where an exception has come by."""
-_NUMPY = sys.modules.get("numpy")  # which torch imports where it is installed
 OUTSIDE: dict[Any, Meaning] = {
     **{function: at_run_time(function, kind) for function, kind in CLOCKS.items()},
     time.sleep: _sleep,
@@ -241,7 +241,7 @@ OUTSIDE: dict[Any, Meaning] = {
             *members(os, "open popen walk scandir readlink"),
             *members(pathlib.Path, "open iterdir glob rglob walk readlink samefile"),
             *members(glob, "glob iglob"),
-            *members(_NUMPY, "load loadtxt genfromtxt fromfile memmap"),
+            *members(numpy, "load loadtxt genfromtxt fromfile memmap"),
             torch.load,
         ),
         "reads files",
@@ -255,6 +255,7 @@ OUTSIDE: dict[Any, Meaning] = {
         "reads the clock",
         _CLOCK,
     ),
+    numpy.random.SeedSequence: _refused(numpy.random.SeedSequence, "a SeedSequence without a seed", _CHANCE, least=1),
     **{
         function: _refused(function, f"{_name(function)} reads the clock", _CLOCK, least=least)
         for function, least in (

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from stillgraph.polyfills.checks import POLYFILLS as CHECKS
+from stillgraph.polyfills.control_flow import POLYFILLS as CONTROL_FLOW
 from stillgraph.trace.session import session
 
 
@@ -20,5 +21,5 @@ def _followed(polyfill: Callable[..., Any]) -> Callable[..., Any]:
 
 
 MEANINGS: dict[Any, Callable[..., Any]] = {
-    function: _followed(polyfill) for table in (CHECKS,) for function, polyfill in table.items()
+    function: _followed(polyfill) for table in (CHECKS, CONTROL_FLOW) for function, polyfill in table.items()
 }

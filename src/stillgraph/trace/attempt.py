@@ -39,6 +39,7 @@ from stillgraph.trace.maybe_none import HIDDEN
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.promotion import Promotion
+from stillgraph.trace.random_states import RandomStates
 from stillgraph.trace.region import erase
 from stillgraph.trace.results import Results
 from stillgraph.trace.session import PAIRED, SPEAKING, Session
@@ -132,8 +133,18 @@ class CaptureAttempt:
         modes = mode_guard()  # before there are modes of the capture's own
         with waiting_collector():
             tables = ModuleTables(list(self.finder.everything()), self.journal.log)
-        self.finder.told = tables.add
-        self.session.told_of_unseen, self.session.told_of_package = tables.add_code, tables.add_package
+        random = RandomStates([value for value, _ in self.finder.everything()])
+
+        def told(value: Any, source: Source) -> None:
+            tables.add(value, source)
+            random.meet(value)
+
+        def told_of_package(code: CodeType, namespace: dict[str, Any]) -> None:
+            tables.add_package(code, namespace)
+            random.meet_globals(code, namespace)
+
+        self.finder.told = told
+        self.session.told_of_unseen, self.session.told_of_package = tables.add_code, told_of_package
         if self.knowledge.watch_modules:
             self.journal.watches.append(tables)
         try:
@@ -155,10 +166,12 @@ class CaptureAttempt:
                     if is_own(error):
                         in_eagers_words(error)
                         self.session.witness.require_none_refused()  # the code's handlers may have made this of that
+                        random.require_undrawn(self.knowledge.convert_libraries)
                     raise
                 finally:
                     self.session.iterators.close_generators()
                     self._note_functions()
+                random.require_undrawn(self.knowledge.convert_libraries)
                 self.session.finalised.require_none()
                 self.session.witness.require_none_refused()
                 self.session.require_pairs()
@@ -193,7 +206,7 @@ class CaptureAttempt:
         finally:
             restore(context)
             try:
-                self._put_back(tables)
+                self._put_back(tables, random)
             finally:
                 self._forget(tables)
 
@@ -210,7 +223,7 @@ class CaptureAttempt:
         self.session.iterators.forget()
         self._let_go()
 
-    def _put_back(self, tables: ModuleTables) -> None:
+    def _put_back(self, tables: ModuleTables, random: RandomStates) -> None:
         """Undo all that the attempt has done: where something cannot be undone, the rest is.
 
         Raises:
@@ -219,6 +232,7 @@ class CaptureAttempt:
         try:
             with contextlib.ExitStack() as back:
                 back.callback(self.finder.memory.put_back)
+                back.callback(random.put_back)
                 back.callback(tables.restore)
                 back.callback(self.session.settling.put_back)
                 back.callback(self.session.locks.give_back)  # other threads go on, and are to find what there was

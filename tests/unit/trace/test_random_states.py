@@ -1,0 +1,129 @@
+"""A capture draws from no random generator: each call draws anew, and leaves the states that eager PyTorch leaves."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from tests.importing import installed
+
+X = torch.ones(3)
+
+LIBRARY = """
+    import random
+    import numpy as np
+    import torch
+    from numpy.random import rand
+
+    OWN, PYTHONS = np.random.default_rng(3), random.Random(3)
+
+    def of_python(x):
+        return x + random.random()
+
+    def chosen(x):
+        return x + random.choice([1, 2, 3])
+
+    def branches(x):
+        return x + 1 if random.random() < 0.5 else x - 1
+
+    def of_numpy(x):
+        return x + float(np.random.rand()) + float(rand())
+
+    def of_an_object(x):
+        return x + float(OWN.random())
+
+    def of_an_object_of_pythons(x):
+        return x + PYTHONS.random()
+
+    def of_torch(x):
+        torch.manual_seed(4)
+        return x + torch.rand(3)
+
+    def masks(x):
+        mask = np.zeros((2, 3), dtype=bool)
+        for row in range(2):
+            mask[row, np.random.choice(np.arange(3), int(1.5 + np.random.rand()), replace=False)] = True
+        return x + torch.tensor(mask).float()
+
+    def fails(x):
+        if np.random.rand() < 2:
+            raise ValueError("drawn")
+        return x
+"""
+FUNCTIONS = [
+    *("of_python", "chosen", "branches", "of_numpy", "of_an_object", "of_an_object_of_pythons", "of_torch", "masks"),
+    "fails",
+]
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield installed(tmp_path, "lib_that_draws", LIBRARY, monkeypatch)
+
+
+def results(library: ModuleType, function: Any, calls: int = 3) -> list[Any]:
+    """What calls give, and what is drawn after them from each generator."""
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)  # one after the other
+    library.OWN.bit_generator.state = np.random.default_rng(3).bit_generator.state
+    library.PYTHONS.setstate(random.Random(3).getstate())
+    given: list[Any] = []
+    for _ in range(calls):
+        try:
+            given.append(function(X).tolist())
+        except (ValueError, sg.CaptureError) as error:
+            given.append((type(error), str(error)))
+    return [*given, *states(library)]
+
+
+def states(library: ModuleType) -> list[Any]:
+    return [
+        *(random.random(), np.random.rand(), torch.rand(1).item()),
+        *(library.OWN.random(), library.PYTHONS.random()),
+    ]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_library_draws_in_each_call(library: ModuleType, name: str) -> None:
+    def called(x: Tensor) -> Any:
+        return getattr(library, name)(x) * 2
+
+    assert results(library, sg.symbolic_trace(called)) == results(library, called)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_with_a_full_graph_too_or_it_is_refused(library: ModuleType, name: str) -> None:
+    def called(x: Tensor) -> Any:
+        return getattr(library, name)(x) * 2
+
+    given, expected = results(library, sg.to_static(called, backend="eager")), results(library, called)
+    if any(isinstance(each, tuple) and each[0] is sg.CaptureError for each in given):
+        assert "SG305" in str(given[0])
+        assert given[-5:] == results(library, lambda x: x)[-5:]  # a refused call draws nothing
+    else:
+        assert given == expected
+
+
+def test_a_check_draws_nothing(library: ModuleType) -> None:
+    def called(x: Tensor) -> Any:
+        return library.of_python(x) + torch.rand(3)
+
+    assert results(library, sg.to_static(called, backend="eager", check=2)) == results(library, called)
+
+
+def test_numbers_that_are_mixed_of_a_seed_are_drawn_from_nothing() -> None:
+    def mixed(x: Tensor) -> Tensor:
+        return x + int(np.random.SeedSequence(7).generate_state(3)[0] % 7)
+
+    assert torch.equal(sg.to_static(mixed, backend="eager")(X), mixed(X))
