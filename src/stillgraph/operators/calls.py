@@ -290,9 +290,13 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     note_outer_variables(capture, original)
-    if not capture.in_arm:
-        return function(*args, **kwargs)
-    return _call_in_arm(capture, original, function, args, kwargs)
+    capture.depth.enter()
+    try:
+        if not capture.in_arm:
+            return function(*args, **kwargs)
+        return _call_in_arm(capture, original, function, args, kwargs)
+    finally:
+        capture.depth.leave()
 
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows

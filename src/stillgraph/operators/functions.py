@@ -276,6 +276,14 @@ def _switch(function: Callable[[], Any]) -> Callable[[], Any]:
     return answered
 
 
+def _recursion_limit() -> int:
+    """``sys.getrecursionlimit``, as it is outside of the capture."""
+    capture = session()
+    assert capture is not None
+    capture.reads.settings.append((sys.getrecursionlimit, (), capture.depth.limit))
+    return capture.depth.limit
+
+
 def _cannot_enter(function: Callable[..., Any]) -> Callable[..., Any]:
     def refused(*args: Any, **kwargs: Any) -> Any:
         message = f"{function.__name__} is a mode of torch's that a program cannot switch"
@@ -314,6 +322,7 @@ OTHERS: dict[Any, Callable[..., Any]] = {
     },
     next: _next,
     sys.exit: _exit,
+    sys.getrecursionlimit: _recursion_limit,
     kl_divergence: _divergence,
     id: _id,
     hash: _hash,

@@ -68,7 +68,8 @@ def capture(
         try:
             attempt = CaptureAttempt(function, args, kwargs, front_end, symbolic_dims, options, knowledge, watch)
             # What code that is not rewritten sets there ends with the attempt: it could not be undone without a token.
-            return copy_context().run(attempt.run, name, call)
+            with attempt.session.depth.raised():
+                return copy_context().run(attempt.run, name, call)
         except Restart as restart:
             knowledge.learn(restart)
             let_go(restart, of_all=True)

@@ -42,6 +42,7 @@ from stillgraph.trace.arms import frame_in_try
 from stillgraph.trace.attribute_dictionaries import AttributeDictionaries
 from stillgraph.trace.both_sides import BothSides
 from stillgraph.trace.demanded import ask_for_constants, demanded
+from stillgraph.trace.depth import Depth
 from stillgraph.trace.elsewhere import Elsewhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.finalised import Finalised
@@ -132,6 +133,7 @@ class Session(BothSides):
         self.passed_by = False  # an exception of the run goes past a block that would be told of it, in eager PyTorch
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
+        self.depth = Depth()
         self.made_modules = MadeModules()
         self.journal.watches.append(self.made_modules)
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins

@@ -55,7 +55,8 @@ def test_python_source(tmp_path: Path) -> None:
     module = Around()
     sg.save(module, tmp_path / "around.py", args=(X, X))
     spec = importlib.util.spec_from_file_location("around", tmp_path / "around.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     written = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(written)
     torch.testing.assert_close(written.load()(X, X), module(X, X))

@@ -108,8 +108,11 @@ FUNCTIONS = [
 def test_refused(function: Callable[[Tensor], Any]) -> None:
     error = refusal(function, P)
     assert error.reason.code == ("SG306" if function is in_a_closure else "SG304")
-    assert error.location is not None and error.location.function.endswith(function.__name__)
-    assert not kept and not table and box.held is None
+    assert error.location is not None
+    assert error.location.function.endswith(function.__name__)
+    assert not kept
+    assert not table
+    assert box.held is None
 
 
 @pytest.mark.parametrize("function", [called, in_containers])

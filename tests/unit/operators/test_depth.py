@@ -1,0 +1,81 @@
+"""Recursion whose depth Python knows: as deep as in eager PyTorch, and no deeper."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import stillgraph as sg
+from tests.unit.trace.agreement import P, agree
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_warned_of() -> Iterator[None]:
+    """A capture that fails would tell of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def added(x: Tensor, depth: int) -> Tensor:
+    return x if depth == 0 else added(x, depth - 1) + 1
+
+
+def counted(depth: int) -> int:
+    return 0 if depth == 0 else 1 + counted(depth - 1)
+
+
+class Node:
+    def __init__(self, depth: int) -> None:
+        self.next = Node(depth - 1) if depth else None
+
+    def walked(self, x: Tensor) -> Tensor:
+        return x * 2 if self.next is None else self.next.walked(x)
+
+
+@pytest.mark.parametrize(
+    "depth", [150, pytest.param(400, marks=pytest.mark.slow), pytest.param(900, marks=pytest.mark.slow)]
+)
+def test_deep(depth: int) -> None:
+    agree(added, (P, depth))
+
+
+def test_without_tensors() -> None:
+    agree(lambda x: x + counted(850), P)
+
+
+def test_methods() -> None:
+    chain = Node(300)
+    agree(lambda x: chain.walked(x), P)
+
+
+def test_too_deep() -> None:
+    with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+        sg.to_static(lambda x: x + counted(1200), backend="eager")(P)
+
+
+def test_too_deep_and_handled() -> None:
+    def handled(x: Tensor) -> Any:
+        try:
+            return x + counted(2000)
+        except RecursionError:
+            return x - 1
+
+    agree(handled, P)
+
+
+def test_pythons_limit_is_as_it_was() -> None:
+    limit = sys.getrecursionlimit()
+    agree(lambda x: x + sys.getrecursionlimit(), P)
+    sys.setrecursionlimit(limit - 10)
+    try:
+        agree(lambda x: x + sys.getrecursionlimit(), P)
+        assert sys.getrecursionlimit() == limit - 10
+    finally:
+        sys.setrecursionlimit(limit)
