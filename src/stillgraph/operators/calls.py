@@ -58,6 +58,7 @@ from stillgraph.operators.weak import before_weak_call
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
 from stillgraph.trace import context_variables
 from stillgraph.trace.arrays import StagedArray, call_numpy, is_array, is_numpy, refuse_numbers
+from stillgraph.trace.compiled import behind_compiler
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
@@ -259,6 +260,9 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if is_transform(function):
         hint = "Use torch.autograd.grad with create_graph=True, or transform outside the static function."
         raise refuse("SG304", "a transform of torch.func is used inside the function", location=here(), hint=hint)
+    behind = behind_compiler(function)
+    if behind is not None:
+        return call(behind, *args, **kwargs)
     refuse_unseen(function)
     before_listing(capture, function, args)
     if is_distributions(function.__code__.co_filename):

@@ -27,7 +27,7 @@ from stillgraph.trace import asked, audits
 from stillgraph.trace.assigned import returned_by, stored_by
 from stillgraph.trace.assumptions import Assumptions
 from stillgraph.trace.captured import called_function, parameter_names, place_of
-from stillgraph.trace.compiled import original_of
+from stillgraph.trace.compiled import behind_compiler, original_of
 from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.facts import mode_guard
 from stillgraph.trace.frames import surrounds_with_mode
@@ -343,7 +343,9 @@ class CaptureAttempt:
             staged = plain and self.function.__code__ in self.knowledge.recursive
             if plain and not staged and not self.front_end.is_converted(self.function.__code__):
                 return self.session.convert(self.function)(*args, **kwargs)
-            if plain or not isinstance(self.function, FunctionType) or surrounds_with_mode(self.function.__code__):
+            if plain or not args or not isinstance(self.function, FunctionType):
+                return call(self.function, *args, **kwargs)
+            if surrounds_with_mode(self.function.__code__) or behind_compiler(self.function) is not None:
                 return call(self.function, *args, **kwargs)
             return call(MethodType(self.function, args[0]), *args[1:], **kwargs)
         except Diverged:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch.jit._state import _try_get_jit_cached_function
 
+from stillgraph.core.files import path_in_torch
 from stillgraph.core.lookup import class_member, own_attributes
 
 
@@ -36,10 +36,15 @@ def is_compiled(target: Any) -> bool:
         forward = class_member(type(target), "forward")
         return "_torchdynamo_orig_callable" in (own_attributes(target) or {}) or is_compiled(forward)
     function = target.__func__ if isinstance(target, MethodType) else target
-    if not isinstance(function, FunctionType) or "_torchdynamo_disable" in vars(function):
-        return False
-    is_dynamos = function.__code__.co_filename.endswith(_DYNAMO)  # `functools.wraps` copies the attributes alone
-    return is_dynamos and "_torchdynamo_orig_callable" in vars(function)
+    return behind_compiler(function) is not None and "_torchdynamo_disable" not in vars(function)
 
 
-_DYNAMO = os.path.join("torch", "_dynamo", "eval_frame.py")
+def behind_compiler(function: Any) -> Any:
+    """What ``torch.compile``, or ``torch.compiler.disable``, made a function of; None for any other function."""
+    if not isinstance(function, FunctionType):
+        return None
+    is_dynamos = function.__code__.co_filename.startswith(_DYNAMO)  # `functools.wraps` copies the attributes alone
+    return vars(function).get("_torchdynamo_orig_callable") if is_dynamos else None
+
+
+_DYNAMO = path_in_torch("_dynamo", "")
