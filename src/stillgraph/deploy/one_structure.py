@@ -18,6 +18,7 @@ from stillgraph.passes.growing import expression
 from stillgraph.passes.kinds import Kinds, kinds_given
 from stillgraph.passes.regions import call, copied, outputs, set_outputs
 from stillgraph.passes.values import Fakes, is_optional, value_of
+from stillgraph.program.constants import Known, is_constant
 from stillgraph.program.effects import Effect
 from stillgraph.program.graphs import arguments
 from stillgraph.program.guards import Item, LengthGuard, Source, TypeGuard
@@ -29,6 +30,7 @@ from stillgraph.program.outputs import (
     Instance,
     Maybe,
     OfKind,
+    OneOf,
     OrNone,
     Output,
     Same,
@@ -139,12 +141,43 @@ class _Settle:
 
     def _asked(self, function: Any, args: tuple[Any, ...], kind: type) -> Output:
         """An output for what a function of Python's says."""
+        return self._output(self._computed(function, args, kind))
+
+    def _computed(self, function: Any, args: tuple[Any, ...], kind: type) -> fx.Node:
         end = self._program.graph.graph.output_node()
         with end.graph.inserting_before(end):
-            return self._output(call(end, function, args, self._fakes.number(kind)))
+            return call(end, function, args, self._fakes.number(kind))
+
+    def _entry(self, template: Template, table: dict[Known, int]) -> int | fx.Node | None:
+        """The number of the entry of a table that a result is; None for what is not one of some constants."""
+        if isinstance(template, Constant):
+            return table.setdefault(Known(template.value), len(table)) if is_constant(template.value) else None
+        if not isinstance(template, Choice):
+            return None
+        left, right = self._entry(template.left, table), self._entry(template.right, table)
+        if left is None or right is None or left == right:
+            return left if left == right else None
+        flag = outputs(self._program.graph)[template.flag.index]
+        return self._added(right, self._computed(operator.mul, (flag, self._added(left, right, -1)), int), 1)
+
+    def _added(self, first: int | fx.Node, second: int | fx.Node, sign: int) -> int | fx.Node:
+        if isinstance(first, int) and isinstance(second, int):
+            return first + sign * second
+        return self._computed(operator.add if sign > 0 else operator.sub, (first, second), int)
+
+    def _in_table(self, choice: Choice) -> Template | None:
+        """A choice among constants as an entry of a table of them."""
+        table: dict[Known, int] = {}
+        number = self._entry(choice, table)
+        if not isinstance(number, fx.Node):
+            return None if number is None else Constant(next(iter(table)).value)
+        return OneOf(self._output(number), tuple((at, Constant(entry.value)) for entry, at in table.items()))
 
     def _merged(self, flag: Output, left: Template, right: Template) -> Template | None:
-        """One template for two of the same structure, each tensor chosen by the flag."""
+        """One template for two of the same structure, each tensor chosen by the flag, each constant by its number."""
+        constants = self._in_table(Choice(flag, left, right))
+        if constants is not None:
+            return constants
         left, right = self._opened(left), self._opened(right)
         if isinstance(left, Output) and isinstance(right, Output):
             return self._chosen(flag, left, right)
@@ -225,8 +258,6 @@ def _refused_unbound(program: Program) -> BaseException:
 def _refused(program: Program, choice: Choice) -> BaseException:
     message = _difference(program, choice)
     hint = "Return the same structure of tensors from every path: one number of dimensions, one dtype, as many values."
-    if all(isinstance(side, Constant) and isinstance(side.value, str) for side in (choice.left, choice.right)):
-        hint = "Return a number that says which text it is, and make the text of it outside: a file gives no texts."
     return refuse("SG401", message, location=program.location, hint=hint, sides=choice.sides)
 
 

@@ -23,6 +23,7 @@ from stillgraph.program.outputs import (
     Container,
     Instance,
     OfKind,
+    OneOf,
     OrNone,
     Output,
     Repeated,
@@ -143,6 +144,8 @@ def _paths(template: Template, path: tuple[str, ...]) -> Iterator[tuple[int, tup
             sizes = {place + number + 1 for number, place in enumerate(sized)}  # behind each two outputs, one more
             for place, column in enumerate(columns):
                 yield id(column), (*path, "sizes") if place in sizes else path
+        case OneOf(index=index):
+            yield id(index), path
         case Output() | Constant():
             yield id(template), path
 

@@ -7,9 +7,7 @@ way than namedtuples, dataclasses and pytree nodes are. A class that is not ther
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +17,7 @@ import torch.utils._pytree as pytree
 from torch import fx
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.constants import class_name, decode_constant, encode_constant, is_atom, loaded_class
 from stillgraph.passes.lists import items_of
 from stillgraph.passes.number_errors import EXACT, MIXED
 from stillgraph.passes.ragged import elements_of
@@ -30,6 +29,7 @@ from stillgraph.program.outputs import (
     Container,
     Instance,
     OfKind,
+    OneOf,
     OrNone,
     Output,
     Repeated,
@@ -41,12 +41,6 @@ from stillgraph.program.program import Program
 from stillgraph.program.types import ObjectType
 
 Json = Any
-_ATOMS = (bool, int, float, str, type(None))
-
-
-def is_atom(value: Any) -> bool:
-    """Whether JSON has the value as it is."""
-    return type(value) in _ATOMS
 
 
 # ---- sources
@@ -88,6 +82,8 @@ def leaves_of(template: Template) -> list[Output | Constant]:
             return [*leaves_of(child), flag]
         case OfKind(value=value, kind=kind):
             return [value, kind]
+        case OneOf(index=index):
+            return [index]
     return []
 
 
@@ -147,6 +143,7 @@ def encode_result(template: Template, receiver: int = 0) -> Json:
 
     A list of which only the run knows the length is one output for each column: a tensor with a row for each element.
     A column of tensors whose sizes differ is two: all elements one behind another, and a row of sizes for each.
+    One of a table of constants is the number of its entry, and the table is here.
     What may be ``None`` has an output behind it that tells whether it is, a number whose type depends on the path one
     that tells the type (`operations.kind_code`).
 
@@ -169,17 +166,21 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
             given = [next(numbers) for _ in columns]
             told = {"sized": list(sized)} if sized else {}
             return {"repeated": given, **told, "element": _encode(element, itertools.count(), receiver)}
-        case Constant(value=value) if is_atom(value):
+        case Constant(value=value) if (encoded := encode_constant(value)) is not None:
             if type(value) in (bool, int, float):
                 next(numbers)
-            return {"constant": value}
+            return encoded
+        case OneOf(entries=entries):
+            given = next(numbers)  # what is in the table is no output
+            table = [[number, _encode(each, itertools.count(), receiver)] for number, each in entries]
+            return {"one of": given, "entries": table}
         case Container(type=kind, context=context, children=children) if kind not in BOUND:
             parts = [_encode(child, numbers, receiver) for child in children]
             keys = _keys(kind, context)
-            return {"container": _class_name(kind), "keys": keys, "children": parts}
+            return {"container": class_name(kind), "keys": keys, "children": parts}
         case Instance(type=kind, attributes=attributes):
             parts = [_encode(value, numbers, receiver) for _, value in attributes]
-            return {"instance": _class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
+            return {"instance": class_name(kind), "keys": [name for name, _ in attributes], "children": parts}
         case Shared(index=index):
             return {"shared": index}
         case Same(source=source) if encode_source(source) is not None and _is_passed(source, receiver):
@@ -215,10 +216,6 @@ def _keys(kind: type, context: Any) -> list[Json] | None:
     return None
 
 
-def _class_name(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
 def decode_result(data: Json) -> Callable[[list[Any], Callable[[Source], Any]], Any]:
     """How a result is built: a function of the outputs and of what reads a source of the call."""
 
@@ -231,8 +228,9 @@ def decode_result(data: Json) -> Callable[[list[Any], Callable[[Source], Any]], 
 def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: list[Any]) -> Any:
     if "output" in data:
         return outputs[data["output"]]
-    if "constant" in data:
-        return data["constant"]
+    if "one of" in data:
+        number = int(outputs[data["one of"]])
+        return next(_build(each, outputs, read, made) for at, each in data["entries"] if at == number)
     if "shared" in data:
         return made[data["shared"]]
     if "same" in data:
@@ -244,6 +242,8 @@ def _build(data: Json, outputs: list[Any], read: Callable[[Source], Any], made: 
         return None if outputs[data["none"]] else value
     if "number" in data:
         return _of_kind(outputs[data["number"]], outputs[data["kind"]])
+    if "children" not in data:
+        return decode_constant(data)
     place = len(made)
     made.append(None)
     children = [each for child in data["children"] for each in _build_children(child, outputs, read, made)]
@@ -299,7 +299,7 @@ def _container(data: Json, children: list[Any]) -> Any:
     name, keys = data["container"], data["keys"]
     if name in _PLAIN:
         return _PLAIN[name](children)
-    kind = _loaded_class(name)
+    kind = loaded_class(name)
     if keys is None:
         return kind(children) if _is_of_torch(kind) else children
     if kind is deque:
@@ -328,19 +328,10 @@ def _unflatten(kind: Any, keys: list[Any], children: list[Any]) -> Any:
 
 
 def _instance(data: Json, children: list[Any]) -> Any:
-    kind = _loaded_class(data["instance"])
+    kind = loaded_class(data["instance"])
     values = dict(zip(data["keys"], children))
     if kind is None or not dataclasses.is_dataclass(kind):
         return values
-    fresh: Any = object.__new__(kind)  # type: ignore[arg-type]  # a class, as _loaded_class saw
+    fresh: Any = object.__new__(kind)  # type: ignore[arg-type]  # a class, as loaded_class saw
     fresh.__dict__.update(values)
     return fresh
-
-
-def _loaded_class(name: str) -> Any:
-    module, _, path = name.partition(":")
-    try:
-        found = functools.reduce(getattr, path.split("."), sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
-    return found if isinstance(found, type) else None

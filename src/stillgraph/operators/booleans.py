@@ -22,6 +22,7 @@ from stillgraph.operators.methods import compared, method_of
 from stillgraph.operators.namespaces import note_name
 from stillgraph.operators.sequences import StagedEntries
 from stillgraph.operators.truth import truth, truth_number
+from stillgraph.program.constants import is_constant
 from stillgraph.trace.caught import Caught, CaughtPart
 from stillgraph.trace.entries import container_of, find, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here
@@ -100,7 +101,7 @@ def is_none(value: Any) -> Any:
     """``value is None``; a variable condition for a place that is ``None`` on some path."""
     capture = session()
     if capture is not None and isinstance(value, Unjoined):
-        return value.either(is_none)
+        return value.asks(is_none)
     return value is None if capture is None else capture.absence(value)
 
 
@@ -117,7 +118,7 @@ def is_(left: Any, right: Any) -> Any:
         return is_none(right if left is None else left)
     for value, other in ((left, right), (right, left)):
         if isinstance(value, Unjoined):
-            return value.either(functools.partial(is_, other))
+            return value.asks(functools.partial(is_, other))
         if capture.may_be_none(value) and not isinstance(other, torch.Tensor):
             return capture.with_or_without(value, functools.partial(is_, other))
         origin = value if isinstance(value, Origin) else capture.identities.origins.get(id(value))
@@ -279,7 +280,8 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(container, Unjoined):
         return container.either(lambda v: in_(item, v))
     if isinstance(item, Unjoined):
-        return item.either(lambda v: in_(v, container))
+        ask = item.asks if _holds_constants(container) else item.either
+        return ask(lambda v: in_(v, container))
     if capture.may_be_none(item):
         return capture.with_or_without(item, lambda v: in_(v, container))
     if capture.may_be_none(container):
@@ -324,6 +326,11 @@ def in_(item: Any, container: Any) -> Any:
     if isinstance(item, Staged) and isinstance(container, (str, bytes)):
         return unsupported(operator.contains, container, item)
     return item in container
+
+
+def _holds_constants(container: Any) -> bool:
+    """Whether to look something up in a container does nothing else: it is Python's, and holds constants."""
+    return type(container) in (tuple, list, set, frozenset, dict) and all(map(is_constant, container))
 
 
 def _staged(value: Any) -> bool:

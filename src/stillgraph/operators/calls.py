@@ -52,7 +52,7 @@ from stillgraph.operators.stores import (
     set_item_past_class,
     set_past_class,
 )
-from stillgraph.operators.strings import fill, joined
+from stillgraph.operators.strings import fill, joined, with_chosen
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.weak import before_weak_call
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
@@ -426,6 +426,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
         if has_spread(parts):
             message = "join is given parts of which only the run knows how many there are"
             raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")
+        parts = [*with_chosen(_session(), tuple(parts))]
         chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
         if chosen is not None:
             return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))

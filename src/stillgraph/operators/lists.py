@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stillgraph.program import operations
+from stillgraph.program.constants import is_constant
+from stillgraph.program.types import TableType
 from stillgraph.trace import lists
 from stillgraph.trace.elements import freeze_elements, may_repeat
 from stillgraph.trace.lists import StagedList, StagedSpread
@@ -15,6 +17,7 @@ from stillgraph.trace.numbers import StagedFloat, StagedNumber
 from stillgraph.trace.operands import require_known, sample
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.spreads import as_spread, copied_into, define, each, element_at, is_spread
+from stillgraph.trace.unjoined import Unjoined
 from stillgraph.trace.unknown import refuse_unknown
 
 
@@ -75,9 +78,25 @@ def _cut(capture: Session, value: Any, index: slice) -> Any:
 
 
 def contains(capture: Session, value: Sequence[Any], item: Any) -> Any:
-    """``item in value``, for tensors and numbers."""
+    """``item in value``, for tensors, numbers and constants."""
     capture.before_risk()
-    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, (list(value), item), {}))
+    sought = _sought(capture, value, item)
+    return capture.fresh_result(bool, capture.emit("call_function", operator.contains, sought, {}))
+
+
+def _sought(capture: Session, value: Sequence[Any], item: Any) -> tuple[Any, Any]:
+    """A list and what is looked for in it, as arguments of a node: of constants, their numbers."""
+    several = any(isinstance(child, (StagedSpread, Unjoined)) for child in value) and is_constant(item)
+    element = lists.structure(value, capture.type_of) if several else None
+    if not isinstance(element, lists.Leaf) or not isinstance(element.type, TableType):
+        return list(value), item
+    equal = [capture.entry_number(entry) for entry in element.type.entries if entry.value == item]
+    if len(equal) > 1:  # such as 1 and True
+        raise refuse_unknown("SG210", "a list is looked through in which several constants are equal", value)
+    return as_spread(capture, value).columns[0], equal[0] if equal else _NO_ENTRY
+
+
+_NO_ENTRY = -1
 
 
 # ---- changing
@@ -157,17 +176,18 @@ def _reverse(capture: Session, target: Any) -> None:
 
 def _remove(capture: Session, target: Any, value: Any) -> None:
     capture.before_risk()
-    node = capture.emit("call_function", operations.found_to_remove, (list(target), value), {})
+    node = capture.emit("call_function", operations.found_to_remove, _sought(capture, target, value), {})
     delete_at(capture, target, capture.fresh_result(int, node))
 
 
 def _index(capture: Session, target: Any, value: Any, *bounds: Any) -> Any:
     capture.before_risk()
-    return capture.fresh_result(int, capture.emit("call_method", "index", (list(target), value, *bounds), {}))
+    sought = _sought(capture, target, value)
+    return capture.fresh_result(int, capture.emit("call_method", "index", (*sought, *bounds), {}))
 
 
 def _count_of(capture: Session, target: Any, value: Any) -> Any:
-    return capture.fresh_result(int, capture.emit("call_method", "count", (list(target), value), {}))
+    return capture.fresh_result(int, capture.emit("call_method", "count", _sought(capture, target, value), {}))
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -32,10 +32,12 @@ from stillgraph.trace.caught import Caught
 from stillgraph.trace.errors import in_eagers_words
 from stillgraph.trace.frames import here
 from stillgraph.trace.journal import Place
+from stillgraph.trace.narrowing import exchanged, leaves
 from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.operands import sample
 from stillgraph.trace.raised import Raised
 from stillgraph.trace.session import Session, session
+from stillgraph.trace.several import known_in
 from stillgraph.trace.staging import branch
 from stillgraph.trace.text import StagedText, escaped
 from stillgraph.trace.unjoined import Unjoined
@@ -46,7 +48,7 @@ def text(template: str, *values: Any) -> Any:
     """An f-string."""
     capture = session()
     if capture is not None:
-        values = tuple(told(capture, value) for value in values)
+        values = with_chosen(capture, tuple(told(capture, value) for value in values))
         several = next((value for value in values if isinstance(value, Unjoined)), None)
         if several is not None:
             return several.either(lambda one: text(template, *(one if v is several else v for v in values)))
@@ -55,6 +57,19 @@ def text(template: str, *values: Any) -> Any:
         if any(is_staged(value) for value in values):
             return StagedText(capture, template, values)
     return template.format(*values)
+
+
+def with_chosen(capture: Session, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a text is made of, where the run makes it: of a text that is one of several, the run takes that."""
+    return tuple(_chosen(capture, value) for value in values) if is_staged(values) else values
+
+
+def _chosen(capture: Session, value: Any) -> Any:
+    entries = known_in(value) if isinstance(value, Unjoined) else None
+    if entries is None or any(type(entry.value) is not str for entry in entries):
+        return value
+    texts = {capture.entry_number(entry): entry.value for entry in entries}
+    return StagedText.of_table(capture, texts, capture.entry_of(value))
 
 
 def told(capture: Session, value: Any) -> Any:
@@ -121,7 +136,13 @@ def _field(spec: str, conversion: str | None) -> str:
 def percent(template: Any, values: Any) -> Any:
     """``template % values``."""
     capture = session()
-    if capture is not None and isinstance(template, str) and is_staged(values):
+    if capture is None or not isinstance(template, str):
+        return template % values
+    values = with_chosen(capture, values) if type(values) is tuple else values
+    several = next((each for each in leaves(values) if isinstance(each, Unjoined)), None)
+    if several is not None:
+        return several.either(lambda one: percent(template, exchanged(values, several, one)))
+    if is_staged(values):
         return StagedText(capture, template, (values,), run_percent)
     return template % values
 
@@ -188,6 +209,8 @@ def fill(template: str, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
     capture = session()
     if capture is None or not (is_staged(args) or is_staged(names)):
         return template.format(*args, **names)
+    args = tuple(_chosen(capture, value) for value in args)
+    names = {name: _chosen(capture, value) for name, value in names.items()}
     return StagedText(capture, template, args, names=names)
 
 

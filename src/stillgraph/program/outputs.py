@@ -196,7 +196,20 @@ class OfKind:
         return f"{self.value} as {self.kind} says"
 
 
-Template = Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe | OrNone | OfKind
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """One of several values: ``entries`` has a template by each number that ``index`` may be."""
+
+    index: Output
+    entries: tuple[tuple[int, Template], ...]
+
+    def __str__(self) -> str:
+        return f"{{{', '.join(f'{number}: {each}' for number, each in self.entries)}}}[{self.index}]"
+
+
+Template = (
+    Output | Constant | Same | Container | Instance | Shared | Choice | Repeated | Maybe | OrNone | OfKind | OneOf
+)
 
 
 def outputs_of(template: Template) -> Iterator[Output]:
@@ -216,6 +229,8 @@ def outputs_of(template: Template) -> Iterator[Output]:
             yield from outputs_of(child)
         case OfKind(value=value, kind=kind):
             yield from (value, kind)
+        case OneOf(index=index):
+            yield index
         case Repeated(columns=columns):
             yield from columns
         case Container(children=children):

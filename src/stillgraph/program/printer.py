@@ -18,12 +18,13 @@ from stillgraph.program.outputs import (
     Instance,
     Maybe,
     OfKind,
+    OneOf,
     OrNone,
     Output,
     Repeated,
     Template,
 )
-from stillgraph.program.types import ListType, NumberType, ObjectType, TensorType
+from stillgraph.program.types import ListType, NumberType, ObjectType, TableType, TensorType
 
 if TYPE_CHECKING:
     from stillgraph.program.program import Program
@@ -90,6 +91,8 @@ def _result(template: Template, values: list[Any]) -> str:
             return f"{_result(child, values)} or nothing"
         case OrNone(child=child):
             return f"{_result(child, values)} or None"
+        case OneOf(entries=entries):
+            return " or ".join(_result(each, values) for _, each in entries)
         case OfKind(value=value):
             return _result(value, values)
         case Choice(left=left, right=right):
@@ -125,6 +128,8 @@ def guard_texts(program: Program) -> list[str]:
 
 def type_text(value: Any) -> str:
     """The type of a value: ``f32[3, 4]``, ``int``."""
+    if isinstance(value, TableType):
+        return str(value)
     if isinstance(value, ListType):
         return f"list[{type_text(value.element)}]"
     if isinstance(value, (NumberType, ObjectType)):

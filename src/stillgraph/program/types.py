@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.program.constants import MOST_ENTRIES, Known, united
 
 
 class JoinFailure(Exception):
@@ -64,6 +65,17 @@ class NumberType:
     mixed: bool = False
     may_be_none: bool = False
     may_be_unbound: bool = False
+
+
+@dataclass(frozen=True)
+class TableType(NumberType):
+    """One of some constants that are no numbers, or not all: in the graph, the whole number of its entry."""
+
+    kind: type = int
+    entries: tuple[Known, ...] = ()
+
+    def __str__(self) -> str:
+        return " | ".join(map(repr, self.entries))
 
 
 @dataclass(frozen=True)
@@ -143,6 +155,8 @@ def join_types(left: Type, right: Type) -> Type:
     """
     if isinstance(left, ListType) or isinstance(right, ListType):
         return _join_lists(left, right)
+    if isinstance(left, TableType) or isinstance(right, TableType):
+        return _join_tables(left, right)
     if isinstance(left, NumberType) and isinstance(right, NumberType):
         kind = max(left.kind, right.kind, key=_KIND_ORDER.index)
         joined: Type = NumberType(kind, left.mixed or right.mixed or left.kind is not right.kind)
@@ -171,6 +185,24 @@ def _join_lists(left: Type, right: Type) -> Type:
     if not isinstance(left, ListType) or not isinstance(right, ListType):
         raise JoinFailure("SG203", "a list on one path, a tensor or number on the other")
     return ListType(join_types(left.element, right.element))
+
+
+def _join_tables(left: Type, right: Type) -> Type:
+    if not isinstance(left, TableType) or not isinstance(right, TableType):
+        raise JoinFailure("SG203", "a constant such as a text on one path, a tensor or number on the other")
+    return table_of(left.entries, right.entries)
+
+
+def table_of(*tables: tuple[Known, ...]) -> TableType:
+    """The type of one of the entries of some tables.
+
+    Raises:
+        JoinFailure: they are too many.
+    """
+    entries = united(*tables)
+    if len(entries) > MOST_ENTRIES:
+        raise JoinFailure("SG203", f"one of more than {MOST_ENTRIES} constants")
+    return TableType(entries=entries)
 
 
 def _join_tensors(left: TensorType, right: TensorType) -> TensorType:

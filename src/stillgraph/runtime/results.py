@@ -23,6 +23,7 @@ from stillgraph.program.outputs import (
     Instance,
     Keys,
     Maybe,
+    OneOf,
     Output,
     Repeated,
     Same,
@@ -202,11 +203,19 @@ class _Builder:
                 return self.writer.read(source)
             case Choice(flag=flag, left=left, right=right):
                 return f"({self._chosen(left)} if {self.expression(flag)} else {self._chosen(right)})"
+            case OneOf(index=index, entries=entries):
+                return self._one_of(self.expression(index), entries)
             case Shared(index=index):
                 return self._node(index)
             case Repeated():
                 return self._repeated(template, "outputs", 0)
         raise TypeError(f"not a leaf: {template!r}")
+
+    def _one_of(self, number: str, entries: tuple[tuple[int, Template], ...]) -> str:
+        """The entry of a table at a number."""
+        *others, (_, last) = entries
+        chosen = (f"{self.expression(each)} if {number} == {at} else " for at, each in others)
+        return f"({''.join(chosen)}{self.expression(last)})"
 
     def _chosen(self, template: Template) -> str:
         """One side of a choice: where it is taken, all that it has certainly in it must have a value."""
@@ -226,6 +235,8 @@ class _Builder:
         match template:
             case Output(index=index):
                 return f"{row}[{index}]"
+            case OneOf(index=index, entries=entries):
+                return self._one_of(f"{row}[{index.index}]", entries)
             case Repeated():
                 return self._repeated(template, row, depth)
             case Container(children=children):

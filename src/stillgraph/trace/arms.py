@@ -24,7 +24,7 @@ from stillgraph.core.location import Location
 from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.program.context import current_context, restore
 from stillgraph.program.operations import as_tensor, copied, raise_, raise_made, reraise, unbound
-from stillgraph.program.types import JoinFailure, ListType, NumberType, TensorType, Type
+from stillgraph.program.types import JoinFailure, ListType, NumberType, TableType, TensorType, Type
 from stillgraph.trace.caught import Caught, Raisable, raised_of, slot, take_named
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.entries import Entry
@@ -451,7 +451,11 @@ def _is_raise(trace: TracebackType) -> bool:
 
 def leaf_node(recorder: Recorder, value: Any, type_: Type, name: str) -> Any:
     """A leaf as an output of the open region, converted to the joined type."""
-    if value is None or value is DEAD:
+    if value is DEAD:
+        return None
+    if isinstance(type_, TableType):
+        return as_argument(recorder, recorder.entry_of(value))
+    if value is None:
         return None
     if value is MISSING:
         return recorder.emit("call_function", unbound, (name,), {})

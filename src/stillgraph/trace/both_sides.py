@@ -24,11 +24,12 @@ from stillgraph.trace.maybe_number import augmenting, by_operator, change_in_pla
 from stillgraph.trace.narrowing import Narrowing, exchanged, leaves
 from stillgraph.trace.number_results import is_mixed, kinds_of, refuse_mixed
 from stillgraph.trace.numbers import StagedBool
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.special import has_staged
 from stillgraph.trace.spelling import is_autograd_function
 from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import DATA_DEPENDENT
-from stillgraph.trace.unjoined import Unjoined, alternatives, is_lost
+from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_lost
 
 _DEEPEST_SPLIT = 4  # unjoined values of different branches that meet: each doubles what is recorded
 _MOST_SPLITS = 512
@@ -47,7 +48,7 @@ class BothSides(Narrowing):
     def __init__(self, lift: Callable[[torch.Tensor], fx.Node], demanded: Callable[[Any, str], Any]) -> None:
         super().__init__(lift, demanded)
         self.splits: list[Split] = []
-        self._splitting = 0  # how many unjoined values are being used in the arms around
+        self._splitting: list[tuple[Any, int]] = []  # what is being used in the arms around, and how deep that is
 
     def record(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """As `Recorder.record`; a staged truth value that torch wants as a plain one becomes a branch."""
@@ -55,8 +56,17 @@ class BothSides(Narrowing):
         if uncertain is not None and self._takes_none(func, args, kwargs, uncertain):
             return self._record_each(func, args, kwargs, uncertain)
         given = torch.utils._pytree.tree_leaves((args, kwargs))
+        several = next((v for v in given if isinstance(v, Unjoined)), None)
+        if several is not None:
+            return self.either(several, lambda value: self.record(func, *exchanged((args, kwargs), several, value)))
         if any(map(is_mixed, given)):
             self._refuse_mixed(func, args, kwargs)
+        chosen = next((v for v in given if id(v) in self._choices), None)
+        if chosen is not None:
+            try:
+                return super().record(func, args, kwargs)
+            except (TypeError, CaptureError, Refusal):
+                return self._record_chosen(func, args, kwargs, chosen, self._choices[id(chosen)][1])
         flags = [v for v in given if isinstance(v, StagedBool)]
         if not flags:
             try:
@@ -139,6 +149,21 @@ class BothSides(Narrowing):
         assert exit is not None
         return exit.value
 
+    def _record_chosen(
+        self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any], number: Any, values: Sequence[int]
+    ) -> Any:
+        """A call for each of the whole numbers that one may be, of which torch wants a plain one, such as ``dim``."""
+        first, *others = values
+
+        def one() -> Any:
+            return self.record(func, *exchanged((args, kwargs), number, first))
+
+        if not others:
+            return one()
+        return self.on_each_path(
+            number == first, one, lambda: self._record_chosen(func, args, kwargs, number, others)
+        )
+
     def number_operation(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """As `Recorder.number_operation`; None is equal to no number."""
         self._require_going_on()
@@ -186,19 +211,23 @@ class BothSides(Narrowing):
             value.refuse()
         known = alternatives(value)
         flag, left, right = known.flag, known.left, known.right
-        decided = self.decided(flag)
+        decided = flag if isinstance(flag, bool) else self.decided(flag)
         if decided is not None:
             return self._side(value, left if decided else right, block)
-        if self._splitting >= _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
+        depth = 1 + max((each[1] for each in self._splitting), default=0)
+        if isinstance(value, Picked):  # the other entries of one table: each is one more branch, and doubles nothing
+            number = value.stillgraph_number()
+            depth = next((each[1] for each in self._splitting if each[0] is number), depth)
+        if depth > _DEEPEST_SPLIT or len(self.splits) >= _MOST_SPLITS:
             value.refuse()
         failure = known.failure
         self.splits.append(Split(failure.place or known.place, failure.message, here(), failure.sides))
-        self._splitting += 1
+        self._splitting.append((in_graph(value), depth))
         try:
             first, second = (functools.partial(self._side, value, side, block) for side in (left, right))
             return branch(self, flag, first, second, variables, dropped)
         finally:
-            self._splitting -= 1
+            self._splitting.pop()
 
     @staticmethod
     def _side(value: Unjoined, side: Any, block: Callable[[Any], Exit | None]) -> Exit | None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import Side
+from stillgraph.program.constants import Known
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
@@ -18,6 +19,7 @@ from stillgraph.program.types import (
     Type,
     join_types,
     optional,
+    table_of,
 )
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.assigned import Line, nowhere
@@ -36,6 +38,7 @@ from stillgraph.trace.lists import (
 )
 from stillgraph.trace.numbers import Staged, StagedNumber
 from stillgraph.trace.recorder import Recorder
+from stillgraph.trace.several import known_in
 from stillgraph.trace.unjoined import TWO_TEXTS, Stale, Unjoined, alternatives, describe, explain, is_leaf, named
 from stillgraph.trace.unlike_elements import telling_elements
 
@@ -46,6 +49,8 @@ class _Dead:
 
 
 DEAD = _Dead()  # what every place holds after a path that raises
+
+_MOST_CHOICES = 8
 
 Build = Callable[[Sequence[Any]], Any]
 Absence = Callable[[Any], bool | None]
@@ -158,6 +163,9 @@ class Joiner:
         return named(self.at) + place.removeprefix(rough) if self.at is not None and place.startswith(rough) else place
 
     def _join_unlike(self, left: Any, right: Any, place: str) -> Build:
+        entries = known_in(left), known_in(right)
+        if entries[0] is not None and entries[1] is not None and any(isinstance(v, Unjoined) for v in (left, right)):
+            return self._join_in_table(left, right, entries[0], entries[1], place)
         if left is MISSING or right is MISSING:
             self._require_told(right if left is MISSING else left, int(left is MISSING))
             return self._one_sided(left, right, place, lambda type_: optional(type_, unbound=True))
@@ -168,6 +176,25 @@ class Joiner:
         if is_leaf(left) and is_leaf(right):
             return self._pair(left, right, join_types(self.type_of(left, 0), self.type_of(right, 1)), place)
         return self._join_containers(left, right, place)
+
+    def _join_in_table(
+        self, left: Any, right: Any, first: tuple[Known, ...], second: tuple[Known, ...], place: str
+    ) -> Build:
+        """An entry of the table that has those of both; what one path alone leaves tells which path was taken."""
+        index = self._add(left, right, table_of(first, second), place)
+        told = [
+            (side, mine[0])
+            for side, (mine, other) in enumerate(((first, second), (second, first)))
+            if len(mine) == 1 and mine[0] not in other
+        ]
+        flag = self._take_flag(place) if told else None
+
+        def build(outs: Sequence[Any]) -> Any:
+            for side, entry in told if flag is not None else ():
+                self.recorder.tells_entry(outs[index], entry, outs[flag], not side)
+            return outs[index]
+
+        return build
 
     def _require_told(self, value: Any, side: int) -> None:
         """Refuse to join with nothing what holds no leaf: only a leaf tells the run that its place has no value.
@@ -359,7 +386,7 @@ class Joiner:
             held = empty if value is DEAD else value
             return lambda _: MISSING if held is DEAD else held
         if is_leaf(value):
-            if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber)):
+            if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, Unjoined)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
         if empty is DEAD and self.is_older(value):
@@ -437,11 +464,22 @@ class Joiner:
 
     def _pair(self, left: Any, right: Any, type_: Type, place: str) -> Build:
         index = self._add(left, right, type_, place)
+        choices = self.recorder.choices_of(left), self.recorder.choices_of(right)
+        if choices[0] and choices[1] and type_ == NumberType(int):
+            return self._chosen(index, tuple(dict.fromkeys((*choices[0], *choices[1]))))
         if not may_be_parameter(left) and not may_be_parameter(right):
             return lambda outs: outs[index]
 
         def build(outs: Sequence[Any]) -> Any:
             outs[index].stillgraph_parameter = True
+            return outs[index]
+
+        return build
+
+    def _chosen(self, index: int, choices: tuple[int, ...]) -> Build:
+        def build(outs: Sequence[Any]) -> Any:
+            if len(choices) <= _MOST_CHOICES:
+                self.recorder.is_one_of(outs[index], choices)
             return outs[index]
 
         return build

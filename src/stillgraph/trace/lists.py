@@ -15,11 +15,23 @@ from typing import Any, NoReturn
 import torch
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.types import DENSE, JoinFailure, ListType, NumberType, TensorType, Type, join_types
+from stillgraph.program.constants import Known
+from stillgraph.program.types import (
+    DENSE,
+    JoinFailure,
+    ListType,
+    NumberType,
+    TableType,
+    TensorType,
+    Type,
+    join_types,
+    table_of,
+)
 from stillgraph.trace.containers import Parts, instance_parts, split
 from stillgraph.trace.entries import maybe_keys
 from stillgraph.trace.frames import here
 from stillgraph.trace.numbers import Staged, is_number
+from stillgraph.trace.several import Several, known_in
 
 TypeOf = Callable[[Any], Type]
 IsOlder = Callable[[Any], bool]
@@ -160,6 +172,9 @@ def _typed(element: Element, given: Iterator[Type]) -> Element:
 
 
 def _of(value: Any, type_of: TypeOf, is_older: IsOlder, inside: tuple[int, ...] = ()) -> Element:
+    several = known_in(value) if issubclass(type(value), Several) else None
+    if several is not None:
+        return Leaf(table_of(several))
     if isinstance(value, torch.Tensor) or is_number(value):
         type_ = type_of(value)
         if isinstance(type_, TensorType) and type_.layout is not torch.strided:
@@ -205,7 +220,17 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
+    entries = _entries(left), _entries(right)
+    if entries[0] is not None and entries[1] is not None:
+        return Leaf(table_of(*entries))
     raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
+
+
+def _entries(element: Element) -> tuple[Known, ...] | None:
+    """The constants of which an element is one; None where it may be something else."""
+    if isinstance(element, Leaf):
+        return element.type.entries if isinstance(element.type, TableType) else None
+    return known_in(element.value) if isinstance(element, Same) else None
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -218,7 +243,9 @@ def _agree(left: Parts, right: Parts) -> bool:
 
 def is_plain(element: Element | None) -> bool:
     """Whether the one column of a list is that list: its elements are tensors or numbers, or lists of them."""
-    return isinstance(element, Leaf) or (isinstance(element, Inner) and is_plain(element.element))
+    if isinstance(element, Leaf):
+        return not isinstance(element.type, TableType)
+    return isinstance(element, Inner) and is_plain(element.element)
 
 
 def types(element: Element) -> list[Type]:
@@ -256,6 +283,8 @@ def _realigned(element: Element, mine: Element, given: Iterator[Any]) -> list[An
         return [column for wide, narrow in pairs for column in _realigned(wide, narrow, given)]
     if isinstance(element, Inner) and isinstance(mine, Inner) and mine.element is None:
         return [next(given)] * len(_leaf_types(element))
+    if isinstance(mine, Same) and isinstance(element, Leaf):
+        raise JoinFailure("SG203", "the elements of a list, which were all one constant, become others", _INSTEAD)
     return [next(given) for _ in _leaf_types(element)]
 
 

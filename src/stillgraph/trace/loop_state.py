@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stillgraph.program.types import JoinFailure, ListType, TensorType, Type, join_types, optional, same_dimension
+from stillgraph.program.constants import is_table, united
+from stillgraph.program.types import (
+    JoinFailure,
+    ListType,
+    TableType,
+    TensorType,
+    Type,
+    join_types,
+    optional,
+    same_dimension,
+    table_of,
+)
 from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.elements import View, leading, refuse_changed, wants_columns
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
@@ -15,7 +26,8 @@ from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constan
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, StagedSpread, columns, same_structure, types
 from stillgraph.trace.lists import cover as cover_elements
-from stillgraph.trace.unjoined import Stale, describe, explain, is_leaf, quoted
+from stillgraph.trace.several import known_in
+from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf, quoted
 from stillgraph.trace.unlike_elements import telling_elements
 
 
@@ -97,6 +109,9 @@ def is_stale(state: State) -> bool:
 
 
 def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
+    table = _table(before, after)
+    if table is not None:
+        return Slot(table, before, place)
     if is_leaf(after) and before is DEAD:
         return Slot(joiner.type_of(after), DEAD, place) if _carried_anyway(after) else Fixed(after)
     if is_leaf(after) and (before is None or before is MISSING):
@@ -118,6 +133,15 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
         name, (first, then) = quoted(joiner.named(place)), joiner.when
         raise JoinFailure("SG203", f"{name} is {describe(before)} {first} and {describe(after)} {then}")
     return _widen_children(joiner, tree_of(before, mine), after, place)
+
+
+def _table(before: Any, after: Any) -> TableType | None:
+    """The type of a place that is one of some constants before the first iteration and after it; None for any other."""
+    entries = known_in(after)
+    if before is DEAD:
+        return table_of(entries) if entries is not None and isinstance(after, Unjoined) else None
+    mine = known_in(before)
+    return table_of(mine, entries) if mine and entries and is_table(united(mine, entries)) else None
 
 
 def _carried_anyway(value: Any) -> bool:
@@ -269,11 +293,20 @@ def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Lis
 
 
 def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
+    entries = known_in(after) if isinstance(type_, TableType) else None
+    if isinstance(type_, TableType) and entries is not None:
+        known, table = len(type_.entries), table_of(type_.entries, entries)
+        if known > _MANY and len(table.entries) > 2 * known:  # as of a text that is made longer: there is no end
+            raise JoinFailure("SG205", "an iteration makes other constants of those that it finds")
+        return table
     if after is None or after is MISSING:
         return _optional(type_, after)
     if not is_leaf(after):
         raise JoinFailure("SG203", f"{quoted(joiner.named(place))} is {describe(after)} {joiner.when[1]}")
     return join_types(type_, joiner.type_of(after))
+
+
+_MANY = 6
 
 
 def _optional(type_: Type, empty: Any) -> Type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,16 +12,19 @@ from typing import Any
 import torch
 from torch.utils._pytree import is_namedtuple_instance
 
+from stillgraph.program.constants import Known
 from stillgraph.program.operations import is_unbound
-from stillgraph.program.types import JoinFailure, ListType, Type
+from stillgraph.program.types import JoinFailure, ListType, TableType, Type
 from stillgraph.trace.arms import emit_raise
 from stillgraph.trace.exits import Return
+from stillgraph.trace.journal import MISSING
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.staging import branch
-from stillgraph.trace.unjoined import Unjoined, is_leaf
+from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,9 @@ class Narrowing(Recorder):
         self.learned: list[_Learned] = []
         self._follows: dict[int, list[_Follows]] = {}  # by a condition: what else is decided with it
         self._certain: dict[int, tuple[Any, bool, int | None]] = {}  # values whose truth is known, how, and versions
+        self._choices: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by a number: it, and which it may be
+        self._entries: dict[Known, int] = {}
+        self._picked: dict[int, tuple[Any, dict[Known, list[Any]]]] = {}  # by a number: it, and what says of each entry
         self._absences: dict[int, tuple[Any, Any]] = {}  # by a value that may be None: it, and whether it is
         self._unbound: dict[int, tuple[Any, Any]] = {}  # the same of what a variable holds that may have no value
 
@@ -169,9 +176,75 @@ class Narrowing(Recorder):
         self._follows.setdefault(id(result), []).append(_Follows(result, flag, None, None))
         return result
 
+    # ---- values that are one of a table of constants
+    def choices_of(self, value: Any) -> tuple[int, ...] | None:
+        """The few whole numbers of which a value is one, where nothing has been computed with them."""
+        if type(value) is int:
+            return (value,)
+        return self._choices[id(value)][1] if id(value) in self._choices else None
+
+    def is_one_of(self, value: Any, choices: tuple[int, ...]) -> None:
+        """As `Recorder.is_one_of`."""
+        self._choices[id(value)] = value, choices
+
+    def entry_number(self, entry: Known) -> int:
+        """The number by which the graph knows a constant."""
+        return self._entries.setdefault(entry, len(self._entries))
+
+    def entry_of(self, value: Any) -> Any:
+        """As `Recorder.entry_of`."""
+        if isinstance(value, Picked):
+            return value.stillgraph_number()
+        if not isinstance(value, Unjoined):
+            return self.entry_number(Known(value))
+        known = alternatives(value)
+        flag = known.flag if isinstance(known.flag, bool) else self.decided(known.flag)
+        sides = (functools.partial(self.entry_of, side) for side in (known.left, known.right))
+        return self.on_each_path(known.flag if flag is None else flag, *sides)
+
+    def is_entry(self, number: Any, entry: Known) -> Any:
+        """As `Recorder.is_entry`: a plain truth value where that is known, otherwise a staged one."""
+        possible = self.possible_entries(number, (entry,))
+        asked = self._picked.setdefault(id(number), (number, {}))[1]
+        if not possible:
+            return False
+        for flag in asked.setdefault(entry, []):
+            if self.decided(flag):
+                return True
+            if self.region.holds(flag):
+                return flag
+        node = self.emit("call_function", operator.eq, (number, self.entry_number(entry)), {})
+        flag = self.fresh_result(bool, node)
+        asked[entry].append(flag)
+        return flag
+
+    def possible_entries(self, number: Any, entries: tuple[Known, ...]) -> tuple[Known, ...]:
+        """As `Recorder.possible_entries`, as far as conditions of the arms around tell."""
+        asked = self._picked.get(id(number), (number, {}))[1]
+        told = [(entry, self.decided(flag)) for entry, flags in asked.items() for flag in flags]
+        certain = next((entry for entry, holds in told if holds), None)
+        if certain is not None:
+            return (certain,) if certain in entries else ()
+        excluded = {entry for entry, holds in told if holds is False}
+        return tuple(entry for entry in entries if entry not in excluded)
+
+    def tells_entry(self, value: Any, entry: Known, flag: Any, when: bool) -> None:
+        """As `Recorder.tells_entry`."""
+        number, flag = in_graph(value), flag if when else self.opposite(flag)
+        self._picked.setdefault(id(number), (number, {}))[1].setdefault(entry, []).append(flag)
+
+    def type_of(self, value: Any) -> Type:
+        """As `Recorder.type_of`."""
+        return TableType(entries=value.stillgraph_known()) if type(value) is Picked else super().type_of(value)
+
     # ---- values that are None on some path
     def instantiate(self, type_: Type) -> Any:
         """As `Recorder.instantiate`."""
+        if isinstance(type_, TableType):
+            held = [entry.value for entry in type_.entries]
+            self.has_optionals = self.has_optionals or any(value is None for value in held)
+            self.has_unset = self.has_unset or any(value is MISSING for value in held)
+            return Picked(self.fresh_number(int), type_.entries)
         if not isinstance(type_, ListType) and type_.may_be_none:
             self.has_optionals = True
         return super().instantiate(type_)

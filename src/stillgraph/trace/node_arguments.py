@@ -18,6 +18,7 @@ from stillgraph.trace.frames import here
 from stillgraph.trace.hooks import Handle
 from stillgraph.trace.lists import Items, StagedList, columns, has_spread, is_plain, structure, types
 from stillgraph.trace.numbers import StagedNumber
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.text import StagedText
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 def as_argument(recorder: Recorder, value: Any) -> Any:
     """``value`` as an argument of a node: staged values become nodes, odd objects attributes of the region."""
+    value = in_graph(value)
     if isinstance(value, StagedText) and not recorder.region.holds(value):
         raise refuse("SG302", "a text that is made on one path is used behind it", location=here())
     if isinstance(value, (torch.Tensor, StagedNumber, StagedList, StagedText, Caught, Handle)):

@@ -89,6 +89,28 @@ class PlainAnswers(TorchFunctionMode):
         """What ``use`` gives for an `Unjoined` value; a recorder that stages nothing has none."""
         value.refuse()
 
+    def choices_of(self, value: Any) -> tuple[int, ...] | None:
+        """The few whole numbers of which a value is one; None where that is not known."""
+        return None
+
+    def is_one_of(self, value: Any, choices: tuple[int, ...]) -> None:
+        """Told of which few whole numbers a value is one."""
+
+    def is_entry(self, number: Any, entry: Any) -> Any:
+        """Whether a staged number is that of an entry of a table; here there are no tables."""
+        raise NotImplementedError
+
+    def possible_entries(self, number: Any, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The entries whose number a staged one may be where we are."""
+        return entries
+
+    def tells_entry(self, value: Any, entry: Any, flag: Any, when: bool) -> None:
+        """Told that a value is an entry of its table just where a flag is ``when``."""
+
+    def entry_of(self, value: Any) -> Any:
+        """The number of the entry that a value is: a constant, or one of several."""
+        raise NotImplementedError
+
     def on_each_path(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
         """What one gives where a staged condition holds, and the other where not; here the capture knows it."""
         return then() if condition else otherwise()

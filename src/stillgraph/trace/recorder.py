@@ -54,6 +54,7 @@ from stillgraph.trace.on_fakes import (
 from stillgraph.trace.operands import require_one_kind
 from stillgraph.trace.plain_answers import PlainAnswers
 from stillgraph.trace.region import Region
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.symbolic import (
     DATA_DEPENDENT,
     Symbolic,
@@ -329,6 +330,7 @@ class Recorder(PlainAnswers):
 
     def to_fake(self, value: Any) -> Any:
         """``value`` with every real tensor replaced by its fake and every staged number by torch's symbol."""
+        value = in_graph(value)
         if isinstance(value, torch.Tensor):
             return value if is_fake(value) else self.fake_of(value)
         if isinstance(value, StagedNumber):

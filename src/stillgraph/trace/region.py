@@ -13,6 +13,7 @@ from torch import fx
 
 from stillgraph.core.location import Location
 from stillgraph.program.operations import EFFECTFUL
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.symbolic import graph_module
 
 
@@ -58,6 +59,7 @@ class Region:
 
     def define(self, value: Any, node: fx.Node) -> None:
         """Let ``node`` stand for ``value``, which is a tensor or a staged number."""
+        value = in_graph(value)
         self.known[id(value)] = (value, node)
         if node.op != "placeholder" and node.meta.get("location") is not None:
             self.lines.setdefault(id(value), (value, node.meta["location"]))

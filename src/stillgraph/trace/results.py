@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 import functools
 import itertools
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.core.parcel import Parcel
+from stillgraph.program.constants import Known
 from stillgraph.program.effects import (
     DeleteAttribute,
     Effect,
@@ -35,12 +37,14 @@ from stillgraph.program.outputs import (
     Container,
     Instance,
     Maybe,
+    OneOf,
     Output,
     Repeated,
     Same,
     Shared,
     Template,
 )
+from stillgraph.program.types import TableType
 from stillgraph.trace.arrays import StagedArray
 from stillgraph.trace.containers import Parts, holds_staged, split
 from stillgraph.trace.context_variables import ContextPlace
@@ -63,7 +67,7 @@ from stillgraph.trace.sources import Finder, is_machinery
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import refuse_class
 from stillgraph.trace.text import StagedText
-from stillgraph.trace.unjoined import Stale, Unjoined, alternatives, describe, is_lost
+from stillgraph.trace.unjoined import Picked, Stale, Unjoined, alternatives, describe, is_lost
 
 
 @dataclass
@@ -103,6 +107,8 @@ class Results:
             return self._output(value)
         if is_lost(value):
             value.refuse()
+        if isinstance(value, Picked):
+            return self._one_of(self._output(value), value.stillgraph_known())
         if isinstance(value, Unjoined):
             known = alternatives(value)
             flag = self._output(known.flag)
@@ -115,6 +121,8 @@ class Results:
             raise refuse("SG210", f"the elements of a list are {self._what} as one value")
         if isinstance(value, torch.Generator) and self.session.root.holds(value):
             return self._output(value)
+        if isinstance(value, enum.Enum):
+            return Constant(value)  # there is one of it, and what was read of it is guarded
         source = self.finder.find(value)
         if source is not None:
             self._given.add(id(value))
@@ -123,6 +131,10 @@ class Results:
         if origin is not None and isinstance(origin.flag, StagedNumber):
             return self._choose_origin(origin)
         return self._fresh(value)
+
+    def _one_of(self, number: Output, entries: tuple[Known, ...]) -> OneOf:
+        """One of the entries of a table."""
+        return OneOf(number, tuple((self.session.entry_number(each), self.template(each.value)) for each in entries))
 
     def refuse_uncertain(self) -> None:
         """Refuse two containers of which only the run knows whether they are one; to be called at the end.
@@ -159,7 +171,8 @@ class Results:
     def _element(self, element: Element | None, count: Iterator[int]) -> Template:
         """The template of one element of a list of unknown length; its outputs are the columns of the list."""
         if isinstance(element, Leaf):
-            return Output(next(count))
+            column = Output(next(count))
+            return self._one_of(column, element.type.entries) if isinstance(element.type, TableType) else column
         if isinstance(element, Node):
             parts, children = element.parts, tuple(self._element(child, count) for child in element.children)
             if parts.attributes:

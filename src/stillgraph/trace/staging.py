@@ -23,6 +23,7 @@ from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.region import Region
+from stillgraph.trace.several import in_graph
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.unjoined import Stale, named, quoted, refuse_join
 from stillgraph.trace.unknown import leave
@@ -263,6 +264,7 @@ def carried(recorder: Recorder, region: Region, slot: Any) -> Any:
 
 def plain_output(value: Any) -> Any:
     """A staged value as the graph keeps it: a number must not keep its recorder, and with it the user's objects."""
+    value = in_graph(value)
     if isinstance(value, StagedList):
         return value.type
     if not isinstance(value, StagedNumber):

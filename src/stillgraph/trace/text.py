@@ -59,6 +59,17 @@ class StagedText(Staged):
         node.meta["val"] = ObjectType(str)
         recorder.region.define(self, node)
 
+    @classmethod
+    def of_table(cls, recorder: Recorder, texts: Mapping[int, str], number: Any) -> StagedText:
+        """The text of a table that a number says."""
+        made = object.__new__(cls)
+        made._recorder = recorder
+        table = tuple(texts.get(at, "") for at in range(max(texts) + 1))
+        node = recorder.emit("call_function", operator.getitem, (table, number), {})
+        node.meta["val"] = ObjectType(str)
+        recorder.region.define(made, node)
+        return made
+
     @property  # type: ignore[misc]  # it is read alone: by `isinstance` everywhere, and by Python's own code
     def __class__(self) -> type:
         return str

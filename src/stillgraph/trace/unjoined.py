@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import torch
 from stillgraph.core.diagnostics import CaptureError, Refusal, Side, refusal, refuse
 from stillgraph.core.files import is_our_module
 from stillgraph.core.location import Location
+from stillgraph.program.constants import Known, is_constant, united
 from stillgraph.program.types import JoinFailure, show_shape
 from stillgraph.trace.assigned import Line, literal_before
 from stillgraph.trace.frames import here, name_of
@@ -22,6 +24,7 @@ from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, Pla
 from stillgraph.trace.lists import StagedList, has_spread
 from stillgraph.trace.numbers import BINARY, COMPARISONS, UNARY, Staged, StagedNumber
 from stillgraph.trace.recorder import Recorder, current
+from stillgraph.trace.several import Several, known_in
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,23 +34,50 @@ class Alternatives:
     ``flag`` is None where nobody can tell any more; ``place`` and ``failure`` say what has no join, and why.
     """
 
-    flag: Any
+    decides: Any
     left: Any
     right: Any
     place: str
     failure: JoinFailure
 
+    @property
+    def flag(self) -> Any:
+        """What decides: a condition, staged or not. That of an entry of a table is asked here, in the open region."""
+        return self.decides() if isinstance(self.decides, functools.partial) else self.decides
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Table:
+    """What a `Picked` value stands for: the entry of a table that ``number`` says."""
+
+    number: StagedNumber
+    entries: tuple[Known, ...]
+    place: str
+    failure: JoinFailure
+
+    def alternatives(self) -> Alternatives:
+        """The first entry that it may be where we are, or one of the others."""
+        recorder = current()
+        entries = self.entries if recorder is None else recorder.possible_entries(self.number, self.entries)
+        first = entries[0].value
+        if len(entries) == 1:
+            return Alternatives(True, first, first, self.place, self.failure)
+        decides = None if recorder is None else functools.partial(recorder.is_entry, self.number, entries[0])
+        if len(entries) == 2:
+            return Alternatives(decides, first, entries[1].value, self.place, self.failure)
+        return Alternatives(decides, first, Picked(self.number, entries[1:], self.place), self.place, self.failure)
+
 
 def alternatives(value: Unjoined) -> Alternatives:
     """What an `Unjoined` value stands for, past what it does with attributes."""
-    found: Alternatives = value.__dict__[_ALTERNATIVES]
-    return found
+    found: Alternatives | _Table = value.__dict__[_ALTERNATIVES]
+    return found if isinstance(found, Alternatives) else found.alternatives()
 
 
 _ALTERNATIVES = "stillgraph alternatives"  # no name that anybody writes as an attribute
 
 
-class Unjoined:
+class Unjoined(Several):
     """Two values without a join. It may be returned or stored: the program then picks one.
 
     Whatever else is done with it is done once for each of the two, in the arms of a branch on ``flag``
@@ -58,12 +88,23 @@ class Unjoined:
     def __init__(self, flag: Any, left: Any, right: Any, place: str, failure: JoinFailure) -> None:
         self.__dict__[_ALTERNATIVES] = Alternatives(flag, left, right, place, failure)
 
+    def stillgraph_known(self) -> tuple[Known, ...] | None:
+        """As `Several.stillgraph_known`."""
+        if is_lost(self):
+            return None
+        first, second = known_in(alternatives(self).left), known_in(alternatives(self).right)
+        return None if first is None or second is None else united(first, second)
+
     def either(self, use: Callable[[Any], Any]) -> Any:
         """``use`` of the one value or of the other."""
         recorder = current()
-        if recorder is None or alternatives(self).flag is None:
+        if recorder is None or is_lost(self):
             self.refuse()
         return recorder.either(self, use)
+
+    def asks(self, test: Callable[[Any], Any]) -> Any:
+        """As `either`, for what only tells something of a constant, and does nothing."""
+        return self.either(test)
 
     def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise the error that says why there is no join.
@@ -95,6 +136,8 @@ class Unjoined:
     def __getattr__(self, name: str) -> Any:
         if name in _OF_CLASSES and all(isinstance(side, type) for side in _sides(self)):
             return self.either(lambda v: getattr(v, name))
+        if name.startswith("stillgraph_"):
+            raise AttributeError(name)  # a mark of ours, which it does not have
         if name.startswith("__"):
             self.refuse()
         if all(callable(getattr(type(side), name, None)) for side in _sides(self)):
@@ -137,6 +180,49 @@ def _sides(value: Unjoined) -> Iterator[Any]:
             yield side
 
 
+class Picked(Unjoined):
+    """An entry of a table of constants, of which the graph has the number: so loops carry it, and lists and files.
+
+    Whatever is done with it is done with each entry that it may be, as with an `Unjoined`.
+    """
+
+    def __init__(self, number: StagedNumber, entries: tuple[Known, ...], place: str = "the value") -> None:
+        shown = " or ".join(describe(entry.value) for entry in entries)
+        self.__dict__[_ALTERNATIVES] = _Table(number, entries, place, JoinFailure("SG203", f"it is {shown}"))
+
+    def stillgraph_known(self) -> tuple[Known, ...]:
+        """As `Several.stillgraph_known`."""
+        return _table(self).entries
+
+    def stillgraph_number(self) -> StagedNumber:
+        """As `Several.stillgraph_number`."""
+        return _table(self).number
+
+    def without(self, value: Any) -> Any:
+        """The same where it is not this constant."""
+        entries = tuple(entry for entry in _table(self).entries if entry != Known(value))
+        return Picked(_table(self).number, entries, _table(self).place) if len(entries) > 1 else entries[0].value
+
+    def asks(self, test: Callable[[Any], Any]) -> Any:
+        """As `Unjoined.asks`: of the table, where the answers are known."""
+        recorder = current()
+        if recorder is None:
+            self.refuse()
+        entries = recorder.possible_entries(_table(self).number, _table(self).entries)
+        told = [test(entry.value) for entry in entries]
+        if not all(type(each) is bool for each in told):
+            return self.either(test)
+        found = [entry for entry, holds in zip(entries, told) if holds]
+        if len(found) in (0, len(entries)):
+            return bool(found)
+        return functools.reduce(operator.or_, (recorder.is_entry(_table(self).number, entry) for entry in found))
+
+
+def _table(value: Picked) -> _Table:
+    found: _Table = value.__dict__[_ALTERNATIVES]
+    return found
+
+
 class Stale(Unjoined):
     """What other code may have changed, where only the run knows: nothing can be done with it."""
 
@@ -167,7 +253,7 @@ def lost(place: str, failure: JoinFailure) -> Unjoined:
 
 def is_lost(value: Any) -> bool:
     """Whether a value is what `lost` gives."""
-    return isinstance(value, Unjoined) and alternatives(value).flag is None
+    return isinstance(value, Unjoined) and not isinstance(value, Picked) and alternatives(value).decides is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +300,13 @@ def _give_operators() -> None:
         setattr(Unjoined, f"__{name}__", lambda self, f=operation: self.either(f))
     for name in _REFUSED:
         setattr(Unjoined, f"__{name}__", Unjoined.refuse)
+    for name in ("eq", "ne"):
+        setattr(Picked, f"__{name}__", functools.partialmethod(_compared, COMPARISONS[name]))
+
+
+def _compared(value: Picked, function: Callable[[Any, Any], Any], other: Any) -> Any:
+    ask = value.asks if is_constant(other) else value.either
+    return ask(lambda each: function(each, other))
 
 
 def _in_place(function: Callable[[Any, Any], Any], value: Any, other: Any) -> Any:
@@ -358,11 +451,11 @@ def _grows(place: str, after: Any, location: Location | None) -> bool:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is one that the program computes: a tensor, a number, or a column of a list.
+    """Whether a value is one that the program computes: a tensor, a number, an entry of a table, or a list's column.
 
     A number of a class derived from Python's is none: it is more than a number, such as a member of an `enum.IntEnum`.
     """
-    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)):
+    if isinstance(value, (torch.Tensor, StagedList, StagedNumber)) or type(value) is Picked:
         return True
     return type(value) in (bool, int, float)
 

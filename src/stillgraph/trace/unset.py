@@ -10,7 +10,7 @@ from stillgraph.trace.containers import split
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.narrowing import Narrowing
 from stillgraph.trace.staging import branch
-from stillgraph.trace.unjoined import Unjoined, alternatives, is_leaf, is_lost
+from stillgraph.trace.unjoined import Picked, Unjoined, alternatives, is_leaf, is_lost
 
 
 def may_be_unset(recorder: Narrowing, value: Any) -> bool:
@@ -65,6 +65,8 @@ def _set_side(value: Any) -> Any:
     """A value without the paths on which there is none."""
     if not isinstance(value, Unjoined) or is_lost(value):
         return value
+    if isinstance(value, Picked):
+        return value.without(MISSING)
     left, right = (MISSING if side is MISSING else _set_side(side) for side in _sides(value))
     if left is MISSING or right is MISSING:
         return right if left is MISSING else left

@@ -34,6 +34,7 @@ from stillgraph.program.outputs import (
     Instance,
     Keys,
     Maybe,
+    OneOf,
     Output,
     Repeated,
     Same,
@@ -101,6 +102,8 @@ class Results:
                 return self.spelling.literal(value)
             case Same(source=source):
                 return self._same(source)
+            case OneOf(index=index, entries=entries):
+                return self._one_of(self.outputs[index.index], entries)
             case Choice(flag=flag, left=left, right=right):
                 return f"({self.expression(left)} if {self.expression(flag)} else {self.expression(right)})"
             case Shared(index=index):
@@ -112,6 +115,10 @@ class Results:
             case Instance():
                 return self._instance(template, [self.expression(child) for _, child in template.attributes])
         raise self._refused(f"no form for {template}")
+
+    def _one_of(self, number: str, entries: tuple[tuple[int, Template], ...]) -> str:
+        table = ", ".join(f"{at}: {self.expression(each)}" for at, each in entries)
+        return f"{{{table}}}[{number}]"
 
     def _same(self, source: Any) -> str:
         text = self.places.text(source)
@@ -163,6 +170,8 @@ class Results:
         match template:
             case Output(index=index):
                 return rows[index]
+            case OneOf(index=index, entries=entries):
+                return self._one_of(rows[index.index], entries)
             case Repeated():
                 return self._repeated(template, rows, depth)
             case Container(children=children):

@@ -1,0 +1,72 @@
+"""Constants of a result as JSON: those that it has no form for, by name or as Python writes them.
+
+Reading runs no code: a class is only looked up among modules that are loaded already, and a literal is parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import functools
+import sys
+from types import EllipsisType
+from typing import Any
+
+import torch
+
+Json = Any
+_ATOMS = (bool, int, float, str, type(None))
+_LITERALS = (bytes, complex, EllipsisType)
+_OF_TORCH = (torch.dtype, torch.layout, torch.memory_format)
+
+
+def is_atom(value: Any) -> bool:
+    """Whether JSON has the value as it is."""
+    return type(value) in _ATOMS
+
+
+def encode_constant(value: Any) -> Json | None:
+    """A constant; None for one that a file cannot hold."""
+    if is_atom(value):
+        return {"constant": value}
+    if type(value) in _LITERALS:
+        return {"literal": repr(value)}
+    if isinstance(value, _OF_TORCH):
+        return {"torch": str(value).removeprefix("torch.")}
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    if isinstance(value, enum.Enum) and is_atom(value.name):  # a flag of several bits has no name
+        held = value.value if is_atom(value.value) else value.name
+        return {"member": class_name(type(value)), "name": value.name, "value": held}
+    return None
+
+
+def decode_constant(data: Json) -> Any:
+    """The inverse of `encode_constant`; of a member whose class is not loaded, its value, or else its name."""
+    if "literal" in data:
+        return ast.literal_eval(data["literal"])
+    if "torch" in data:
+        found = getattr(torch, data["torch"], None)
+        return found if isinstance(found, _OF_TORCH) else None
+    if "device" in data:
+        return torch.device(data["device"])
+    if "member" in data:
+        kind = loaded_class(data["member"])
+        known = kind.__members__ if kind is not None and issubclass(kind, enum.Enum) else {}
+        return known.get(data["name"], data["value"])
+    return data["constant"]
+
+
+def class_name(kind: type) -> str:
+    """A class by its module and name."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def loaded_class(name: str) -> Any:
+    """The inverse of `class_name`; None where there is no such class among what is loaded."""
+    module, _, path = name.partition(":")
+    try:
+        found = functools.reduce(getattr, path.split("."), sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+    return found if isinstance(found, type) else None
