@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stillgraph.deploy.structure import is_atom
+from stillgraph.deploy.constants import is_atom
 
 Json = Any
 Key = int | str

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 from stillgraph.core.diagnostics import load_error
 from stillgraph.core.logs import log
+from stillgraph.deploy.constants import is_atom
 from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.preconditions import encode_preconditions
 from stillgraph.deploy.signature import Signature, Taken, is_argument, objects_of
-from stillgraph.deploy.structure import encode_result, encode_source, is_atom
+from stillgraph.deploy.structure import encode_result, encode_source
 from stillgraph.passes.checks import Check
 from stillgraph.passes.printing import prints
 from stillgraph.program.guards import ConstantGuard, TensorGuard

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from stillgraph.core.diagnostics import load_error
+from stillgraph.deploy.constants import is_atom
 from stillgraph.deploy.layouts_asked import asks_layout
 from stillgraph.deploy.signature import is_argument, objects_of
-from stillgraph.deploy.structure import decode_source, encode_source, is_atom
+from stillgraph.deploy.structure import decode_source, encode_source
 from stillgraph.program.fingerprints import fingerprint
 from stillgraph.program.guards import (
     AliasGuard,

@@ -171,9 +171,9 @@ def _encode(template: Template, numbers: Iterator[int], receiver: int) -> Json:
                 next(numbers)
             return encoded
         case OneOf(entries=entries):
-            given = next(numbers)  # what is in the table is no output
+            at = next(numbers)  # what is in the table is no output
             table = [[number, _encode(each, itertools.count(), receiver)] for number, each in entries]
-            return {"one of": given, "entries": table}
+            return {"one of": at, "entries": table}
         case Container(type=kind, context=context, children=children) if kind not in BOUND:
             parts = [_encode(child, numbers, receiver) for child in children]
             keys = _keys(kind, context)

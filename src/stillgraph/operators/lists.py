@@ -215,7 +215,7 @@ def extreme(function: Callable[..., Any], value: Sequence[Any]) -> Any:
     assert capture is not None
     capture.before_risk()
     spread = as_spread(capture, list(value))
-    if not isinstance(spread.element, lists.Leaf):
+    if not lists.is_plain(spread.element) or not isinstance(spread.element, lists.Leaf):
         message = f"{function.__name__} of a list of unknown length whose elements are not tensors or numbers"
         raise refuse_unknown("SG210", message, value)
     return define(capture, spread.element.type, capture.emit("call_function", function, (spread.columns[0],), {}))

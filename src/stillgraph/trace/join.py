@@ -187,10 +187,10 @@ class Joiner:
             for side, (mine, other) in enumerate(((first, second), (second, first)))
             if len(mine) == 1 and mine[0] not in other
         ]
-        flag = self._take_flag(place) if told else None
+        flag = self._take_flag(place) if told else index
 
         def build(outs: Sequence[Any]) -> Any:
-            for side, entry in told if flag is not None else ():
+            for side, entry in told:
                 self.recorder.tells_entry(outs[index], entry, outs[flag], not side)
             return outs[index]
 

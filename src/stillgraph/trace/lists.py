@@ -220,9 +220,9 @@ def cover(left: Element | None, right: Element | None) -> Element | None:
     if isinstance(left, Node) and isinstance(right, Node) and _agree(left.parts, right.parts):
         children = [cover(a, b) for a, b in zip(left.children, right.children)]
         return Node(left.parts, tuple(child for child in children if child is not None))
-    entries = _entries(left), _entries(right)
-    if entries[0] is not None and entries[1] is not None:
-        return Leaf(table_of(*entries))
+    first, second = _entries(left), _entries(right)
+    if first is not None and second is not None:
+        return Leaf(table_of(first, second))
     raise JoinFailure("SG203", "the elements of a list differ in kind or structure")
 
 

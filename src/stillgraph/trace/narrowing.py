@@ -188,7 +188,7 @@ class Narrowing(Recorder):
         self._choices[id(value)] = value, choices
 
     def entry_number(self, entry: Known) -> int:
-        """The number by which the graph knows a constant."""
+        """As `Recorder.entry_number`."""
         return self._entries.setdefault(entry, len(self._entries))
 
     def entry_of(self, value: Any) -> Any:

@@ -107,6 +107,10 @@ class PlainAnswers(TorchFunctionMode):
     def tells_entry(self, value: Any, entry: Any, flag: Any, when: bool) -> None:
         """Told that a value is an entry of its table just where a flag is ``when``."""
 
+    def entry_number(self, entry: Any) -> int:
+        """The number by which the graph knows a constant."""
+        raise NotImplementedError
+
     def entry_of(self, value: Any) -> Any:
         """The number of the entry that a value is: a constant, or one of several."""
         raise NotImplementedError

@@ -164,7 +164,7 @@ def _tensor(recorder: Recorder, function: Any, data: Any, options: dict[str, Any
     """``torch.tensor`` of a list of numbers."""
     spread = as_spread(recorder, data)
     type_ = spread.element.type if isinstance(spread.element, lists.Leaf) else None
-    if not isinstance(type_, NumberType) or type_.mixed or type_.may_be_none:
+    if type(type_) is not NumberType or type_.mixed or type_.may_be_none:
         raise refuse("SG210", "a tensor is made of a list whose elements are not numbers of one kind", location=here())
     dtype = options.get("dtype") or _DTYPES.get(type_.kind) or torch.get_default_dtype()
     device = torch.device(options.get("device") or "cpu")

@@ -21,7 +21,6 @@ _HINTS = {
     "a list of its own for each.",
     "SG203": "A {kind} of unknown length holds values of one kind: use a list of its own for each.",
 }
-_TEXTS = "A {kind} of unknown length cannot hold texts that differ. To go through a dict, loop over its items() itself."
 
 
 @contextlib.contextmanager
@@ -51,7 +50,7 @@ def telling_elements(
         if found is None:
             raise
         failure.place = place
-        hint = _TEXTS if all(type(value) is str for value, _ in found) else _HINTS.get(failure.code)
+        hint = _HINTS.get(failure.code)
         failure.hint = failure.hint or (hint and hint.replace("{kind}", kind.__name__))
 
         def made_at(value: Any, side: int) -> Location | None:

@@ -71,17 +71,17 @@ def elements_of_one_rank(x: Tensor) -> Any:
 
 @refused("SG203", X)
 def the_keys_as_a_list(x: Tensor) -> Any:
-    found = {"all": x}
+    found: dict[Any, Tensor] = {"all": x}
     if x.sum() > 5:
-        found["large"] = x * 2
+        found[2] = x * 2
     return [found[key] for key in list(found)]
 
 
 @mends(the_keys_as_a_list, X)
 def the_items_themselves(x: Tensor) -> Any:
-    found = {"all": x}
+    found: dict[Any, Tensor] = {"all": x}
     if x.sum() > 5:
-        found["large"] = x * 2
+        found[2] = x * 2
     return [value for _, value in found.items()]
 
 

@@ -84,3 +84,18 @@ def test_symbolic_sizes() -> None:
     first, *rest = str(program).splitlines()
     assert "x: f32[3]" not in first
     assert any("[?]" in line for line in rest if line.startswith("guards"))
+
+
+def settle(x: Tensor) -> tuple[Tensor, str]:
+    status = "start"
+    while status != "done":
+        x = x + 1
+        status = "done" if x.sum() > 9 else "step"
+    return x, status
+
+
+def test_a_constant_that_a_loop_carries() -> None:
+    text = str(program_of(settle, P))
+    assert "'done' or 'step'" in text.splitlines()[0]
+    assert "x_1, status = while (x = add, status = return_value)" in text
+    assert "test eq = status == 1" in text
