@@ -213,10 +213,44 @@ def ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             for side in (left, right):
                 if container_of(side) is not None:
                     raise refuse_unknown("SG211", f"{called(side)}, {some_keys(side)}, is compared", side)
+        left, right = _in_order(name, left, right)
+        in_run = _ordered_in_run(compare, left, right)
+        if in_run is not None:
+            return in_run
         by_method = None if session() is None else compared(name, left, right)
         return compare(left, right) if by_method is None else by_method[0]
 
     return ask
+
+
+def _in_order(name: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Two objects of a class made by ``dataclass(order=True)`` as the tuples that it compares; others as they are."""
+    capture = session()
+    is_written = type(left) is type(right) and dataclasses.is_dataclass(left)
+    if capture is None or not is_written or not _is_generated(class_member(type(left), name)):
+        return left, right
+    names = [each.name for each in dataclasses.fields(left) if each.compare]
+    capture.reads.attributes.extend((side, name) for side in (left, right) for name in names)
+    first, second = (tuple(getattr(side, name) for name in names) for side in (left, right))
+    return first, second
+
+
+def _ordered_in_run(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Which of two tuples or lists comes first where only the run knows the numbers in them; None for any others.
+
+    Where there is a tensor in them, Python gives what comparing that gives, which need not be a truth value.
+    """
+    capture = session()
+    if capture is None or not any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
+        return None
+    if not (_holds_staged(left) or _holds_staged(right)) or _holds_tensor(left) or _holds_tensor(right):
+        return None
+    capture.before_risk()  # not all can be compared
+    return capture.fresh_result(bool, capture.emit("call_function", compare, (left, right), {}))
+
+
+def _holds_tensor(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(value))
 
 
 def _comparable(left: Any, right: Any) -> Any:

@@ -93,7 +93,7 @@ def _binary(symbol: str, left: Any, right: Any, mine: FunctionType | None, other
         result = _by_type(right, reflected, left)
     if result is NotImplemented:
         shown = "** or pow()" if symbol == "**" else symbol
-        kinds = f"'{_named(left)}' and '{_named(right)}'"
+        kinds = f"'{named(left)}' and '{named(right)}'"
         raise TypeError(f"unsupported operand type(s) for {shown}: {kinds}")
     return result
 
@@ -111,7 +111,8 @@ def _by_type(value: Any, name: str, other: Any) -> Any:
     return NotImplemented if method is None else method(value, other)
 
 
-def _named(value: Any) -> str:
+def named(value: Any) -> str:
+    """The name of a value's class, as messages of Python's have it."""
     from stillgraph.operators.calls import call
 
     return str(call(type, value).__name__) if isinstance(value, (torch.Tensor, Staged)) else type(value).__name__
@@ -146,7 +147,7 @@ def compared(name: str, left: Any, right: Any) -> tuple[Any] | None:
             return (result,)
     if name in ("__eq__", "__ne__"):
         return ((left is right) is (name == "__eq__"),)
-    kinds = f"'{_named(left)}' and '{_named(right)}'"
+    kinds = f"'{named(left)}' and '{named(right)}'"
     raise TypeError(f"'{_SYMBOLS[name]}' not supported between instances of {kinds}")
 
 

@@ -23,6 +23,7 @@ from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.closing import before_stop
 from stillgraph.operators.drawing import drawn, items_of
 from stillgraph.operators.generators import Produced, enumerated
+from stillgraph.operators.given import length_given
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stand_ins import kind_of_stand_in
 from stillgraph.operators.strings import format_, print_, repr_, str_
@@ -147,7 +148,7 @@ def len_(value: Any, /) -> Any:
     if method is not None and not isinstance(value, (list, tuple, dict, str, set)):
         from stillgraph.operators.calls import call
 
-        return call(method, value)
+        return length_given(call(method, value))
     return len(value)
 
 

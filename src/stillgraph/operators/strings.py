@@ -185,9 +185,7 @@ def repr_(value: Any) -> Any:
     method = class_member(type(value), "__repr__")
     if capture is None or not isinstance(method, FunctionType) or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return repr(value)
-    from stillgraph.operators.calls import call
-
-    return call(method, value)
+    return text_by(method, value)
 
 
 def format_(value: Any, spec: Any = "", /) -> Any:

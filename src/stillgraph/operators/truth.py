@@ -9,6 +9,7 @@ import torch
 
 from stillgraph.core.lookup import of_class
 from stillgraph.operators import lists
+from stillgraph.operators.given import length_given, truth_given
 from stillgraph.trace import entries
 from stillgraph.trace.arrays import StagedArray, require_one_element
 from stillgraph.trace.narrowing import is_optional
@@ -70,11 +71,13 @@ def _tensor_truth(session: Session, value: torch.Tensor) -> Any:
 def _object_truth(session: Session, value: Any) -> Any:
     from stillgraph.operators.calls import call
 
-    method = of_class(value, "__bool__") or of_class(value, "__len__")
+    method = of_class(value, "__bool__")
+    if method is not None:
+        return truth_given(call(method, value))
+    method = of_class(value, "__len__")
     if method is None:
         return True
-    result = call(method, value)
-    return result if isinstance(result, StagedBool) else truth(session, result) if result is not value else True
+    return truth(session, length_given(call(method, value)))
 
 
 def truth_number(session: Session, value: Any) -> Any:
