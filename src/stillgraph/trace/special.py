@@ -467,6 +467,14 @@ def _sized(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     return recorder.record(func, size(args), kwargs)
 
 
+def _new(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """``x.new(size)``: a `torch.Size` is a shape there, and any other sequence is data."""
+    given = (*args[1:], *kwargs.values())
+    if len(given) == 1 and isinstance(given[0], torch.Size) and kwargs.keys() <= {"size"}:
+        return recorder.record(_T.new_empty, (args[0], tuple(given[0])), {})
+    return recorder.record(func, args, kwargs)
+
+
 def _cannot(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     raise refuse("SG304", f"{func.__name__} calls Python for each element of a tensor", location=here())
 
@@ -479,6 +487,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     _T.apply_: _cannot,
     _T.map_: _cannot,
     _T.map2_: _cannot,
+    _T.new: _new,
     _T.size: _size,
     _T.squeeze: _squeeze,
     torch.squeeze: _squeeze,
