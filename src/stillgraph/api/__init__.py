@@ -16,7 +16,10 @@ import torch
 from stillgraph.api.captures import Specs, capture_call
 from stillgraph.api.partial import NO_WHOLE, Partial, forget, keep, kept_of
 from stillgraph.api.static import Static
+from stillgraph.core.diagnostics import refusal
+from stillgraph.core.faults import is_fault
 from stillgraph.core.logs import set_level
+from stillgraph.core.raised import line_that_raised
 from stillgraph.deploy.archive import check_destination, check_holds_several, entry_of, save_entries, save_program
 from stillgraph.deploy.archive import load as load_program
 from stillgraph.deploy.entries import Entry, check_names
@@ -248,7 +251,13 @@ def _export(
         if entered(target) == target.forward and not (target._forward_hooks or target._forward_pre_hooks):
             target = target.forward
     spec = input_spec if input_spec is not None else _spec_of(target)
-    return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
+    try:
+        return capture_call(target, args, kwargs, spec, options, name, changing, is_kept=True)
+    except Exception as error:
+        if not is_fault(error):
+            raise  # the function's own, or a refusal
+        message = f"the capture raises {type(error).__name__}: {error}"
+        raise refusal("SG307", message, location=line_that_raised(error)) from error
 
 
 @presenting

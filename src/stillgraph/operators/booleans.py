@@ -111,7 +111,7 @@ def is_(left: Any, right: Any) -> Any:
     if capture is not None:
         left, right = capture.original(left), capture.original(right)
         if is_told_by_value(left) and is_told_by_value(right):
-            capture.reads.values_compared = True
+            capture.values_compared = True
     if capture is None or left is right:
         return left is right
     if left is None or right is None:

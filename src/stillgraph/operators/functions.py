@@ -198,7 +198,7 @@ def _id(value: Any) -> int:
         capture.compared = True
         value = capture.original(value)
         capture.reads.identified[id(value)] = value
-        capture.reads.values_compared = capture.reads.values_compared or is_told_by_value(value)
+        capture.values_compared = capture.values_compared or is_told_by_value(value)
         if isinstance(value, torch.Tensor):
             capture.witness.hashed.append(value)
     return id(value)
@@ -214,7 +214,7 @@ def _hash(value: Any) -> int:
         raise refuse("SG301", "the hash of a value is asked for that only the run knows", location=here())
     if container_of(value) is not None:
         raise refuse_unknown("SG211", "the hash of such a set is asked for", value)
-    if type(value).__hash__ is object.__hash__:  # it is made of the id
+    if class_member(type(value), "__hash__") is class_member(object, "__hash__"):  # it is made of the id
         capture.reads.identified[id(value)] = value
     return hash(value)
 

@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.weak_method import weak_method
 from stillgraph.program.operations import invoke, learning_rate
 from stillgraph.program.types import TensorType
 from stillgraph.trace.frames import here
@@ -61,7 +62,7 @@ def call_optimizer(capture: Session, function: Any, args: tuple[Any, ...], kwarg
     hooks = (*_global_optimizer_pre_hooks.values(), *_global_optimizer_post_hooks.values())
     calling = capture.calling_python([owner, function, *hooks], what, _changed_by(owner, name))
     with calling if calls_python else contextlib.nullcontext():
-        capture.emit("call_function", invoke, (function, args, kwargs), {})
+        capture.emit("call_function", invoke, (weak_method(function), args, kwargs), {})
     if isinstance(owner, LRScheduler):
         capture.schedules = True
         return None
@@ -95,7 +96,7 @@ def _learning_rates(capture: Session, function: Any, scheduler: LRScheduler) -> 
     rates = []
     for index in range(len(kinds)):
         with capture.calling_python([scheduler], "get_last_lr"):
-            read = capture.emit("call_function", invoke, (learning_rate, (function, index), {}), {})
+            read = capture.emit("call_function", invoke, (learning_rate, (weak_method(function), index), {}), {})
         rates.append(capture.fresh_result(float, read))
     capture.identities.freeze(rates)  # the user gets the scheduler's own list
     return rates

@@ -24,6 +24,7 @@ from stillgraph.runtime.backends import Backend, resolve_backend
 from stillgraph.runtime.bound_function import BoundStaticFunction
 from stillgraph.runtime.cache import CacheInfo, CapturedCall, ProgramCache, call_structure
 from stillgraph.runtime.captures import Captures
+from stillgraph.runtime.failed_captures import FailedCaptures
 from stillgraph.runtime.function_writer import read_source
 from stillgraph.runtime.guard_codegen import compile_guards
 from stillgraph.runtime.guard_misses import explain_miss
@@ -98,6 +99,7 @@ class StaticFunction(Generic[P, R]):
         self._is_enabled = is_enabled
         self._name: str = stated(function, "__qualname__", type(function).__qualname__)
         self._cache = ProgramCache(self._name, cache_size, _positional(function))
+        self._failed = FailedCaptures()
         self._shadow = ShadowCheck(
             self._name, function, self._backend, self._compiled, self._run, originals
         )
@@ -148,6 +150,8 @@ class StaticFunction(Generic[P, R]):
 
         Where plain PyTorch raises nothing, the call has been made: what it gave is given, and the failure told.
         """
+        if self._failed.are_certain(args, kwargs):
+            return self._function(*args, **kwargs)
         try:
             call, inputs = self._captured(args, kwargs)
         except InitialisingCall:
@@ -166,7 +170,8 @@ class StaticFunction(Generic[P, R]):
             return cast(R, self._run(call, inputs, args, kwargs))
         try:  # outside the handler: what this raises must not hold on to the capture as its context
             result = self._function(*args, **kwargs)
-            self._tell_of(failure)
+            if self._failed.add(failure, args, kwargs):
+                self._tell_of(failure)
             return result
         finally:
             del failure
@@ -228,6 +233,7 @@ class StaticFunction(Generic[P, R]):
             if inputs is None:
                 inputs = self._inputs_without_check(call.program, args, kwargs)
             self._cache.add(call, args, kwargs)
+        self._failed.succeeded()
         return call, inputs
 
     def _compiled(self, program: Program) -> Callable[..., Sequence[Any]]:

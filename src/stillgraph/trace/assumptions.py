@@ -100,7 +100,7 @@ class Assumptions:
         ]
         guards = [*filter(met.is_relied_on, guards), *lists, *met.same_tensors(world)]
         reads, writes = self.session.reads, bool(written)
-        return [*guards, *same_values(guards, self._codes(), reads.values_compared, reads.identified, writes)]
+        return [*guards, *same_values(guards, self._codes(), self.session.values_compared, reads.identified, writes)]
 
     def _reads(self) -> Reads:
         """What the capture has read."""
@@ -108,6 +108,7 @@ class Assumptions:
         rewritten = self.is_converted
         reads.codes.update((c, space) for c, space in self.session.witness.codes.items() if not rewritten(c))
         reads.functions.extend(self.functions)
+        reads.values_compared = self.session.values_compared
         reads.looked_into |= self.session.identities.taken_apart()
         reads.followed = {c: names for c, names in reads.followed.items() if not self.session.witness.ran(c)}
         ran = {*self.session.witness.codes, *self.session.made_and_run, *(each.__code__ for each in self.functions)}

@@ -98,6 +98,7 @@ class Recorder(PlainAnswers):
         self.apart: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # other fakes of arguments passed twice: the real
         self.facts: list[tuple[torch.Tensor, str]] = []  # what was asked of tensors from before the call
         self.compared = False  # whether objects were compared by a function of Python's
+        self.values_compared = False  # whether numbers, texts and the like were asked to be one object
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
         self.unpacked_ones: dict[int, Any] = {}  # by id: parcels on whose contents the capture depends
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)

@@ -383,7 +383,7 @@ class Results:
             gone = after is MISSING and isinstance(write.place, AttributePlace)  # it may be there in another call
             unchanged = same_constant(write.before, after) and not isinstance(write.place, ContentsPlace)
             unchanged = unchanged and not self.session.journal.is_input(write.place)
-            if self.session.reads.values_compared:
+            if self.session.values_compared:
                 unchanged = unchanged and write.before is after  # an equal one is another one
             if isinstance(after, Stale):
                 continue

@@ -126,7 +126,7 @@ class WorldGuards(ObjectGuards):
         spaces = [MembersGuard(source, tuple(names.items())) for source, names in self.members.items()]
         lacking = [MissingGuard(source, tuple(names)) for source, names in self.missing.items()]
         apart = [ApartGuard(tuple(self._compared.values()))] if len(self._compared) > 1 else []
-        alike = [*self._opened_alike(), *self._containers_apart(), *self._cells_apart()]
+        alike: list[Guard] = [*self._opened_alike(), *self._containers_apart(), *self._cells_apart()]
         return [*self.guards.values(), *spaces, *lacking, *apart, *alike]
 
     def read_at(self, value: Any) -> Source | None:
