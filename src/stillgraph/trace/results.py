@@ -57,7 +57,7 @@ from stillgraph.trace.join import same_constant
 from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_mutable, types
 from stillgraph.trace.memory import HINT
-from stillgraph.trace.modules import makes_modules
+from stillgraph.trace.modules import ModuleTables, makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
@@ -488,7 +488,8 @@ class Results:
         if isinstance(owner, torch.nn.Module):
             persistent = is_persistent(owner, name)
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
-            registered = table == "_buffers" and self.session.knowledge.watch_modules
+            is_watched = any(isinstance(each, ModuleTables) for each in self.session.journal.watches)
+            registered = table == "_buffers" and is_watched
             hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
             if own or registered or hidden or table not in ("__dict__", write.table):
                 return SetSlot(target, str(table), name, value, persistent)
