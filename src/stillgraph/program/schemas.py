@@ -103,6 +103,12 @@ def draws(node: fx.Node) -> bool:
 
 
 # ---- questions about functions
+def parameters_of(target: Any) -> list[tuple[list[str], dict[str, Any]]]:
+    """For each operator that may answer a call: the parameters that have positions, and the defaults that some have."""
+    known = [[each for each in schema.arguments if not each.kwarg_only] for schema in _schemas_of(target)]
+    return [([each.name for each in some], {e.name: e.default for e in some if e.has_default}) for some in known]
+
+
 def returns_nothing(target: Any) -> bool:
     """Whether every operator that may answer a call returns nothing: it is called for what it does."""
     found = _schemas_of(target)

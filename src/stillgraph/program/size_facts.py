@@ -81,6 +81,31 @@ class Equalities:
         self.known.restore(self.environment)
 
 
+class Undo:
+    """What a torch function has learned of sizes, to be forgotten where it has learned too much.
+
+    Args:
+        environment: of the sizes.
+    """
+
+    def __init__(self, environment: ShapeEnv) -> None:
+        self.environment = environment
+        self._known = _Known.of(environment)
+        self._asked = len(environment.guards)
+
+    def all(self) -> None:
+        """Know what was known before."""
+        self._known.restore(self.environment)
+        del self.environment.guards[self._asked :]
+
+    def settled(self) -> bool:
+        """Whether the size of an input, which may be any, is taken to be a certain number since."""
+        before, now = self._known.by_symbol["replacements"], self.environment.replacements
+        news = {symbol: value for symbol, value in now.items() if symbol not in before} if len(now) > len(before) else {}
+        news |= fixed_by(self.environment.guards[self._asked :])
+        return any(each in self.environment.backed_var_to_val and value.is_number for each, value in news.items())
+
+
 def _new_asserts(environment: ShapeEnv, known: _Known) -> list[Any]:
     """What has come to be asserted of sizes that only the run knows."""
     before = known.by_symbol["deferred_runtime_asserts"]

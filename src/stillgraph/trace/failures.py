@@ -1,4 +1,8 @@
-"""Operations that raise for some values of their arguments, which fake tensors do not have."""
+"""Operations that raise in the run though they did not on fake tensors: all but those of which it is known that they do not.
+
+What is wrong may be a value, which fake tensors do not have, or a kernel that is missing for a type of element. For what
+is wrong with memory see `layouts`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from stillgraph.trace.symbolic import is_fake
 
 _T = torch.Tensor
 _leaves = torch.utils._pytree.tree_leaves
-_FAILING = frozenset({torch.cholesky, torch.inverse, torch._assert, torch._assert_async, _T.cholesky, _T.inverse})
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _DIVIDING = frozenset({"floordiv", "ifloordiv", "rfloordiv", "floor_divide", "mod", "rmod", "remainder", "fmod"})
 _OF_BITS = frozenset(
@@ -22,28 +25,10 @@ _OF_BITS = frozenset(
     }
 )
 _ORDERING = frozenset({"lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal"})
-_LOOKING_UP = frozenset(
-    {
-        *("index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "take"),
-        *("index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put"),
-        *("index_put_", "take_along_dim", "embedding", "one_hot", "nll_loss", "cross_entropy", "bincount"),
-        *("multinomial", "repeat_interleave"),
-    }
-)
-"""What looks up in one tensor the elements that another one names."""
-
-_CHECKING = frozenset(
-    {
-        *("bernoulli", "binary_cross_entropy", "binomial", "bucketize", "histc", "mvlgamma", "normal", "poisson"),
-        *("put", "random", "searchsorted", "uniform"),
-    }
-)
-"""What looks at the values that it is given, or at numbers that fake tensors take whatever they are."""
-
 _OF_SIZES = frozenset(
     {
         *("expand", "narrow", "new_empty", "new_full", "new_ones", "new_zeros", "repeat", "reshape", "resize"),
-        *("roll", "tile", "topk", "unflatten", "view"),
+        *("roll", "tile", "topk", "unflatten", "view", "zeros", "ones", "empty", "full", "rand", "randn", "arange"),
     }
 )
 """What takes sizes and positions behind its tensor, which may be tensors of whole numbers."""
@@ -61,20 +46,72 @@ _OF_ANY_NUMBER = frozenset(
 )
 """What takes a number as an operand, of which no value is wrong."""
 
+_OF_ANY_TYPE = frozenset(
+    """
+    abs add alias all any as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 block_diag bool broadcast_tensors broadcast_to byte cat
+    char chunk clone column_stack concat concatenate conj contiguous copy cpu cuda data detach diag diag_embed diagflat diagonal div divide
+    double dsplit dstack empty empty_like eq equal expand expand_as eye fill flatten flip fliplr flipud float full full_like get half hsplit
+    hstack imag int is_complex is_floating_point is_same_size is_signed isub iadd imul itruediv logical_and logical_not logical_or logical_xor
+    long masked_fill meshgrid mH moveaxis movedim mul multiply mT narrow ne neg negative new_empty new_full new_ones new_tensor new_zeros
+    nonzero not_equal numel numpy ones ones_like permute positive radd ravel real repeat requires_grad reshape reshape_as resolve_conj
+    resolve_neg rmul roll rot90 row_stack rsub select set short split split_with_sizes square squeeze stack sub subtract sum swapaxes swapdims
+    t tensor tensor_split tile to transpose tril triu true_divide truediv type type_as unbind unflatten unsqueeze view view_as vsplit vstack
+    where zero zeros zeros_like rdiv rtruediv masked_select T H arange linspace rand randn rand_like randn_like randint randperm item tolist
+    scalar_tensor set_grad_enabled and or xor iand ior ixor invert rand ror rxor dim size stride repr format len iter contains hash
+    bitwise_and bitwise_or bitwise_xor bitwise_not unfold from_numpy register_hook retain_grad pow rpow ipow
+    view_as_real view_as_complex
+    """.split()
+)
+"""What has a kernel for every type of element, and fails at none."""
+
+_OF_NUMBERS = frozenset(
+    """
+    amax amin aminmax argmax argmin clamp clamp_max clamp_min clip count_nonzero cummax cummin cumprod cumsum diff floor_divide floordiv
+    rfloordiv ifloordiv fmax fmin fmod ge greater greater_equal gt isclose isfinite isinf isnan le less less_equal lt max maximum mean median
+    min minimum mod rmod imod msort norm outer prod relu remainder round ceil floor trunc fix sgn sign signbit std std_mean tensordot einsum
+    topk trace unique unique_consecutive var var_mean isin kron cross baddbmm addbmm addmv addr inner vdot allclose heaviside rsqrt sqrt exp
+    log sin cos tan tanh sigmoid abs atan2 copysign lshift rshift bitwise_left_shift bitwise_right_shift gcd lcm nan_to_num logaddexp ger
+    rlshift rrshift ilshift irshift float_power logsumexp addcmul addcdiv lerp
+    sort argsort
+    """.split()
+)
+"""What has a kernel for every type of real number."""
+
+_OF_FLOATS = frozenset(
+    """
+    acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d affine_grid alpha_dropout angle arccos arccosh arcsin arcsinh
+    arctan arctan2 arctanh asin asinh atan atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy_with_logits cdist
+    celu chain_matmul channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosh
+    cosine_embedding_loss cosine_similarity cov cumulative_trapezoid deg2rad digamma dist elu erf erfc erfinv exp2 expm1 feature_alpha_dropout
+    feature_dropout dropout1d dropout2d dropout3d fold frac frexp gaussian_nll_loss gelu glu grid_sample group_norm gru_cell gumbel_softmax
+    hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss hypot i0 igamma igammac instance_norm interpolate kl_div l1_loss
+    layer_norm ldexp leaky_relu lgamma local_response_norm log10 log1p log2 logaddexp2 logcumsumexp logit logsigmoid lp_pool1d lp_pool2d
+    lstm_cell lu_unpack margin_ranking_loss max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices
+    max_pool3d_with_indices mish mse_loss nanmean nansum nextafter normalize pad pairwise_distance pdist pixel_shuffle pixel_unshuffle
+    poisson_nll_loss polygamma prelu rad2deg reciprocal relu6 renorm rms_norm rnn_relu_cell rnn_tanh_cell rrelu scaled_dot_product_attention
+    selu silu sinc sinh smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanhshrink threshold trapezoid trapz
+    triplet_margin_loss xlogy constant_pad_nd arctan2 multi_head_attention_forward upsample
+    dropout matmul mm bmm mv dot rmatmul addmm linear softmax log_softmax
+    """.split()
+)
+"""What has a kernel for numbers with a fraction."""
+
+_REAL = frozenset({torch.float32, torch.float64, *_WHOLE})
+_FLOATS = frozenset({torch.float32, torch.float64, torch.bfloat16})
+
 
 def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...]:
-    """What a torch function raises for some values of its arguments, such as a matrix that has no inverse."""
+    """What a torch function may raise where its fake did not: for values, such as those of a matrix without an inverse.
+
+    Every function may, but for those of which it is known that they do not.
+    """
     name = getattr(func, "__name__", "")
-    if name.startswith("linalg_") or func in _FAILING:
-        return (RuntimeError,)
     if func in (_T.__getitem__, _T.__setitem__):
         whole = args[1] if isinstance(args[1], tuple) else (args[1],)
         of_any_size = isinstance(args[0], torch.Tensor) and is_fake(args[0]) and _has_unknown_size(args[0])
         fixed = of_any_size and any(type(index) is int for index in whole)
         return (IndexError,) if fixed or any(map(_may_be_outside, whole)) else ()
-    if name in _LOOKING_UP:
-        return (RuntimeError, IndexError)
-    if name.strip("_") in _CHECKING or _is_wrong_number(name, args, kwargs) or _subtracts_truth(name, args):
+    if _is_wrong_number(name, args, kwargs) or _subtracts_truth(name, args):
         return (RuntimeError, IndexError)
     if name.endswith("dropout") and any(isinstance(each, torch.Tensor) for each in (*args[1:2], kwargs.get("p"))):
         return (ValueError, RuntimeError)
@@ -88,10 +125,23 @@ def failures_of(func: Any, args: Any, kwargs: Any) -> tuple[type[Exception], ...
     if name in _ALONG and _has_no_dimension(args[0], kwargs.get("dim", args[1:2])):
         return (IndexError,)
     given = _leaves((args, kwargs))
+    if not _has_kernel(name.strip("_"), given):
+        return (RuntimeError, IndexError)
     if any(isinstance(a, torch.Tensor) and is_fake(a) and _has_unknown_size(a) for a in given):
         return (RuntimeError, IndexError)
     takes_number = any(isinstance(a, (torch.SymInt, StagedInt)) for a in given)
     return (RuntimeError, IndexError) if takes_number and name.strip("_") not in _OF_ANY_NUMBER else ()
+
+
+def _has_kernel(name: str, given: Sequence[Any]) -> bool:
+    """Whether it is known of a function that it computes whatever values it is given, for the types of its tensors."""
+    if name in _OF_ANY_TYPE:
+        return True
+    with torch._C.DisableTorchFunction():
+        types = {each.dtype for each in given if isinstance(each, torch.Tensor)}
+    if name in _OF_NUMBERS:
+        return types <= _REAL | {torch.bool}
+    return name in _OF_FLOATS and types <= _FLOATS
 
 
 def _is_wrong_number(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

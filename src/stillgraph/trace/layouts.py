@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_leaves
 
 from stillgraph.program.types import ListType
 from stillgraph.trace.on_fakes import run_on_fakes
@@ -72,17 +73,58 @@ def varies(recorder: Recorder, tensor: Any) -> bool:
 
 
 # ---- what only some layouts allow
-def may_fail(recorder: Recorder, func: Any, args: Any) -> bool:
-    """Whether a call may raise a ``RuntimeError`` for the memory of its first argument.
+def may_fail(recorder: Recorder, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a call may raise a ``RuntimeError`` for the memory of its arguments: fake tensors do not look.
 
-    A write in place does so where elements of the tensor share memory, as those of an expanded one do. How much memory
-    there is only the run knows: fake tensors do not look.
+    A write does so where elements of the tensor share memory, as those of an expanded one do, or where some share it
+    with elements that are read. How much memory there is only the run knows.
     """
     if func in _BY_STRIDES:
         return True
-    if not args or not varies(recorder, args[0]):
+    out = [each for each in tree_leaves(kwargs.get("out")) if isinstance(each, torch.Tensor)]
+    if any(each is other for each in out for other in tree_leaves(args)):
+        return True
+    written = out
+    if args and isinstance(args[0], torch.Tensor):
+        if varies(recorder, args[0]) and (func in _VIEWS or writes(func)):
+            return True
+        written += [args[0]] if writes(func) else []
+    return bool(written) and _may_overlap(recorder, written, [args, {**kwargs, "out": None}])
+
+
+def _may_overlap(recorder: Recorder, written: list[torch.Tensor], given: Any) -> bool:
+    """Whether an element that is written may share memory with another one, or with one of another tensor."""
+    fakes = recorder.to_fake(written)
+    read = [each for each in tree_leaves(recorder.to_fake(given)) if isinstance(each, torch.Tensor)]
+    with torch._C.DisableTorchFunction():
+        return any(_overlaps_itself(each) or any(_meets(each, other) for other in read) for each in fakes)
+
+
+def _overlaps_itself(fake: torch.Tensor) -> bool:
+    """Whether two elements of a tensor may be one in memory."""
+    if fake.layout is not torch.strided:
+        return True
+    end = 0  # of the elements along the dimensions with shorter steps
+    for stride, size in sorted(zip(fake.stride(), fake.shape), key=_by_step):
+        if type(stride) is not int or type(size) is not int:
+            return True  # nobody knows
+        if size != 1:
+            if stride <= end:
+                return True
+            end += (size - 1) * stride
+    return False
+
+
+def _by_step(dimension: tuple[Any, Any]) -> Any:
+    return dimension[0] if type(dimension[0]) is int else 0
+
+
+def _meets(written: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether a tensor shares memory with another one, and is not the same elements in the same order."""
+    if other is written or other.layout is not torch.strided or written.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return False
-    return func in _VIEWS or writes(func)
+    where = [str((each.shape, each.stride(), each.storage_offset())) for each in (written, other)]  # asks nothing of symbols
+    return where[0] != where[1]
 
 
 def writes(func: Any) -> bool:

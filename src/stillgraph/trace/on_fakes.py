@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -10,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.utils._pytree import tree_leaves
 
 from stillgraph.core.diagnostics import MisreadError, refuse
 from stillgraph.program.attention import IN_PARTS
@@ -19,6 +20,7 @@ from stillgraph.trace.numbers import StagedNumber
 from stillgraph.trace.older_torch import WITHOUT_ASKING
 from stillgraph.trace.spelling import name_of
 from stillgraph.trace.symbolic import (
+    DATA_DEPENDENT,
     WANTS_INTEGERS,
     GuardOnDataDependentSymNode,
     Symbolic,
@@ -26,9 +28,15 @@ from stillgraph.trace.symbolic import (
     is_nested,
     kernels_in_python,
 )
+from stillgraph.trace.trials import NoForm, by_trial
 
 _PART = "A part of a fixed length is t[i + torch.arange(n)], or torch.narrow(t, 0, i, n)."
-_HINTS = {torch.Tensor.__getitem__: _PART, torch.nn.functional.one_hot: "Pass num_classes."}
+_FORMS = "What it gives has one form for some sizes and another for others. Ask for the size first, with an if for each."
+_PARTS = "How many parts there are depends on the size. Give as many sizes to split, or take the parts with narrow."
+_HINTS = {
+    torch.Tensor.__getitem__: _PART,
+    **{getattr(space, name): _PARTS for space in (torch, torch.Tensor) for name in ("chunk", "split", "tensor_split", "unbind")},
+}
 _WANT_INTEGERS = (WANTS_INTEGERS, "on tensor with symbolic sizes/strides")
 _NAMES = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPOUTS = {
@@ -43,15 +51,50 @@ _DROPOUTS = {
 def run_on_fakes(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What a torch function gives on fakes.
 
-    A dropout asks first whether there is any element; its result is shaped like its input in either case. Attention
-    asks for its kernel's sake. Where torch's code in C++ takes plain sizes alone, its code in Python may take others.
+    Torch's code may ask for a size that only the run knows, or take the size of an example for the only one, though the
+    result has one form whatever it is. Then the other ways to that form are tried, each knowing what was known before.
     """
+    undo, failure = symbolic.before() if _is_open(args, kwargs) else None, None
     try:
-        return _run(symbolic, func, args, kwargs)
-    except (GuardOnDataDependentSymNode, DataDependentOutputException):
-        if func not in _WITHOUT_ASKING:
+        result = _run(symbolic, func, args, kwargs)
+        if undo is None or not undo.settled():
+            return result
+    except (*DATA_DEPENDENT, RuntimeError) as error:
+        if not isinstance(error, DATA_DEPENDENT) and not wants_plain_sizes(error):
             raise
-        return _run(symbolic, _WITHOUT_ASKING[func], args, kwargs)
+        failure = error
+    for way in (_not_asking, _in_python, by_trial):
+        if undo is not None:
+            undo.all()
+        with contextlib.suppress(NoForm, *DATA_DEPENDENT, RuntimeError, TypeError, ValueError):
+            result = way(symbolic, func, args, kwargs)
+            if undo is None or not undo.settled():
+                return result
+    if undo is not None:
+        undo.all()
+    if failure is None:
+        return _run(symbolic, func, args, kwargs)  # which settles a size: it can be no other
+    raise failure
+
+
+def _is_open(args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a symbol is among the sizes and numbers that a function is given."""
+    leaves = tree_leaves((args, kwargs))
+    sizes = (size for leaf in leaves if isinstance(leaf, torch.Tensor) for size in leaf.shape)
+    return any(isinstance(each, torch.SymInt) for each in (*leaves, *sizes))
+
+
+def _not_asking(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A dropout asks first whether there is any element, and attention asks for its kernel's sake."""
+    if func not in _WITHOUT_ASKING:
+        raise NoForm
+    return _run(symbolic, _WITHOUT_ASKING[func], args, kwargs)
+
+
+def _in_python(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Where torch's code in C++ asks, its code in Python may not."""
+    with kernels_in_python():
+        return func(*args, **kwargs)
 
 
 def _dropped(func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -85,7 +128,7 @@ def needs_a_value(func: Any, error: Exception) -> BaseException:
     of_size = isinstance(error, GuardOnDataDependentSymNode)  # what torch says then is about its own symbols
     why = "a size decides what it does" if of_size else str(error).strip().splitlines()[0]
     message = f"{name_of(func)} needs a value that only the run knows ({why})"
-    hint = _HINTS.get(func) if of_size else None
+    hint = _HINTS.get(func, _FORMS) if of_size else None
     return refuse("SG304", message, location=here(), hint=hint)
 
 

@@ -260,12 +260,13 @@ class Recorder(PlainAnswers):
             self.witness.resume(watching)
 
     def _recorded(self, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        args, kwargs = spelling.by_position(func, args, kwargs)
         for failure in failures_of(func, args, kwargs):
             self.before_raise(failure)
         sparse.require_apart(self, func, args)
         if sparse.gives_sparse_gradient(func, args, kwargs):
             self.gives_sparse_gradients = True
-        if layouts.may_fail(self, func, args):
+        if layouts.may_fail(self, func, args, kwargs):
             self.before_raise(RuntimeError)
         if takes_any_float(func, (args, kwargs)):
             self.before_risk()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from stillgraph.core.files import is_our_module
+from stillgraph.program.schemas import parameters_of
 
 _T = torch.Tensor
 
@@ -76,6 +78,19 @@ def as_node(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
     if getattr(_T, name, None) is func:
         return "call_method", name, args
     return "call_function", func, args
+
+
+def by_position(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, of which none has a keyword of Python's for a name: code cannot spell ``from=0``."""
+    if not any(map(keyword.iskeyword, kwargs)):
+        return args, kwargs
+    for names, defaults in parameters_of(func):
+        moved = names[len(args) : max(map(names.index, filter(keyword.iskeyword, names)), default=-1) + 1]
+        known = defaults | kwargs
+        if any(map(keyword.iskeyword, moved)) and known.keys() >= {*moved}:
+            rest = {name: value for name, value in kwargs.items() if name not in moved}
+            return (*args, *(known[name] for name in moved)), rest
+    return args, kwargs
 
 
 def is_autograd_function(func: Any) -> bool:

@@ -40,7 +40,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from stillgraph.core.diagnostics import refuse
-from stillgraph.program.size_facts import assume, learned_inside, of_any_size
+from stillgraph.program.size_facts import Undo, assume, learned_inside, of_any_size
 from stillgraph.trace import sparse_fakes
 from stillgraph.trace.frames import here
 
@@ -366,6 +366,10 @@ class Symbolic:
     def of_any_size(self) -> AbstractContextManager[None]:
         """Forget in the end that sizes of inputs are not 0."""
         return of_any_size(self.shape_env) if self.shape_env.backed_var_to_val else contextlib.nullcontext()
+
+    def before(self) -> Undo:
+        """What is known of sizes now."""
+        return Undo(self.shape_env)
 
     def assume(self, condition: Any, holds: bool) -> None:
         """Let a condition be known to hold, or not to, if it is one on sizes.

@@ -45,7 +45,6 @@ def asked_for_its_gradient(x: Tensor) -> int:
         (lambda x: iter([x]), "SG306"),
         (lambda x: (v for v in x), "SG306"),
         (lambda x: x.apply_(lambda v: v), "SG304"),
-        (lambda x: torch.linspace(0, 1, int(x.sum())), "SG304"),
         (lambda x: hash(x.sum().item()), "SG301"),
         (lambda x: {x.sum().item(): 1}, "SG301"),
         (lambda x: x.nothing if x.sum() < 0 else x, "SG209"),

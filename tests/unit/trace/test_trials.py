@@ -1,0 +1,133 @@
+"""Torch functions that ask for sizes that only the run knows, though what they give follows from them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+import stillgraph as sg
+from tests.front_ends import through_bytecode
+from tests.unit.trace.agreement import agree
+
+X = torch.tensor([1.0, 2.0, -1.0, 3.0, -2.0])
+INPUTS = [X, X.flip(0), torch.tensor([4.0, 2.0, 3.0, 1.0, 5.0])]
+
+
+def padded(x: Tensor) -> list[Tensor]:
+    y = x[x > 0]
+    sides = ((0, 1), (1, 0), (1, 1), (0, 0), (-1, 0), (0, -1))
+    return [*(F.pad(y, side) for side in sides), F.pad(y, (0, 8 - y.shape[0])), F.pad(x, (0, int(x.max())))]
+
+
+def padded_by_what_is_there(x: Tensor) -> list[Tensor]:
+    y = x[x > 0][None]
+    reflected = F.pad(y, (1, 1), mode="reflect")
+    return [reflected, *(F.pad(y[None], (1, 1), mode=mode) for mode in ("reflect", "replicate", "circular"))]
+
+
+def padded_sequences(x: Tensor) -> list[Tensor]:
+    parts = [x[x > 0], x[x < 2]]
+    return [pad_sequence(parts), pad_sequence(parts, batch_first=True, padding_value=2.0)]
+
+
+def counted(x: Tensor) -> list[Tensor]:
+    n = int(x.max())
+    return [torch.linspace(0, 1, n), torch.logspace(0, 1, n), torch.hann_window(n), torch.combinations(x[x > 0])]
+
+
+def in_windows(x: Tensor) -> list[Tensor]:
+    y = x[x > -2]
+    return [y.unfold(0, 2, 1), torch.trapezoid(y), torch.vander(y), torch.fft.rfft(y)]
+
+
+def of_matrices(x: Tensor) -> list[Tensor]:
+    y = x[x > 0]
+    whole = torch.outer(y, y) + torch.eye(y.shape[0]) * 9
+    solved = torch.linalg.solve_triangular(whole.triu(), whole, upper=True)
+    return [solved, torch.geqrf(whole).a.abs(), torch.linalg.cond(whole)]
+
+
+def masked_by_bytes(x: Tensor) -> list[Tensor]:
+    mask = x > 0
+    filled = x.clone()
+    filled[mask.data] = -9.0
+    zeroed = x.clone()
+    zeroed.data[mask] = 0
+    return [x[mask.to(torch.uint8)], filled, zeroed, x.data[mask]]
+
+
+FUNCTIONS = [padded, padded_by_what_is_there, padded_sequences, counted, in_windows, of_matrices, masked_by_bytes]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_one_program_is_for_all(function: Callable[[Tensor], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of masks of bytes
+        agree(function, *INPUTS)
+        if function is padded:
+            agree(function, *INPUTS, X.repeat(2), input_spec=[sg.InputSpec([None])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_so_through_bytecode_and_with_gradients(function: Callable[[Tensor], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with through_bytecode():
+            agree(function, *INPUTS)
+        if function is not masked_by_bytes:
+            agree(function, *[(x.clone().requires_grad_(),) for x in INPUTS])
+
+
+class Steps(nn.Module):
+    """A GRU by hand: how many sequences there are, and how many steps, only the run knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        h = torch.zeros(x.size(0), 4)
+        for t in range(int(lengths.max())):
+            mask = (t < lengths).float().unsqueeze(1)
+            h = mask * self.cell(x[:, t], h) + (1 - mask) * h
+        return h
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_cell_of_any_number_of_sequences(shared: bool) -> None:
+    batch: Any = sg.Dim("batch") if shared else None
+    spec = [sg.InputSpec([batch, None, 4]), sg.InputSpec([batch], torch.int64)]
+    module = Steps()
+    static = sg.to_static(module.forward, backend="eager", input_spec=spec)
+    for x, lengths in ((torch.randn(3, 5, 4), [2, 5, 3]), (torch.randn(2, 7, 4), [7, 1])):
+        assert torch.allclose(static(x, torch.tensor(lengths)), module(x, torch.tensor(lengths)))
+    assert static.cache_info().programs == 1
+
+
+def test_training_with_ctc() -> None:
+    def loss(scores: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
+        return F.ctc_loss(scores.log_softmax(-1), targets, lengths, (targets > 0).sum(1), zero_infinity=True)
+
+    open_ = [sg.InputSpec([None, None, 5]), sg.InputSpec([None, None], torch.int64), sg.InputSpec([None], torch.int64)]
+    static = sg.to_static(loss, backend="eager", input_spec=open_)
+    for steps, batch in ((6, 2), (8, 3)):
+        targets = torch.randint(1, 5, (batch, 2))
+        lengths = torch.full((batch,), steps)
+        mine, theirs = (torch.randn(steps, batch, 5, generator=torch.Generator().manual_seed(1)) for _ in "12")
+        got, wanted = static(mine.requires_grad_(), targets, lengths), loss(theirs.requires_grad_(), targets, lengths)
+        got.backward(), wanted.backward()
+        assert torch.allclose(got, wanted) and torch.allclose(mine.grad, theirs.grad)
+
+
+def test_another_form_for_some_sizes_is_refused() -> None:
+    with pytest.raises(sg.CaptureError, match="SG304") as caught:
+        sg.to_static(lambda x: torch.cov(x[x[:, 0] > 0]), backend="eager")(torch.ones(3, 2))
+    assert "another for others" in str(caught.value)
