@@ -1,4 +1,5 @@
 """What the letters in the table's expressions are, and how a row is carried out."""
+
 from __future__ import annotations
 
 import ast
@@ -16,11 +17,22 @@ import torch.nn.functional as F
 from torch import nn
 
 import stillgraph as sg
-
 from tests.torch_functions.table import EXPRESSIONS
 
 LETTERS = "vwmaqbegofijzprc"
-_FIXED = {"b": (1,), "e": (2,), "g": (1,), "o": (1,), "f": (1, 2), "c": (1,), "m": (1,), "a": (1,), "j": (1,), "z": (1,), "r": (1,)}
+_FIXED = {
+    "b": (1,),
+    "e": (2,),
+    "g": (1,),
+    "o": (1,),
+    "f": (1, 2),
+    "c": (1,),
+    "m": (1,),
+    "a": (1,),
+    "j": (1,),
+    "z": (1,),
+    "r": (1,),
+}
 """Dimensions that stay as they are: channels and features, of which a weight has as many."""
 
 
@@ -71,7 +83,11 @@ def forms() -> list[str]:
     made = list(EXPRESSIONS)
     for expression in EXPRESSIONS:
         call = ast.parse(expression, mode="eval").body
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "torch":
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) == "torch"
+        ):
             made += _as_methods(call, call.func.attr)
     return list(dict.fromkeys(made))
 
@@ -102,7 +118,11 @@ class _Modules(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-_CUT = {"q": "q = q[keep][:, keep]"} | dict.fromkeys("b", "b = b[keep][:, :, more]") | dict.fromkeys("g", "g = g[keep][:, :, more][..., more]")
+_CUT = (
+    {"q": "q = q[keep][:, keep]"}
+    | dict.fromkeys("b", "b = b[keep][:, :, more]")
+    | dict.fromkeys("g", "g = g[keep][:, :, more][..., more]")
+)
 
 
 def function_of(expression: str, cut: bool) -> Callable[..., Any]:
@@ -181,11 +201,27 @@ def _ran(function: Callable[..., Any], given: list[torch.Tensor]) -> tuple[Any, 
     """A result, and the gradients of what is given."""
     torch.manual_seed(1)
     result = function(*given)
-    floats = [each for each in torch.utils._pytree.tree_leaves(result) if isinstance(each, torch.Tensor) and each.requires_grad]
+    floats = [
+        each
+        for each in torch.utils._pytree.tree_leaves(result)
+        if isinstance(each, torch.Tensor) and each.requires_grad
+    ]
     leaves = [each for each in given if each.requires_grad]
     if not floats or not leaves:
         return copy.copy(result), None
-    total = sum((torch.view_as_real(each.resolve_conj()) if each.is_complex() else each.to_dense() if each.layout != torch.strided else each).double().pow(2).sum() for each in floats)
+    total = sum(
+        (
+            torch.view_as_real(each.resolve_conj())
+            if each.is_complex()
+            else each.to_dense()
+            if each.layout != torch.strided
+            else each
+        )
+        .double()
+        .pow(2)
+        .sum()
+        for each in floats
+    )
     try:
         found = torch.autograd.grad(total, leaves, allow_unused=True)
     except (RuntimeError, NotImplementedError) as error:
@@ -198,10 +234,22 @@ def _difference(mine: Any, theirs: Any) -> str:
     if type(mine) is not type(theirs):
         return f"{type(mine).__name__}, eager {type(theirs).__name__}"
     if isinstance(theirs, torch.Tensor):
-        if (mine.dtype, mine.shape, mine.layout, mine.requires_grad) != (theirs.dtype, theirs.shape, theirs.layout, theirs.requires_grad):
-            return f"{mine.dtype} {tuple(mine.shape)} {mine.requires_grad}, eager {theirs.dtype} {tuple(theirs.shape)} {theirs.requires_grad}"
-        mine, theirs = (each.detach().to_dense() if each.layout != torch.strided else each.detach() for each in (mine, theirs))
-        return "" if torch.allclose(mine, theirs, rtol=1e-3, atol=1e-6, equal_nan=True) else f"{mine}, eager {theirs}"[:300]
+        if (mine.dtype, mine.shape, mine.layout, mine.requires_grad) != (
+            theirs.dtype,
+            theirs.shape,
+            theirs.layout,
+            theirs.requires_grad,
+        ):
+            said = [f"{each.dtype} {tuple(each.shape)} {each.requires_grad}" for each in (mine, theirs)]
+            return f"{said[0]}, eager {said[1]}"
+        mine, theirs = (
+            each.detach().to_dense() if each.layout != torch.strided else each.detach() for each in (mine, theirs)
+        )
+        return (
+            ""
+            if torch.allclose(mine, theirs, rtol=1e-3, atol=1e-6, equal_nan=True)
+            else f"{mine}, eager {theirs}"[:300]
+        )
     if isinstance(theirs, (tuple, list)):
         if len(mine) != len(theirs):
             return f"{len(mine)} of them, eager {len(theirs)}"

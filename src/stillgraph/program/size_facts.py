@@ -101,7 +101,7 @@ class Undo:
     def settled(self) -> bool:
         """Whether the size of an input, which may be any, is taken to be a certain number since."""
         before, now = self._known.by_symbol["replacements"], self.environment.replacements
-        news = {symbol: value for symbol, value in now.items() if symbol not in before} if len(now) > len(before) else {}
+        news = {symbol: value for symbol, value in now.items() if symbol not in before}
         news |= fixed_by(self.environment.guards[self._asked :])
         return any(each in self.environment.backed_var_to_val and value.is_number for each, value in news.items())
 

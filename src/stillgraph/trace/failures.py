@@ -1,7 +1,7 @@
-"""Operations that raise in the run though they did not on fake tensors: all but those of which it is known that they do not.
+"""Operations that raise in the run though they did not on fake tensors: all but those that are known not to.
 
-What is wrong may be a value, which fake tensors do not have, or a kernel that is missing for a type of element. For what
-is wrong with memory see `layouts`.
+What is wrong may be a value, which fake tensors do not have, or a kernel that is missing for a type of element. For
+what is wrong with memory see `layouts`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from stillgraph.trace.symbolic import is_fake
 
 _T = torch.Tensor
 _leaves = torch.utils._pytree.tree_leaves
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _WHOLE = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 _DIVIDING = frozenset({"floordiv", "ifloordiv", "rfloordiv", "floor_divide", "mod", "rmod", "remainder", "fmod"})
 _OF_BITS = frozenset(
@@ -46,53 +52,61 @@ _OF_ANY_NUMBER = frozenset(
 )
 """What takes a number as an operand, of which no value is wrong."""
 
-_OF_ANY_TYPE = frozenset(
+_OF_ANY_TYPE = _words(
     """
-    abs add alias all any as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 block_diag bool broadcast_tensors broadcast_to byte cat
-    char chunk clone column_stack concat concatenate conj contiguous copy cpu cuda data detach diag diag_embed diagflat diagonal div divide
-    double dsplit dstack empty empty_like eq equal expand expand_as eye fill flatten flip fliplr flipud float full full_like get half hsplit
-    hstack imag int is_complex is_floating_point is_same_size is_signed isub iadd imul itruediv logical_and logical_not logical_or logical_xor
-    long masked_fill meshgrid mH moveaxis movedim mul multiply mT narrow ne neg negative new_empty new_full new_ones new_tensor new_zeros
-    nonzero not_equal numel numpy ones ones_like permute positive radd ravel real repeat requires_grad reshape reshape_as resolve_conj
-    resolve_neg rmul roll rot90 row_stack rsub select set short split split_with_sizes square squeeze stack sub subtract sum swapaxes swapdims
-    t tensor tensor_split tile to transpose tril triu true_divide truediv type type_as unbind unflatten unsqueeze view view_as vsplit vstack
-    where zero zeros zeros_like rdiv rtruediv masked_select T H arange linspace rand randn rand_like randn_like randint randperm item tolist
-    scalar_tensor set_grad_enabled and or xor iand ior ixor invert rand ror rxor dim size stride repr format len iter contains hash
-    bitwise_and bitwise_or bitwise_xor bitwise_not unfold from_numpy register_hook retain_grad pow rpow ipow
-    view_as_real view_as_complex
-    """.split()
+    abs add alias all any as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 block_diag bool
+    broadcast_tensors broadcast_to byte cat char chunk clone column_stack concat concatenate conj contiguous
+    copy cpu cuda data detach diag diag_embed diagflat diagonal div divide double dsplit dstack empty
+    empty_like eq equal expand expand_as eye fill flatten flip fliplr flipud float full full_like get half
+    hsplit hstack imag int is_complex is_floating_point is_same_size is_signed isub iadd imul itruediv
+    logical_and logical_not logical_or logical_xor long masked_fill meshgrid mH moveaxis movedim mul
+    multiply mT narrow ne neg negative new_empty new_full new_ones new_tensor new_zeros nonzero not_equal
+    numel numpy ones ones_like permute positive radd ravel real repeat requires_grad reshape reshape_as
+    resolve_conj resolve_neg rmul roll rot90 row_stack rsub select set short split split_with_sizes square
+    squeeze stack sub subtract sum swapaxes swapdims t tensor tensor_split tile to transpose tril triu
+    true_divide truediv type type_as unbind unflatten unsqueeze view view_as vsplit vstack where zero zeros
+    zeros_like rdiv rtruediv masked_select T H arange linspace rand randn rand_like randn_like randint
+    randperm item tolist scalar_tensor set_grad_enabled and or xor iand ior ixor invert rand ror rxor dim
+    size stride repr format len iter contains hash bitwise_and bitwise_or bitwise_xor bitwise_not unfold
+    from_numpy register_hook retain_grad pow rpow ipow view_as_real view_as_complex
+    """
 )
 """What has a kernel for every type of element, and fails at none."""
 
-_OF_NUMBERS = frozenset(
+_OF_NUMBERS = _words(
     """
-    amax amin aminmax argmax argmin clamp clamp_max clamp_min clip count_nonzero cummax cummin cumprod cumsum diff floor_divide floordiv
-    rfloordiv ifloordiv fmax fmin fmod ge greater greater_equal gt isclose isfinite isinf isnan le less less_equal lt max maximum mean median
-    min minimum mod rmod imod msort norm outer prod relu remainder round ceil floor trunc fix sgn sign signbit std std_mean tensordot einsum
-    topk trace unique unique_consecutive var var_mean isin kron cross baddbmm addbmm addmv addr inner vdot allclose heaviside rsqrt sqrt exp
-    log sin cos tan tanh sigmoid abs atan2 copysign lshift rshift bitwise_left_shift bitwise_right_shift gcd lcm nan_to_num logaddexp ger
-    rlshift rrshift ilshift irshift float_power logsumexp addcmul addcdiv lerp
-    sort argsort
-    """.split()
+    amax amin aminmax argmax argmin clamp clamp_max clamp_min clip count_nonzero cummax cummin cumprod
+    cumsum diff floor_divide floordiv rfloordiv ifloordiv fmax fmin fmod ge greater greater_equal gt isclose
+    isfinite isinf isnan le less less_equal lt max maximum mean median min minimum mod rmod imod msort norm
+    outer prod relu remainder round ceil floor trunc fix sgn sign signbit std std_mean tensordot einsum topk
+    trace unique unique_consecutive var var_mean isin kron cross baddbmm addbmm addmv addr inner vdot
+    allclose heaviside rsqrt sqrt exp log sin cos tan tanh sigmoid abs atan2 copysign lshift rshift
+    bitwise_left_shift bitwise_right_shift gcd lcm nan_to_num logaddexp ger rlshift rrshift ilshift irshift
+    float_power logsumexp addcmul addcdiv lerp sort argsort
+    """
 )
 """What has a kernel for every type of real number."""
 
-_OF_FLOATS = frozenset(
+_OF_FLOATS = _words(
     """
-    acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d affine_grid alpha_dropout angle arccos arccosh arcsin arcsinh
-    arctan arctan2 arctanh asin asinh atan atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy_with_logits cdist
-    celu chain_matmul channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosh
-    cosine_embedding_loss cosine_similarity cov cumulative_trapezoid deg2rad digamma dist elu erf erfc erfinv exp2 expm1 feature_alpha_dropout
-    feature_dropout dropout1d dropout2d dropout3d fold frac frexp gaussian_nll_loss gelu glu grid_sample group_norm gru_cell gumbel_softmax
-    hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss hypot i0 igamma igammac instance_norm interpolate kl_div l1_loss
-    layer_norm ldexp leaky_relu lgamma local_response_norm log10 log1p log2 logaddexp2 logcumsumexp logit logsigmoid lp_pool1d lp_pool2d
-    lstm_cell lu_unpack margin_ranking_loss max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices
-    max_pool3d_with_indices mish mse_loss nanmean nansum nextafter normalize pad pairwise_distance pdist pixel_shuffle pixel_unshuffle
-    poisson_nll_loss polygamma prelu rad2deg reciprocal relu6 renorm rms_norm rnn_relu_cell rnn_tanh_cell rrelu scaled_dot_product_attention
-    selu silu sinc sinh smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanhshrink threshold trapezoid trapz
-    triplet_margin_loss xlogy constant_pad_nd arctan2 multi_head_attention_forward upsample
-    dropout matmul mm bmm mv dot rmatmul addmm linear softmax log_softmax
-    """.split()
+    acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d affine_grid alpha_dropout angle
+    arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atanh avg_pool1d avg_pool2d
+    avg_pool3d batch_norm bilinear binary_cross_entropy_with_logits cdist celu chain_matmul channel_shuffle
+    conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosh
+    cosine_embedding_loss cosine_similarity cov cumulative_trapezoid deg2rad digamma dist elu erf erfc
+    erfinv exp2 expm1 feature_alpha_dropout feature_dropout dropout1d dropout2d dropout3d fold frac frexp
+    gaussian_nll_loss gelu glu grid_sample group_norm gru_cell gumbel_softmax hardshrink hardsigmoid
+    hardswish hardtanh hinge_embedding_loss huber_loss hypot i0 igamma igammac instance_norm interpolate
+    kl_div l1_loss layer_norm ldexp leaky_relu lgamma local_response_norm log10 log1p log2 logaddexp2
+    logcumsumexp logit logsigmoid lp_pool1d lp_pool2d lstm_cell lu_unpack margin_ranking_loss max_pool1d
+    max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices mish
+    mse_loss nanmean nansum nextafter normalize pad pairwise_distance pdist pixel_shuffle pixel_unshuffle
+    poisson_nll_loss polygamma prelu rad2deg reciprocal relu6 renorm rms_norm rnn_relu_cell rnn_tanh_cell
+    rrelu scaled_dot_product_attention selu silu sinc sinh smooth_l1_loss soft_margin_loss softmin softplus
+    softshrink softsign tanhshrink threshold trapezoid trapz triplet_margin_loss xlogy constant_pad_nd
+    arctan2 multi_head_attention_forward upsample dropout matmul mm bmm mv dot rmatmul addmm linear softmax
+    log_softmax
+    """
 )
 """What has a kernel for numbers with a fraction."""
 

@@ -121,10 +121,12 @@ def _by_step(dimension: tuple[Any, Any]) -> Any:
 
 def _meets(written: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether a tensor shares memory with another one, and is not the same elements in the same order."""
-    if other is written or other.layout is not torch.strided or written.untyped_storage()._cdata != other.untyped_storage()._cdata:
+    if other is written or other.layout is not torch.strided:
         return False
-    where = [str((each.shape, each.stride(), each.storage_offset())) for each in (written, other)]  # asks nothing of symbols
-    return where[0] != where[1]
+    if written.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return False
+    places = [str((each.shape, each.stride(), each.storage_offset())) for each in (written, other)]
+    return places[0] != places[1]  # as text, which asks nothing of symbols
 
 
 def writes(func: Any) -> bool:

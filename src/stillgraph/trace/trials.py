@@ -1,8 +1,9 @@
 """What a torch function gives for sizes that only the run knows, told by what it gives for many known ones.
 
-Torch's code asks for sizes, to choose a kernel or to check them, and often gives one form of result whatever the answer.
-It is called on tensors without data of one set of sizes after the other. What all results agree in is so for every size;
-a size of the result is a constant or a multiple of one size that goes in, plus a constant, or else one that the run alone knows.
+Torch's code asks for sizes, to choose a kernel or to check them, and often gives one form of result whatever they are.
+It is called on tensors without data, of one set of sizes after the other. What all results agree in is taken to be so
+for every size. A size of the result is a constant, or a multiple of one that goes in plus a constant, or else one that
+the run alone knows.
 
 Where torch has no form of a function without data, the kernel itself is called, on small tensors of made-up numbers.
 """
@@ -21,11 +22,13 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from stillgraph.trace.symbolic import DATA_DEPENDENT, Symbolic, without_dispatch_modes
 
-_EQUAL = (-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 31, 64, 300, 1025)  # all sizes at once: some functions want them equal
-_APART = (2, 3, 5, 7, 11, 13, 17, 24, 36, 100)  # ... or in this order, from one of them on
+# All sizes at once, as some functions want them equal, or in an order, from one of them on.
+_EQUAL = (-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 31, 64, 300, 1025)
+_APART = (2, 3, 5, 7, 11, 13, 17, 24, 36, 100)
 _MOST_OF_A_NUMBER = 36  # one that is no size: it may count what the function makes
 _MOST_ELEMENTS = 20_000  # of a made-up tensor
-_NUMBERS = (int, float, complex, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+_NUMBERS = (int, float, complex, bool, str, type(None), *_OF_TORCH)
 
 
 class NoForm(Exception):
@@ -71,7 +74,7 @@ def _is_of_torch(func: Any) -> bool:
     """Whether a function is torch's own, which does nothing but give a result."""
     if isinstance(func, (OpOverload, OpOverloadPacket)):
         return str(func).startswith("aten.")
-    owner = getattr(func, "__module__", None) or getattr(getattr(func, "__objclass__", None), "__module__", None) or "torch"
+    owner = getattr(func, "__module__", None) or "torch"  # methods of C's have none
     return str(owner).split(".")[0] == "torch" and not hasattr(func, "apply")
 
 
@@ -82,7 +85,7 @@ def _writes(func: Any) -> bool:
 
 # ---- the calls
 def _trials(symbolic: Symbolic, func: Any, leaves: list[Any], form: TreeSpec, symbols: list[Any]) -> list[_Trial]:
-    found = []
+    found: list[_Trial] = []
     on_data = False
     for sizes in _assignments(symbolic, symbols, leaves):
         for filling in (0, 1) if on_data else (0,):
@@ -97,7 +100,13 @@ def _trials(symbolic: Symbolic, func: Any, leaves: list[Any], form: TreeSpec, sy
 
 
 def _call(
-    func: Any, given: tuple[Any, ...], form: TreeSpec, sizes: dict[Any, int], filling: int, on_data: bool, found: list[_Trial]
+    func: Any,
+    given: tuple[Any, ...],
+    form: TreeSpec,
+    sizes: dict[Any, int],
+    filling: int,
+    on_data: bool,
+    found: list[_Trial],
 ) -> bool:
     """Call a function once; gives back whether it is to be called on data."""
     if not on_data:
@@ -140,7 +149,8 @@ def _assignments(symbolic: Symbolic, symbols: list[Any], leaves: list[Any]) -> I
     for sizes in (*equal, *apart):
         if any(size > _MOST_OF_A_NUMBER for symbol, size in sizes.items() if symbol in numbers):
             continue
-        if all(ranges[symbol].lower <= size <= ranges[symbol].upper for symbol, size in sizes.items() if symbol in ranges):
+        limits = [(ranges[symbol], size) for symbol, size in sizes.items() if symbol in ranges]
+        if all(limit.lower <= size <= limit.upper for limit, size in limits):
             yield sizes
 
 
@@ -254,7 +264,8 @@ def _one(symbolic: Symbolic, known: _Known, leaves: list[Any], trials: list[_Tri
         return _view(known, base, shape, found)
     sizes = tuple(symbolic.fresh_size() if size is None else size for size in shape)
     device = next((leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)), first.device)
-    return _computed(torch.empty(sizes, dtype=first.dtype, device=device), leaves, [each.requires_grad for each in found])
+    made = torch.empty(sizes, dtype=first.dtype, device=device)
+    return _computed(made, leaves, [each.requires_grad for each in found])
 
 
 def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -262,7 +273,7 @@ def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _one_number(known: _Known, trials: list[_Trial], found: Sequence[Any]) -> Any:
-    if trials[0].on_data or any(type(each) is not type(found[0]) or type(each) not in _NUMBERS for each in found):
+    if trials[0].on_data or any(type(each) not in {type(found[0])} & {*_NUMBERS} for each in found):
         raise NoForm
     if type(found[0]) is int and (fitting := known.fitting(found)) is not None:
         return fitting
@@ -285,7 +296,8 @@ def _base(leaves: list[Any], trials: list[_Trial], found: Sequence[torch.Tensor]
     for place, leaf in enumerate(leaves):
         if not isinstance(leaf, torch.Tensor):
             continue
-        shares = [_memory(each) == _memory(trial.given[place]) for each, trial in zip(found, trials) if 0 not in map(_plain, each.shape)]
+        filled = [(each, trial) for each, trial in zip(found, trials) if 0 not in map(_plain, each.shape)]
+        shares = [_memory(each) == _memory(trial.given[place]) for each, trial in filled]
         if any(shares):
             if not all(shares):
                 raise NoForm
@@ -298,19 +310,21 @@ def _plain(size: Any) -> int | None:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    storage: int = tensor.untyped_storage()._cdata
+    return storage
 
 
 def _view(known: _Known, base: torch.Tensor, shape: list[Any], found: Sequence[torch.Tensor]) -> torch.Tensor:
     strides = [known.fitting(sizes) for sizes in zip(*(each.stride() for each in found))]
-    offset = known.fitting([each.storage_offset() for each in found])
+    offsets: list[Any] = [each.storage_offset() for each in found]
+    offset = known.fitting(offsets)
     if offset is None or None in shape or None in strides or not base.is_contiguous():
         raise NoForm
     return base.as_strided(shape, strides, offset + base.storage_offset())
 
 
 def _computed(made: torch.Tensor, leaves: list[Any], require: list[bool]) -> torch.Tensor:
-    """A tensor that autograd computes of what goes in, or does for some sizes only: for none, and for one, there may be nothing."""
+    """A tensor that autograd computes of what goes in, or for some sizes only: of none there may be nothing."""
     if not any(require):
         return made
     for leaf in leaves:

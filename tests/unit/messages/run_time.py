@@ -122,18 +122,18 @@ def python_for_each_element(x: Tensor) -> Any:
 
 
 @refused("SG304", X)
-def a_count_of_the_run(x: Tensor) -> Any:
-    return torch.linspace(0, 1, int(x.sum()))
-
-
-@refused("SG304", X)
 def a_transform_of_torch(x: Tensor) -> Any:
     return torch.func.vmap(lambda v: v * 2)(x)
 
 
 @refused("SG304", torch.ones(6))
 def a_size_of_the_run(x: Tensor) -> Any:
-    return torch.nn.functional.max_pool1d(x[x > 0][None], 2)
+    return x[x > 0].chunk(2)
+
+
+@refused("SG304", torch.ones(6, 2))
+def a_form_by_the_size(x: Tensor) -> Any:
+    return torch.cov(x[x[:, 0] > 0])
 
 
 @refused("SG306", X)
