@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import pytest
+import torch
 from torch import Tensor, nn
 
+import stillgraph as sg
 from tests.unit.soundness.following import deleting, follows, setting
 
 
@@ -181,3 +183,30 @@ def test_a_metaclass_that_gets_a_method() -> None:
         lambda x: x * 2 if isinstance(1, Options) else x,
         setting(Meta, __instancecheck__=lambda cls, value: True),
     )
+
+
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_way_to_look_up_attributes_that_a_base_class_is_given_later(full_graph: bool) -> None:
+    class Base:
+        pass
+
+    class Derived(Base):
+        pass
+
+    def reads(target: Any, x: torch.Tensor) -> torch.Tensor:
+        return x + target.value
+
+    def found(target: Any, name: str) -> Any:
+        return 10 if name == "value" else object.__getattribute__(target, name)
+
+    target: Any = Derived()
+    target.value = 1
+    static, x = sg.to_static(reads, backend="eager", full_graph=full_graph), torch.ones(())
+    assert static(target, x).item() == 2
+    Base.__getattribute__ = found  # type: ignore[method-assign]
+    assert static(target, x).item() == 11
+    del Base.__getattribute__  # type: ignore[attr-defined]
+    assert static(target, x).item() == 2
+    del target.value
+    Derived.__getattr__ = lambda target, name: 3  # type: ignore[attr-defined]
+    assert static(target, x).item() == 4
