@@ -172,10 +172,13 @@ def diverging(recorder: Recorder, arm: Arm) -> Iterator[None]:
             raise
         if isinstance(error, JoinFailure):
             raise refuse_join(error.place or "what this leaves", error) from error
-        if not _raised_by_rewritten(recorder, error) and not raised_by_user(error):
-            recorder.path_fails(_failure(recorder, error))
-        else:
+        if recorder.failed is not None and recorder.failed.is_eagers(error):
+            Raisable(error.__traceback__).restore(error)  # without what the capture was at when the operation failed
             emit_raise(recorder, error)
+        elif _raised_by_rewritten(recorder, error) or raised_by_user(error):
+            emit_raise(recorder, error)
+        else:
+            recorder.path_fails(_failure(recorder, error))
         arm.diverged = True
 
 

@@ -23,6 +23,19 @@ class Failed:
     function: Callable[..., Any]
     args: Any
     kwargs: Any
+    said: str | None = None  # what eager PyTorch says, where it was asked and fails as well
+
+    def is_eagers(self, error: BaseException) -> bool:
+        """Whether an error is this operation's, and eager PyTorch raises the same for all sizes of the program."""
+        leaves = torch.utils._pytree.tree_leaves((self.args, self.kwargs))
+        return self.error == id(error) and self.said == str(error) and not any(map(_is_open, leaves))
+
+
+def _is_open(value: Any) -> bool:
+    """Whether only the run knows a size, or one of a tensor's."""
+    with torch._C.DisableTorchFunction():
+        sizes = tuple(value.shape) if isinstance(value, torch.Tensor) else (value,)
+    return any(isinstance(size, torch.SymInt) for size in sizes)
 
 
 def in_eager(error: BaseException, failed: Failed | None) -> BaseException:
@@ -40,7 +53,7 @@ def in_eager(error: BaseException, failed: Failed | None) -> BaseException:
     return _said(error, failed, _closed)
 
 
-def quote(error: BaseException, failed: Failed) -> BaseException:
+def quote(error: BaseException, failed: Failed) -> BaseException | None:
     """Let an error say what eager says, which names sizes: those that are open in the capture are guarded from now on.
 
     Args:
@@ -48,13 +61,14 @@ def quote(error: BaseException, failed: Failed) -> BaseException:
         failed: the operation.
 
     Returns:
-        The error; where eager raises one of another class, that.
+        The error; where eager raises one of another class, that; None if nobody can tell.
     """
     said = _said(error, failed, _guarded)
+    if said is error:
+        return None
     if type(said) is not type(error):
         return said
-    if said is not error:
-        error.args = said.args
+    error.args = said.args
     return error
 
 

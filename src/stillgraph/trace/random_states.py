@@ -27,7 +27,8 @@ _KINDS: dict[type, _State] = {
     torch.Generator: (lambda each: each.get_state(), lambda each, state: each.set_state(state)),
 }
 """How the state of a generator is read and written."""
-_OF_MODULES = (random.random.__self__, numpy.random.rand.__self__, torch.default_generator)
+_METHODS: tuple[Any, ...] = (random.random, numpy.random.rand)
+_OF_MODULES = (*(method.__self__ for method in _METHODS), torch.default_generator)
 _NAMES = {random.Random: "random", numpy.random.RandomState: "numpy.random", torch.Generator: "torch"}
 
 

@@ -306,8 +306,9 @@ class Recorder(PlainAnswers):
             if not function:
                 self.failed = Failed(id(error), func, fake_args, fake_kwargs)
                 told = quote(error, self.failed)
-                if told is not error:
-                    self.failed = replace(self.failed, error=id(told))
+                if told is not None:
+                    self.failed = replace(self.failed, error=id(told), said=str(told))
+                if told not in (None, error):
                     raise told from None
             raise
         finally:

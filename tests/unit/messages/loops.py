@@ -61,9 +61,9 @@ def none_has_no_mean(x: Tensor, offset: Any = None) -> Any:
 
 
 @refused("SG209", X)
-def shapes_that_do_not_fit(x: Tensor) -> Any:
-    def project(y: Tensor) -> Tensor:
-        return y @ torch.ones(3, 4)
+def a_dimension_that_is_a_text(x: Tensor) -> Any:
+    def project(y: Any) -> Any:
+        return y.squeeze("rows")
 
     if x.sum() > 5:
         return project(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from torch import Tensor
 
 import stillgraph as sg
 from tests.cases.compare import assert_same
-from tests.unit.trace.agreement import P, refusal
+from tests.unit.trace.agreement import P, agree, outcome, same_error
 
 
 def a_product(x: Tensor) -> Tensor:
@@ -30,17 +31,58 @@ def joined(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("fails", [a_product, a_layer, an_index, joined])
-def test_it_is_quoted(fails: Any) -> None:
-    with pytest.raises(Exception) as found:  # of any kind
-        fails(P)
-    said = f"{type(found.value).__name__}: {found.value}"
-
+def test_it_is_raised_on_its_path(fails: Any) -> None:
     def function(x: Tensor) -> Tensor:
         return fails(x) if x.sum() < 0 else x
 
-    error = refusal(function, P)
-    assert error.reason.code == "SG209"
-    assert said in str(error)
+    agree(function, P, -P, P)
+
+
+def test_it_is_handled() -> None:
+    def function(x: Tensor) -> Any:
+        try:
+            if x.sum() < 0:
+                x = x.view(3, 7)
+        except RuntimeError as error:
+            return x - 1, str(error)
+        return x + 1, "fits"
+
+    agree(function, P, -P)
+
+
+def test_in_a_loop() -> None:
+    def function(x: Tensor, n: Tensor) -> Tensor:
+        while n.sum() > 0:
+            x = x * 2
+            if x.sum() > 20:
+                x = torch.cat([x, x[None]])
+            n = n - 1
+        return x
+
+    agree(function, (P, torch.tensor(1)), (P, torch.tensor(0)), (P, torch.tensor(4)))
+
+
+@pytest.mark.parametrize("fails", [a_product, an_index])
+def test_in_files(fails: Any, tmp_path: Path) -> None:
+    def function(x: Tensor) -> Tensor:
+        return fails(x)[:1] if x.sum() < 0 else x
+
+    sg.save(function, tmp_path / "it.pt2", args=(P,))
+    loaded = sg.load(tmp_path / "it.pt2")
+    assert torch.equal(loaded(P), P)
+    wanted, given = outcome(function, (-P,))["error"], outcome(loaded, (-P,))["error"]
+    assert (type(given), str(given)) == (type(wanted), str(wanted))
+
+
+def test_without_a_full_graph() -> None:
+    def function(x: Tensor) -> Tensor:
+        return a_product(x) if x.sum() < 0 else x
+
+    static = sg.symbolic_trace(function)
+    for x in (P, -P, P):
+        wanted, given = outcome(function, (x,)), outcome(static, (x,))
+        assert same_error(wanted["error"], given["error"])
+        assert_same(wanted["value"], given["value"])
 
 
 def test_of_sizes_that_are_open_the_capture_says_what_it_can() -> None:
@@ -57,7 +99,7 @@ def test_a_draw_that_fails_draws_nothing() -> None:
 
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    refusal(function, P)
+    sg.to_static(function, backend="eager")(P)
     assert torch.equal(torch.get_rng_state(), before)
 
 
