@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from numbers import Number
 from types import FunctionType
 from typing import Any
@@ -331,6 +331,8 @@ def in_(item: Any, container: Any) -> Any:
     if entries.is_staged_key(container, item):
         return entries.has(capture, container, item)
     if class_member(type(container), "__contains__") is None:
+        if isinstance(container, Iterator):
+            return _drawn_until_found(item, container)
         container = drawn(container)
     else:
         capture.iterators.before_drawing(container)
@@ -365,6 +367,13 @@ def in_(item: Any, container: Any) -> Any:
 def _holds_constants(container: Any) -> bool:
     """Whether to look something up in a container does nothing else: it is Python's, and holds constants."""
     return type(container) in (tuple, list, set, frozenset, dict) and all(map(is_constant, container))
+
+
+def _drawn_until_found(item: Any, iterable: Any) -> Any:
+    """``item in iterable`` for an iterator, of which no more is drawn than is needed."""
+    from stillgraph.operators.calls import call
+
+    return call(any, call(map, lambda value: value is item or eq(item, value), iterable))
 
 
 def _staged(value: Any) -> bool:

@@ -23,6 +23,7 @@ from stillgraph.core.weak_cache import weakly_cached
 from stillgraph.operators import acts, entries, lists, randomness, torchscript
 from stillgraph.operators.binding import call_python, fails_to_bind, is_iterable, takes_one
 from stillgraph.operators.caches import call_cached, refuse_counts, require_no_writes
+from stillgraph.operators.consumers import join, known_or_list, made, taken
 from stillgraph.operators.debugging import stop_for
 from stillgraph.operators.drawing import before_call, begun
 from stillgraph.operators.foreign import before_method
@@ -34,7 +35,7 @@ from stillgraph.operators.misread import name_demand, refuse_misread
 from stillgraph.operators.modules import call_in_turn, call_module, follow_parametrizations
 from stillgraph.operators.namespaces import note_method
 from stillgraph.operators.number_methods import is_declined
-from stillgraph.operators.numbers import MEANINGS, known_or_list
+from stillgraph.operators.numbers import MEANINGS
 from stillgraph.operators.optimizers import call_optimizer, is_optimizers
 from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
@@ -52,7 +53,7 @@ from stillgraph.operators.stores import (
     set_item_past_class,
     set_past_class,
 )
-from stillgraph.operators.strings import fill, joined, with_chosen
+from stillgraph.operators.strings import fill
 from stillgraph.operators.unseen import initialiser, with_each
 from stillgraph.operators.weak import before_weak_call
 from stillgraph.operators.wrappers import WRAPPERS, refuse_unseen
@@ -62,7 +63,7 @@ from stillgraph.trace.compiled import behind_compiler
 from stillgraph.trace.entries import MaybeKey, container_of, holds_unknown, some_keys
 from stillgraph.trace.frames import called, here, is_transform, surrounds_with_mode
 from stillgraph.trace.journal import MISSING, CellPlace
-from stillgraph.trace.lists import StagedSpread, has_spread
+from stillgraph.trace.lists import StagedSpread
 from stillgraph.trace.locks import WRITTEN_IN_C
 from stillgraph.trace.maybe_none import is_read_first
 from stillgraph.trace.maybe_number import call_method, may_be_number
@@ -422,15 +423,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, torch.Generator):
         return randomness.call_method(_session(), receiver, method.__name__, (*args, *kwargs.values()))
     if isinstance(receiver, str) and method.__name__ == "join" and takes_one(args, kwargs) and is_iterable(args[0]):
-        parts = list(known_or_list(args[0]))
-        if has_spread(parts):
-            message = "join is given parts of which only the run knows how many there are"
-            raise refuse("SG210", message, location=here(), hint="Print the parts one by one, with end='', in a loop.")
-        parts = [*with_chosen(_session(), tuple(parts))]
-        chosen = next((part for part in parts if isinstance(part, Unjoined)), None)
-        if chosen is not None:
-            return chosen.either(lambda value: call(method, [value if part is chosen else part for part in parts]))
-        return joined(receiver, parts)
+        return join(call, method, args[0])
     if isinstance(receiver, str) and method.__name__ == "format":
         return fill(receiver, args, kwargs)
     if isinstance(receiver, list) and method.__name__ == "sort" and not args and kwargs.keys() <= {"key", "reverse"}:
@@ -449,6 +442,8 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
             promote_item(capture, receiver, key, value)
     if isinstance(receiver, CONTAINERS) and method.__name__ in MUTATORS:
         note_contents(receiver)
+    if isinstance(receiver, CONTAINERS) and taken(receiver, method.__name__, args, kwargs):
+        return receiver if method.__name__.startswith("__i") else None
     looked_through = isinstance(receiver, CONTAINERS) and method.__name__ in ("count", "index", "remove")
     capture.compared = capture.compared or (looked_through and any(map(is_told_by_identity, args)))
     if looked_through and any(map(holds_unknown, (receiver, *args))):
@@ -467,7 +462,7 @@ def _call_builtin(method: BuiltinMethodType | MethodWrapperType, args: tuple[Any
     if isinstance(receiver, collections.deque) and receiver.maxlen is not None and lists.is_spread(receiver):
         raise refuse_unknown("SG210", "a deque with a maximal length that only the run fills", receiver)
     if isinstance(receiver, CONTAINERS):
-        args = tuple(known_or_list(a) for a in args) if method.__name__ == "extend" else args
+        args = tuple(known_or_list(a) for a in args) if method.__name__ in ("extend", "extendleft") else args
     if not isinstance(receiver, CONTAINERS):
         if not isinstance(method, BuiltinMethodType) or not is_torch_builtin(method):
             _refuse_spread(method, args)
@@ -575,6 +570,9 @@ def _make(
     capture: Session, plainly: Callable[..., Any], kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """What ``type.__call__`` does; where none of the user's code has a part in it, ``plainly`` does it."""
+    filled = made(kind, args, kwargs)
+    if filled is not None:
+        return filled
     init = initialiser(capture, kind)
     make: Any = kind.__new__
     follows = not issubclass(kind, torch.Tensor) and _is_followed(make, capture)

@@ -18,9 +18,10 @@ from stillgraph.core.lookup import class_member
 from stillgraph.operators import checkpointing, lists, namespaces, optimizers, polyfilled, torchscript, trees
 from stillgraph.operators.attributes import attr, refuse_own_of_tensor
 from stillgraph.operators.booleans import is_, not_
+from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
 from stillgraph.operators.generators import Mapped, Produced, filtered, generator_of, mapped
 from stillgraph.operators.methods import method_of
-from stillgraph.operators.numbers import fold, known_or_list, zip_
+from stillgraph.operators.numbers import zip_
 from stillgraph.operators.outside import OUTSIDE, at_run_time
 from stillgraph.operators.randomness import RANDOMNESS
 from stillgraph.operators.registries import require_known
@@ -151,7 +152,8 @@ def _map(function: Any, *iterables: Any) -> Any:
         if len(iterables) == 1:
             return generator_of(iterables[0], functools.partial(_call, function), made=Mapped)
         return generator_of(zip_(*iterables), lambda items: _call(function, *items), made=Mapped)
-    return map(functools.partial(_call, function), *map(known_or_list, iterables))
+    known = (each if is_looped_over(each) else known_or_list(each) for each in iterables)
+    return map(functools.partial(_call, function), *known)
 
 
 def _has_unknown_length(iterable: Any) -> bool:
@@ -168,7 +170,7 @@ def _filter(function: Any, iterable: Any) -> Any:
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
     if isinstance(iterable, torch.Tensor) and not iterable.dim():
         raise TypeError("reduce() arg 2 must support iteration")  # in place of what the tensor says
-    return fold(lambda total, value: _call(function, total, value), known_or_list(iterable), *initial)
+    return fold(lambda total, value: _call(function, total, value), iterable, *initial)
 
 
 def _sorted(iterable: Any, *, key: Any = None, reverse: bool = False) -> Any:

@@ -121,6 +121,25 @@ def enumerated(generator: Produced, start: Any) -> Produced:
     return _Enumerated(run, lambda: enumerate(generator, start))
 
 
+class _Zipped(Produced, kind=zip):
+    __slots__ = ()
+
+
+def strictly(zipped: Any, check: Callable[[], None]) -> Produced:
+    """``zip(…, strict=True)``: ``zipped``, and a check behind its end."""
+
+    def run(emit: Emit) -> None:
+        from stillgraph.operators.loops import for_
+
+        for_(zipped, lambda item: if_(emit(item), lambda: BREAK), check)
+
+    def draw() -> Iterator[Any]:
+        yield from zipped
+        check()
+
+    return _Zipped(run, draw)
+
+
 def mapped(function: Callable[[Any], Any], generator: Produced) -> Produced:
     """``map(function, generator)``."""
     return Mapped(lambda emit: generator.run(lambda item: emit(function(item))), lambda: map(function, generator))

@@ -21,8 +21,10 @@ from stillgraph.operators.abstract_classes import asks_itself, note_answer
 from stillgraph.operators.booleans import and_, or_
 from stillgraph.operators.branches import if_, if_exp, select
 from stillgraph.operators.closing import before_stop
-from stillgraph.operators.drawing import drawn, items_of
-from stillgraph.operators.generators import Produced, enumerated
+from stillgraph.operators.comprehensions import list_of
+from stillgraph.operators.consumers import fold, is_looped_over, known_or_list
+from stillgraph.operators.drawing import items_of
+from stillgraph.operators.generators import Produced, enumerated, strictly
 from stillgraph.operators.given import length_given
 from stillgraph.operators.methods import method_of
 from stillgraph.operators.stand_ins import kind_of_stand_in
@@ -42,7 +44,6 @@ from stillgraph.trace.operands import require_one_kind, unsupported
 from stillgraph.trace.session import Session, session
 from stillgraph.trace.signals import Diverged
 from stillgraph.trace.special import number_kind, read_shape
-from stillgraph.trace.staging import branch
 from stillgraph.trace.symbolic import is_fake
 from stillgraph.trace.tensor_classes import class_of_tensor, is_instance
 from stillgraph.trace.text import StagedText
@@ -220,18 +221,40 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     if any(map(_is_unknown, iterables)):
         return _zip_with_spread(iterables, strict)
     parts = [_sequence(i) for i in iterables]
-    if strict or not parts or any(part is None for part in parts) or not _take_over(parts):
+    if not parts or any(part is None for part in parts) or not _take_over(parts):
         return zip(*iterables, strict=strict)
-    return sequences.Zipped(tuple(parts))
+    return _zipped(parts, strict)
 
 
 def _zip_with_spread(iterables: Any, strict: bool) -> Any:
     parts = [sequences.as_sequence(i) for i in iterables]
-    if strict or any(part is None for part in parts):
+    if any(part is None for part in parts):
         raise refuse("SG210", "a list of unknown length is zipped with what cannot be indexed", location=here())
     if not _take_over(parts):
         raise refuse("SG210", "a list of unknown length is zipped with an iterator that was advanced", location=here())
-    return sequences.Zipped(tuple(parts))
+    return _zipped(parts, strict)
+
+
+def _zipped(parts: list[Any], strict: bool) -> Any:
+    zipped = sequences.Zipped(tuple(parts))
+    return strictly(zipped, functools.partial(_require_one_length, parts)) if strict else zipped
+
+
+def _require_one_length(parts: list[Any]) -> None:
+    """Raise what a strict ``zip`` raises behind the last of what it gives."""
+    lengths = [part.length() for part in parts]
+    for count, length in enumerate(lengths[1:], 2):
+        others = "argument 1" if count == 2 else f"arguments 1-{count - 1}"
+        said = f"zip() argument {count} is {{}} than {others}"
+        for differs, how in ((length < lengths[0], "shorter"), (length > lengths[0], "longer")):
+            if_(differs, functools.partial(_raise_in_arm, ValueError(said.format(how))))
+
+
+def _raise_in_arm(error: Exception) -> NoReturn:
+    if not _capture().in_arm:
+        raise error
+    emit_raise(_capture(), error)
+    raise Diverged
 
 
 def reversed_(value: Any, /) -> Any:
@@ -261,6 +284,8 @@ def _staged(value: Any) -> bool:
 def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def extreme(first: Any, /, *others: Any, key: Any = None, **default: Any) -> Any:
         values = (first, *others)
+        if not others and key is not None and is_looped_over(first):
+            return _extreme_by_key(function, first, key, default)
         if len(values) == 1 and not isinstance(values[0], torch.Tensor):
             values = (known_or_list(values[0]),)
         items = list(values[0]) if len(values) == 1 else list(values)
@@ -287,32 +312,34 @@ def _extreme(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
     return extreme
 
 
-def known_or_list(iterable: Any) -> Any:
-    """What a function of Python's iterates: a list, where only the run knows how many elements there are."""
-    from stillgraph.operators.comprehensions import list_of
+def _extreme_by_key(function: Callable[..., Any], iterable: Any, key: Any, default: dict[str, Any]) -> Any:
+    """``max(iterable, key=key)`` of what a loop draws from: each element is measured before the next is drawn."""
+    from stillgraph.operators.calls import call
 
-    if isinstance(iterable, Produced) and not iterable.begun:
-        return list_of(iterable, lambda item: item)
-    sequence = sequences.as_sequence(iterable)
-    if sequence is None:
-        return drawn(iterable)
-    if isinstance(iterable, (list, tuple)) or isinstance(sequence.length(), int):
-        return iterable
-    return list_of(sequence, lambda item: item)
+    pairs = list_of(iterable, lambda item: (item, call(key, item)))
+    if not lists.is_spread(pairs):
+        if not pairs:
+            return function(pairs, **default)
+        return MEANINGS[function](pairs, key=lambda pair: pair[1])[0]
+    items, keys = list_of(pairs, lambda pair: pair[0]), list_of(pairs, lambda pair: pair[1])
+    if "default" in default:
+        return if_exp(items, lambda: _of_largest(function, items, keys), lambda: default["default"])
+    return _of_largest(function, items, keys)
+
+
+def _of_largest(function: Callable[..., Any], items: list[Any], keys: list[Any]) -> Any:
+    index = lists.METHODS["index"](_capture(), keys, lists.extreme(function, keys))
+    return lists.at(_capture(), items, index)
 
 
 def _extreme_of_spread(function: Callable[..., Any], items: list[Any], key: Any, default: dict[str, Any]) -> Any:
     from stillgraph.operators.calls import call
-    from stillgraph.operators.comprehensions import list_of
 
-    capture = _capture()
     if "default" in default:
         return if_exp(items, lambda: _extreme_of_spread(function, items, key, {}), lambda: default["default"])
     if key is None:
         return lists.extreme(function, items)
-    keys = list_of(items, lambda item: call(key, item))
-    best = lists.extreme(function, keys)
-    return lists.at(capture, items, lists.METHODS["index"](capture, keys, best))
+    return _of_largest(function, items, list_of(items, lambda item: call(key, item)))
 
 
 def _pick(test: Any, left: Any, right: Any) -> Any:
@@ -328,41 +355,10 @@ def _fold_numbers(function: Callable[..., Any], items: list[Any]) -> Any:
 
 def sum_(iterable: Any, /, start: Any = 0) -> Any:
     """``sum``: additions from left to right, beginning with ``start``."""
-    items = known_or_list(iterable)
-    return fold(lambda total, value: total + value, items if lists.is_spread(items) else iter(items), start)
-
-
-def fold(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
-    """``functools.reduce``: a staged loop over a list of unknown length."""
-    if not lists.is_spread(items):
-        return functools.reduce(function, items, *initial)
-    capture = _capture()
-    if not initial:
-        branch(capture, truth_number(capture, items), lambda: None, _refuse_nothing, (), ())
-        return fold(function, lists.at(capture, items, slice(1, None)), lists.at(capture, items, 0))
-
-    def all_of_them() -> Any:
-        # the first is apart: what it makes of a 0 to begin with may be of another type
-        first = function(initial[0], lists.at(capture, items, 0))
-        return _folded(function, lists.at(capture, items, slice(1, None)), first)
-
-    return if_exp(items, all_of_them, lambda: initial[0])
-
-
-def _refuse_nothing() -> NoReturn:
-    emit_raise(_capture(), TypeError("reduce() of empty iterable with no initial value"))
-    raise Diverged
-
-
-def _folded(function: Callable[[Any, Any], Any], items: Any, total: Any) -> Any:
-    from stillgraph.operators.loops import for_
-
-    def add(item: Any) -> None:
-        nonlocal total
-        total = function(total, item)
-
-    for_(items, add, keeps=("total",))
-    return total
+    if not is_looped_over(iterable):
+        items = known_or_list(iterable)
+        iterable = items if lists.is_spread(items) else iter(items)
+    return fold(lambda total, value: total + value, iterable, start)
 
 
 def any_(iterable: Any, /) -> Any:

@@ -11,7 +11,7 @@ import torch
 from stillgraph.core.diagnostics import refuse
 from stillgraph.operators import lists
 from stillgraph.operators.comprehensions import list_of
-from stillgraph.operators.numbers import known_or_list
+from stillgraph.operators.consumers import known_or_list
 from stillgraph.operators.picking import pick
 from stillgraph.operators.stores import note_contents
 from stillgraph.program.operations import sort_order

@@ -14,7 +14,6 @@ from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
 from stillgraph.core.lookup import behind_proxy, class_member, of_class, own_attributes
 from stillgraph.operators import entries, lists
-from stillgraph.operators.drawing import drawn
 from stillgraph.operators.globals import set_global
 from stillgraph.operators.methods import binary, by_methods, method_of, set_by_descriptor
 from stillgraph.operators.namespaces import note_name
@@ -271,7 +270,9 @@ def set_item_past_class(target: Any, key: Any, value: Any) -> None:
     if not _set_unknown(target, key, value):
         capture = session()
         if capture is not None and isinstance(key, slice):
-            value = drawn(value)
+            from stillgraph.operators.consumers import known_or_list
+
+            value = known_or_list(value)
         if capture is not None and isinstance(target, (dict, list, collections.deque)):
             promote_item(capture, target, key, value)
         if isinstance(target, dict) and capture is not None:
@@ -490,6 +491,12 @@ _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
 _BINARY = {symbol: binary(symbol, plain) for symbol, plain in _INPLACE.items()}
 
 
+def _take_all(left: Any, symbol: str, right: Any) -> bool:
+    from stillgraph.operators.consumers import taken
+
+    return taken(left, f"__{_INPLACE[symbol].__name__}__", (right,))
+
+
 _ATOMS = (int, float, complex, str, bytes, tuple, frozenset)
 
 
@@ -514,6 +521,8 @@ def inplace(symbol: str, left: Any, right: Any) -> Any:
     capture = session()
     if capture is not None:
         capture.iterators.before_drawing(right)
+        if isinstance(left, CONTAINERS) and _take_all(left, symbol, right):
+            return left
     if capture is not None and may_be_number(left):
         return change_in_place(capture, _INPLACE[symbol], left, right)
     if is_array(left):

@@ -129,9 +129,9 @@ def copied(x: Tensor) -> Any:
     d = {"a": x}
     if x.sum() > 1:
         d["b"] = x * 2
-    e, f = dict(d), {**d, "z": x}
+    e, f, g = dict(d), {**d, "z": x}, collections.deque(d.values())
     d["a"] = x + 1
-    return d, e, f
+    return d, e, f, list(g)
 
 
 def counted(x: Tensor) -> Any:

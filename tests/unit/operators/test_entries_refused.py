@@ -48,8 +48,6 @@ SPREAD = [
     lambda x: [*two(x).values()],
     lambda x: (*two(x).items(), 1),
     lambda x: max(*two(x).values(), 0),
-    lambda x: set(two(x).values()),
-    lambda x: collections.deque(two(x).values()),
 ]
 UNSEEN = [
     lambda x: {("q", 1)} | two(x).items(),
