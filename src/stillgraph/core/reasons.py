@@ -38,7 +38,7 @@ _ALL = (
     Reason(
         "SG104",
         "frame introspection",
-        "locals(), vars(), eval or exec would see the variables of a generated block.",
+        "What looks at the frames of its callers would see those of the capture.",
         "Pass the values explicitly.",
     ),
     Reason(

@@ -60,13 +60,16 @@ class Produced(StandIn, kind=GeneratorType):
         if capture is not None:
             capture.journal.note(AttributePlace(self, "_drawn"))
 
+    def _begin(self) -> None:
+        if self._drawn is None:
+            self._note()
+            self._drawn = _noted(self._draw(), self)
+
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if self._drawn is None:
-            self._note()
-            self._drawn = self._draw()
+        self._begin()
         if isinstance(self._drawn, Unjoined):
             message = "a generator is used again that only some path has drawn from"
             raise refuse("SG206", message, location=here(), hint=_AS_LIST)
@@ -75,9 +78,7 @@ class Produced(StandIn, kind=GeneratorType):
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS or type(self) is not Produced:
             self._fail_to_find(name)
-        if self._drawn is None:
-            self._note()
-            self._drawn = self._draw()
+        self._begin()
         return getattr(self._drawn, name)
 
     def _fail_to_find(self, name: str) -> NoReturn:
@@ -180,7 +181,15 @@ def generator_of(
 
         for_(iterable, one)
 
-    return made(run, draw)
+    return _noted(made(run, draw), iterable)
+
+
+def _noted(generator: Any, given: Any) -> Any:
+    """A generator, of which the capture knows from then on where it was made."""
+    capture = session()
+    if capture is not None:
+        capture.iterators.made(generator, given)
+    return generator
 
 
 def filtered(iterable: Any, test: Callable[[Any], Any]) -> Iterator[Any]:
@@ -188,14 +197,20 @@ def filtered(iterable: Any, test: Callable[[Any], Any]) -> Iterator[Any]:
     return generator_of(iterable, lambda value: value, test, _Filtered)
 
 
-def binding(generator: Iterator[Any]) -> Iterator[Any]:
-    """A generator expression that is Python's and binds variables, which no arm knows of: those of the last element.
+def binding(generator: Iterator[Any], binds: bool = True) -> Iterator[Any]:
+    """A generator expression that is Python's, as it is made.
 
     Args:
-        generator: with an assignment by ``:=``, or variables that functions inside of it read.
+        generator: the expression.
+        binds: whether it binds variables, which no arm knows of: with an assignment by ``:=``, or variables that
+            functions inside of it read. Those are of the last element.
     """
     capture = session()
-    return generator if capture is None else capture.iterators.binds(generator)
+    if capture is not None:
+        if binds:
+            capture.iterators.binds(generator)
+        capture.iterators.made_of_parts(generator)
+    return generator
 
 
 def generator(twin: FunctionType, emit: str) -> Callable[[FunctionType], FunctionType]:

@@ -20,6 +20,7 @@ from stillgraph.program.module_tables import entries
 from stillgraph.trace.frames import here, surrounds_with_mode
 from stillgraph.trace.session import Session
 from stillgraph.trace.signals import Restart
+from stillgraph.trace.unjoined import Unjoined
 
 Call = Callable[..., Any]  # the operator of that name
 
@@ -97,8 +98,7 @@ def _run_hooks_before(
         if with_kwargs:
             args, kwargs = _unless_none(call(hook, module, args, kwargs), (args, kwargs))
         else:
-            changed = _unless_none(call(hook, module, args), args)
-            args = changed if isinstance(changed, tuple) else (changed,)
+            args = _unless_none(call(hook, module, args), args, _as_arguments)
     return args, kwargs
 
 
@@ -113,6 +113,12 @@ def _run_hooks_after(call: Call, module: torch.nn.Module, args: Any, kwargs: Any
     return result
 
 
-def _unless_none(changed: Any, otherwise: Any) -> Any:
+def _as_arguments(changed: Any) -> tuple[Any, ...]:
+    return changed if isinstance(changed, tuple) else (changed,)
+
+
+def _unless_none(changed: Any, otherwise: Any, taken: Callable[[Any], Any] = lambda changed: changed) -> Any:
     """What a hook returned, or what there was before if it returned None, be that known now or only in the run."""
-    return if_exp(is_none(changed), lambda: otherwise, lambda: changed)
+    if isinstance(changed, Unjoined):
+        return changed.either(lambda each: _unless_none(each, otherwise, taken))
+    return if_exp(is_none(changed), lambda: otherwise, lambda: taken(changed))

@@ -31,7 +31,7 @@ from stillgraph.operators.stores import (
 )
 from stillgraph.operators.strings import assert_, percent, text
 from stillgraph.operators.unpacking import unpack
-from stillgraph.operators.variables import evaluated, loaded, own, own_names, variables
+from stillgraph.operators.variables import evaluated, hidden, loaded, own, own_names, variables
 from stillgraph.trace.exits import BREAK, CONTINUE
 
 OPERATORS: Mapping[str, object] = MappingProxyType(
@@ -76,6 +76,7 @@ OPERATORS: Mapping[str, object] = MappingProxyType(
         "unpack": unpack,
         "drawn": drawn,
         "evaluated": evaluated,
+        "hidden": hidden,
         "loaded": loaded,
         "own": own,
         "variables": variables,

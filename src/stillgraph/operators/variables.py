@@ -46,6 +46,23 @@ def evaluated(code: Any) -> Any:
     return code
 
 
+def hidden(name: str) -> NoReturn:
+    """A function that looks at the variables of the one that calls it, from a block of that: it would see the block's.
+
+    Args:
+        name: the function's.
+
+    Raises:
+        Restart: another front end, which makes no functions of blocks, can go on.
+        CaptureError: none can.
+    """
+    capture = session()
+    if capture is not None:
+        capture.follow_all()
+    message = f"{name}() in a branch, loop or operand would see the variables of that block alone"
+    raise refuse("SG104", message, location=here())
+
+
 def own(read: Callable[[], Any], name: str) -> Any:
     """As `loaded`, of a variable of the function itself, read in a part of it that has become a function of its own.
 

@@ -59,13 +59,19 @@ class Iterators:
             given: the call's arguments; it may advance the iterators among them.
         """
         behind = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if isinstance(leaf, Iterator)]
-        plain = type(iterator) in _MADE_OF_ARGUMENTS and not behind
+        stands_in = is_our_module(type(iterator).__module__)  # what it does, the capture notes by itself
+        plain = (type(iterator) in _MADE_OF_ARGUMENTS or stands_in) and not behind
         known = [self._made[id(each)][1] if id(each) in self._made else None for each in behind]
         region = next((each for each in known if each is not self.session.region), self.session.region)
         if any(self.session.is_outer(each) or id(each) in self._over_outer for each in behind):
             self._over_outer.add(id(iterator))
         self.count += 1
         self._made[id(iterator)] = (self._held(iterator), region, self.count if plain else 0)
+
+    def made_of_parts(self, generator: Any) -> None:
+        """Remember where a generator expression was made; what it runs over may be an iterator from before."""
+        parts = list(behind(generator))[1:]
+        self.made(generator, [each for each in parts if id(each) in self._made or not self.session.is_new(each)])
 
     def _held(self, iterator: Any) -> Any:
         generator = drawn_from(iterator)
@@ -118,10 +124,9 @@ class Iterators:
             if is_advanced_unseen(each):
                 self._stopped[id(each)] = self._held(each)
 
-    def binds(self, generator: Any) -> Any:
-        """Note a generator expression that binds variables of the user's unseen; gives it back."""
+    def binds(self, generator: Any) -> None:
+        """Note a generator expression that binds variables of the user's unseen."""
         self._binding.add(generator)
-        return generator
 
     def binds_unseen(self, iterator: Any) -> bool:
         """Whether an iterator is such a generator expression."""

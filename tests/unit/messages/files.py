@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import torch
@@ -152,11 +153,9 @@ def awaited() -> Any:
     asyncio.run(scaled(X))
 
 
-@refused("SG104", X, "x * 2")
-def evaluated(x: Tensor, rule: str) -> Any:
-    if x.sum() > 0:
-        return eval(rule)
-    return x
+@refused("SG104", X)
+def of_the_caller(x: Tensor) -> Any:
+    return x * len(sys._getframe(1).f_locals)
 
 
 @refused("SG501", torch.tensor([5, 3, 0]), input_spec=[sg.InputSpec([None])])

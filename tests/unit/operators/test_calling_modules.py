@@ -79,3 +79,68 @@ def test_without_a_full_graph(kind: str) -> None:
     static = sg.to_static(target, backend="eager", full_graph=False, strict=True)
     assert torch.equal(static(x), eager(x))
     assert len(static.forward.explain().subgraphs) == 1
+
+
+class Adding(nn.Module):
+    def forward(self, x: Tensor, scale: Any = 1) -> Tensor:
+        return x * scale + 2
+
+
+def none_or_tuple(module: nn.Module, given: Any) -> Any:
+    return (given[0] + 10,) if given[0].sum() > 0 else None
+
+
+def none_or_value(module: nn.Module, given: Any) -> Any:
+    return given[0] + 10 if given[0].sum() > 0 else None
+
+
+def tuple_or_given(module: nn.Module, given: Any) -> Any:
+    return (given[0] + 10,) if given[0].sum() > 0 else given
+
+
+def value_or_tuple(module: nn.Module, given: Any) -> Any:
+    return given[0] + 10 if given[0].sum() > 0 else (given[0] - 10,)
+
+
+def falls_through(module: nn.Module, given: Any) -> Any:  # noqa: RET503 - it is what is tested
+    if given[0].sum() > 0:
+        return (given[0] + 10,)
+
+
+def with_keywords(module: nn.Module, given: Any, named: Any) -> Any:
+    return ((given[0] + 10,), {"scale": 3}) if given[0].sum() > 0 else None
+
+
+def behind(module: nn.Module, given: Any, result: Any) -> Any:  # noqa: RET503 - as above
+    if result.sum() > 4:
+        return result * 2
+
+
+def behind_with_keywords(module: nn.Module, given: Any, named: Any, result: Any) -> Any:
+    return result * named["scale"] if result.sum() > 4 else None
+
+
+HOOKS: list[Any] = [
+    *(
+        lambda m, hook=hook: m.register_forward_pre_hook(hook)
+        for hook in (none_or_tuple, none_or_value, tuple_or_given, value_or_tuple, falls_through)
+    ),
+    lambda m: m.register_forward_pre_hook(with_keywords, with_kwargs=True),
+    lambda m: m.register_forward_hook(behind),
+    lambda m: m.register_forward_hook(behind_with_keywords, with_kwargs=True),
+    lambda m: nn.modules.module.register_module_forward_pre_hook(none_or_tuple),
+    lambda m: nn.modules.module.register_module_forward_hook(behind),
+]
+
+
+@pytest.mark.parametrize("register", HOOKS, ids=range(len(HOOKS)))
+@pytest.mark.parametrize("full", [True, False])
+def test_hooks_that_return_none_on_one_path(register: Any, full: bool) -> None:
+    module = Adding()
+    handle = register(module)
+    function = sg.to_static(lambda x: module(x, scale=2), backend="eager", full_graph=full)
+    try:
+        for x in (torch.tensor([1.0]), torch.tensor([-1.0])):
+            torch.testing.assert_close(function(x), module(x, scale=2), rtol=0, atol=0)
+    finally:
+        handle.remove()

@@ -191,6 +191,11 @@ def with_(managers, body, **places):
         return with_(others, body) if others else body()
 
 
+
+def hidden(name):
+    raise LookupError(name)
+
+
 OPERATORS: dict[str, object] = {
     "if_": if_, "while_": while_, "for_": for_, "continue_": continue_, "result_of": result_of,
     "BREAK": BREAK, "CONTINUE": CONTINUE, "Return": Return,
@@ -214,7 +219,7 @@ OPERATORS: dict[str, object] = {
     "handled": lambda kinds: kinds,
     "raised": lambda error: error, "known": lambda error: error, "caused": caused, "try_": try_, "with_": with_,
     "list_of": list_of, "set_of": set_of, "dict_of": dict_of, "generator_of": generator_of,
-    "binding": lambda generator: generator,
+    "binding": lambda generator, binds=True: generator, "hidden": hidden,
     "generator": lambda twin, emit: lambda function: function,
     "context": lambda manager: manager,
     "set_global": set_global, "del_global": del_global, "slice_": slice,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 
-from stillgraph.core.diagnostics import refuse
 from stillgraph.source import build
 from stillgraph.source.callees import Callee
 from stillgraph.source.places import Step
@@ -70,8 +69,8 @@ def _looks_at_variables(node: ast.Call, to: Rewriter) -> ast.expr:
     assert isinstance(node.func, ast.Name | ast.Attribute)
     name = ast.unparse(node.func)
     if to.frame.in_block:
-        raise refuse("SG104", f"{name}() in a branch, loop or operand would see the variables of that block alone",
-                     location=to.location(node))
+        return with_fields(node, func=to.op("hidden", [build.constant(name, node)], node), args=to.exprs(node.args),
+                           keywords=[_keyword(to.children(each), to) for each in node.keywords])
     if name.endswith(("locals", "vars", "dir")):
         return _own_variables(node, to, is_sorted=name.endswith("dir"))
     evaluates = _with_arguments(node, node.func, to)

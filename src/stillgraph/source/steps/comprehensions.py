@@ -150,14 +150,16 @@ def _plain(node: Comprehension, to: Rewriter) -> ast.expr:
         else:
             with to.inside_comprehension(to.scope_of(node)):
                 to.frame.in_iterable = True
-                iterable = to.expr(loop.iter)
+                iterable = to.op("drawn", [to.expr(loop.iter)], loop.iter)
         with to.inside_comprehension(to.scope_of(node)):
             loops += _counted(with_fields(loop, iter=iterable, ifs=to.exprs(loop.ifs)), to)
     with to.inside_comprehension(to.scope_of(node)):
         if isinstance(node, ast.DictComp):
             return with_fields(node, generators=loops, key=to.expr(node.key), value=to.expr(node.value))
         plain = with_fields(node, generators=loops, elt=to.expr(node.elt))
-    return to.op("binding", [plain], node) if _binds_unseen(node, to) else plain
+    if not isinstance(node, ast.GeneratorExp):
+        return plain
+    return to.op("binding", [plain, *([] if _binds_unseen(node, to) else [build.constant(False, node)])], node)
 
 
 def _counted(loop: ast.comprehension, to: Rewriter) -> list[ast.comprehension]:
@@ -173,8 +175,6 @@ def _counted(loop: ast.comprehension, to: Rewriter) -> list[ast.comprehension]:
 
 def _binds_unseen(node: Comprehension, to: Rewriter) -> bool:
     """Whether a generator binds variables that others read, while something draws from it."""
-    if not isinstance(node, ast.GeneratorExp):
-        return False
     return bool(to.scope_of(node).captured) or any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
 
 
