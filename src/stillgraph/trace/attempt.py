@@ -187,7 +187,7 @@ class CaptureAttempt:
                     results.require_put_back(written)
                     effects = self._stored(results, written)
                     self.session.reads.same += results.relied
-                    self.session.reads.variables += results.absent
+                    self.session.reads.variables += [*results.absent, *self.session.relied_globals]
                     results.refuse_uncertain()
                     graph = self.session.root.close(results.outputs).module()
                     self.session.require_told(graph)
@@ -305,8 +305,8 @@ class CaptureAttempt:
         """Rely on what was there before: code that is not rewritten may have read what it wrote."""
         for write in written:
             place = write.place
+            self.session.rely_on(place)
             if isinstance(place, AttributePlace):
-                self.session.relied.add((id(place.target), place.name))
                 source = self.finder.find_owner(place.target)
                 if source is not None:
                     self.session.number_is_written(Attribute(source, place.name), write.before, place.get())

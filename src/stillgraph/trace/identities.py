@@ -78,6 +78,10 @@ class Identities:
             each in self.frozen or each in self._kept for each in self.met_by(id(target))
         )
 
+    def is_told(self, container: Any) -> bool:
+        """Whether a flag tells what a container stands for, so that it is a copy of nothing."""
+        return id(container) in self.origins
+
     def freeze(self, value: Any) -> None:
         """Remember a container that is one of several copies of one: it may not be changed any more."""
         self.frozen[id(value)] = value

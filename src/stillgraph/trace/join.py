@@ -300,7 +300,7 @@ class Joiner:
         None is for a container that was certainly made on the path.
         """
         origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
-        if origin is not value and self.is_older(value):
+        if origin is not value and (self.is_older(value) or self._is_from_before(value)):
             return lambda joined, outs: value
         if origin is None:
             return None
@@ -311,6 +311,10 @@ class Joiner:
         here, there = (DEAD, origin.flag) if side else (origin.flag, DEAD)
         flag = self._add(here, there, NumberType(bool), place)
         return lambda joined, outs: _origin(joined, outs[flag], held, (left, right), outs)
+
+    def _is_from_before(self, value: Any) -> bool:
+        """Whether it is a tuple from before the call: one that the code makes is told from none by what is in it."""
+        return isinstance(value, tuple) and self.recorder.is_outer(value)
 
     def _inside(self, value: Any, side: int, place: str) -> Stood | None:
         """As `_stood_for`, for what stands in another's origin: where the path has it elsewhere too, it is that one."""
@@ -389,7 +393,7 @@ class Joiner:
             if empty is DEAD and not isinstance(value, (torch.Tensor, StagedNumber, Unjoined)):
                 return lambda _: value
             return self._pair(left, right, widen(self.type_of(value, int(value is right))), place)
-        if empty is DEAD and self.is_older(value):
+        if empty is DEAD and (self.is_older(value) or self._is_from_before(value)):
             return lambda _: value
         if isinstance(value, StagedSpread):
             return self._one_sided_spread(empty is left, value, empty, place)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stillgraph.program.constants import is_table, united
 from stillgraph.program.types import (
     JoinFailure,
     ListType,
+    NumberType,
     TableType,
     TensorType,
     Type,
@@ -23,9 +24,11 @@ from stillgraph.trace.elements import View, leading, refuse_changed, wants_colum
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constant
+from stillgraph.trace.identities import Origin
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, StagedSpread, columns, same_structure, types
 from stillgraph.trace.lists import cover as cover_elements
+from stillgraph.trace.recorder import Recorder
 from stillgraph.trace.several import known_in
 from stillgraph.trace.unjoined import Stale, Unjoined, describe, explain, is_leaf, quoted
 from stillgraph.trace.unlike_elements import telling_elements
@@ -48,11 +51,54 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
+class Kept:
+    """The object from before the call that a place holds until an iteration puts another there: a leaf tells which.
+
+    Attributes:
+        entry: that object, or what stands for it on some paths.
+        slot: whether it is still there.
+        recorder: the capture.
+        others: more objects from before the call that an iteration may leave: of those the place has copies.
+    """
+
+    entry: Any
+    slot: Slot
+    recorder: Recorder
+    others: list[Any] = field(default_factory=list)
+
+    def stands_for(self, value: Any, flag: Any) -> None:
+        """Let the container that a place is given for its leaves stand for that object where a flag says so."""
+        identities = self.recorder.identities
+        identities.stands_for(Origin(value, flag, self.entry, value, (True, False)))
+        identities.meet(value, self.entry, self.entry)
+        if self.others:
+            identities.copy_of(value, self.others)
+
+    def is_still(self, value: Any) -> Any:
+        """Whether a value is that object, as a truth value of the open region where only the run knows."""
+        if value is self.entry:
+            return True
+        origin = value if isinstance(value, Origin) else self.recorder.identities.origins.get(id(value))
+        if origin is None or origin.flag is DEAD:
+            if self.recorder.is_outer(value):
+                self.others.append(value)
+            return False
+        sides = zip((origin.left, origin.right), origin.older)
+        left, right = (older and self.is_still(side) for side, older in sides)
+        if left is right:
+            return left
+        parts = (origin.flag, left), (self.recorder.opposite(origin.flag), right)
+        found = [flag if side is True else flag & side for flag, side in parts if side is not False]
+        return found[0] if len(found) == 1 else found[0] | found[1]
+
+
+@dataclass(frozen=True, eq=False)
 class Tree:
     """A container some of whose leaves are carried."""
 
     parts: Parts
     children: tuple[State, ...]
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +110,7 @@ class Listed:
     entry: Any  # the elements before the first iteration, or `DEAD` or `MISSING`
     slots: tuple[Slot, ...]
     begin: tuple[Any, ...] = ()  # what it always begins with, and is not carried: see `leading`
+    kept: Kept | None = None
 
 
 State = Fixed | Slot | Tree | Listed
@@ -132,7 +179,15 @@ def _unfix(joiner: Joiner, before: Any, after: Any, place: str) -> State:
     if mine is None or parts is None:
         name, (first, then) = quoted(joiner.named(place)), joiner.when
         raise JoinFailure("SG203", f"{name} is {describe(before)} {first} and {describe(after)} {then}")
-    return _widen_children(joiner, tree_of(before, mine), after, place)
+    state = replace(tree_of(before, mine), kept=_kept(joiner, before, place))
+    return _widen_children(joiner, state, after, place)
+
+
+def _kept(joiner: Joiner, before: Any, place: str) -> Kept | None:
+    identities = joiner.recorder.identities
+    if isinstance(before, (Exit, Entry)) or not (joiner.recorder.is_outer(before) or id(before) in identities.origins):
+        return None
+    return Kept(before, Slot(NumberType(bool), True, place), joiner.recorder)
 
 
 def _table(before: Any, after: Any) -> TableType | None:
@@ -165,7 +220,7 @@ def _widen_children(joiner: Joiner, state: Tree, after: Any, place: str) -> Stat
         raise JoinFailure("SG203", f"{name} has another structure {first} than {then}")
     values = [_never_read(parts, child) for child in parts.children]
     children = tuple(widen(joiner, s, v, place + n) for s, v, n in zip(state.children, values, parts.names))
-    return state if all(a is b for a, b in zip(children, state.children)) else Tree(state.parts, children)
+    return state if all(a is b for a, b in zip(children, state.children)) else replace(state, children=children)
 
 
 def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
@@ -184,7 +239,7 @@ def _covering(joiner: Joiner, state: Tree, after: Parts) -> Tree:
         ]
     if both.keys == tuple(state.parts.context) and all(a is b for a, b in zip(children, state.children)):
         return state
-    return Tree(both.of(state.parts), tuple(children))
+    return replace(state, parts=both.of(state.parts), children=tuple(children))
 
 
 def _never_read(parts: Parts, child: Any) -> Any:
@@ -244,6 +299,8 @@ def entry_of(state: State) -> Any:
         return state.value
     if isinstance(state, Slot):
         return state.entry
+    if isinstance(state, (Tree, Listed)) and state.kept is not None:
+        return state.kept.entry
     if isinstance(state, Listed):
         return state.entry if is_empty(state.entry) else state.kind((*state.begin, *state.entry))
     children = [entry_of(child) for child in state.children]
@@ -253,12 +310,12 @@ def entry_of(state: State) -> Any:
 def _listed(joiner: Joiner, state: Tree, after: Parts, place: str) -> Listed:
     entry = [entry_of(child) for child in state.children]
     if entry and is_empty(entry[0]):
-        return Listed(state.parts.type, joiner.structure(after.children), entry[0], ())
+        return Listed(state.parts.type, joiner.structure(after.children), entry[0], (), kept=state.kept)
     kept = leading(joiner.recorder, entry, after.children)
     kind, both, named = state.parts.type, (entry[kept:], after.children[kept:]), joiner.named(place)
     with telling_elements(joiner.recorder, kind, both, joiner.structure, named, joiner.lines):
         element = joiner.structure([*entry[kept:], *after.children[kept:]])
-    return Listed(kind, element, tuple(entry[kept:]), (), tuple(entry[:kept]))
+    return Listed(kind, element, tuple(entry[kept:]), (), tuple(entry[:kept]), state.kept)
 
 
 def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
@@ -278,7 +335,7 @@ def _widen_list(joiner: Joiner, state: Listed, after: Any, place: str) -> State:
     else:
         entries = list(columns(element, state.entry))
     slots = tuple(Slot(ListType(type_), entry, place) for type_, entry in zip(types(element), entries))
-    return Listed(state.kind, element, state.entry, slots, state.begin)
+    return replace(state, element=element, slots=slots)
 
 
 def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Listed:
@@ -289,7 +346,7 @@ def _beginning_as(joiner: Joiner, state: Listed, children: Sequence[Any]) -> Lis
     moved = state.begin[kept:]
     element = cover_elements(state.element, joiner.structure(moved))
     assert element is not None
-    return Listed(state.kind, element, (*moved, *state.entry), (), state.begin[:kept])
+    return replace(state, element=element, entry=(*moved, *state.entry), slots=(), begin=state.begin[:kept])
 
 
 def _cover(type_: Type, joiner: Joiner, after: Any, place: str) -> Type:
@@ -328,24 +385,31 @@ def slots_of(state: State) -> list[Slot]:
     """The carried leaves of a state, in order."""
     if isinstance(state, Slot):
         return [state]
+    if isinstance(state, Fixed):
+        return []
+    kept = [] if state.kept is None else [state.kept.slot]
     if isinstance(state, Listed):
-        return list(state.slots)
-    return [s for child in state.children for s in slots_of(child)] if isinstance(state, Tree) else []
+        return [*state.slots, *kept]
+    return [*(s for child in state.children for s in slots_of(child)), *kept]
 
 
 def build(state: State, fill: Callable[[Slot], Any]) -> Any:
     """The value of a place, its carried leaves supplied by ``fill`` in order."""
     if isinstance(state, Slot):
         return fill(state)
+    if isinstance(state, Fixed):
+        return MISSING if state.value is DEAD else state.value
     if isinstance(state, Tree):
-        return state.parts.rebuild([build(child, fill) for child in state.children])
-    if isinstance(state, Listed):
-        return state.kind([*state.begin, StagedSpread(state.element, tuple(fill(slot) for slot in state.slots))])
-    return MISSING if state.value is DEAD else state.value
+        value = state.parts.rebuild([build(child, fill) for child in state.children])
+    else:
+        value = state.kind([*state.begin, StagedSpread(state.element, tuple(fill(slot) for slot in state.slots))])
+    if state.kept is not None:
+        state.kept.stands_for(value, fill(state.kept.slot))
+    return value
 
 
 def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
-    """The carried leaves of a state, each with what ``value`` has in its place, seen by ``view``."""
+    """The carried leaves of a state, each with what ``value`` has in its place, seen by ``view`` in the open region."""
     if isinstance(state, Slot):
         return [(state, value)]
     if isinstance(state, (Tree, Listed)):
@@ -353,11 +417,12 @@ def leaves_of(state: State, value: Any, view: View) -> list[tuple[Slot, Any]]:
             return [(slot, DEAD) for slot in slots_of(state)]
         parts = view(value)
         assert parts is not None
+        kept = [] if state.kept is None else [(state.kept.slot, state.kept.is_still(value))]
         parts = like(state, parts) if isinstance(state, Tree) else parts
         if isinstance(state, Listed):
             carried = parts.children[len(state.begin) :]
             refuse_changed(carried, view)
-            return list(zip(state.slots, columns(state.element, carried)))
+            return [*zip(state.slots, columns(state.element, carried)), *kept]
         values = [_never_read(parts, child) for child in parts.children]
-        return [pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)]
+        return [*(pair for child, v in zip(state.children, values) for pair in leaves_of(child, v, view)), *kept]
     return []

@@ -170,7 +170,7 @@ def _freeze_shared(loop_: _Loop, values: dict[Hashable, Any]) -> None:
         if isinstance(loop_.state[key], (Tree, Listed)):
             mine = {id(container): container for container in mutable_containers(loop_.places[key].get())}
             for container in mutable_containers(values[key]):
-                if id(container) not in mine:
+                if id(container) not in mine and not loop_.recorder.identities.is_told(container):
                     loop_.recorder.identities.copy_of(container, mine.values())
 
 
@@ -180,14 +180,15 @@ def _freeze_copies(recorder: Recorder, entry: Any, copy: Any) -> None:
     for key in first.keys() - second.keys():
         recorder.identities.freeze(first[key])
     for key in second.keys() - first.keys():
-        recorder.identities.copy_of(second[key], first.values())
+        if not recorder.identities.is_told(second[key]):
+            recorder.identities.copy_of(second[key], first.values())
 
 
 def _remember_copies(recorder: Recorder, arm: Arm, result: Any, last: Any) -> None:
     """Remember which objects from before the loop the containers behind it may be."""
     older = {id(container): container for container in mutable_containers(last) if arm.is_older(container)}
     for container in mutable_containers(result) if older else ():
-        if not arm.is_older(container):
+        if not arm.is_older(container) and not recorder.identities.is_told(container):
             recorder.identities.copy_of(container, older.values())
 
 
@@ -233,13 +234,9 @@ def _final(exit: Exit | None) -> Exit:
 def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> Exit | None:
     recorder = loop_.recorder
     left = {key: arm.value(place, inputs.get(key, place.get())) for key, place in loop_.places.items()}
-    leaves = [
-        leaf
-        for key, state in loop_.state.items()
-        for leaf in leaves_of(state, left[key], arm.view)
-    ]
-    leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
     with recorder.resume(arm.region):
+        leaves = [leaf for key, state in loop_.state.items() for leaf in leaves_of(state, left[key], arm.view)]
+        leaves += leaves_of(loop_.exit, DEAD if arm.diverged else _final(arm.exit), arm.view)
         arm.outputs = [leaf_node(recorder, value, slot.type, slot.place) for slot, value in leaves]
     check = _run_test(loop_, test)
     operands = unify_captures(recorder, [check.region, arm.region])

@@ -263,7 +263,7 @@ def _freeze_held(recorder: Recorder, attempt: Attempt, held: dict[Hashable, Any]
         if place.key in shared and not isinstance(place, ContentsPlace):
             mine = {id(container): container for container in mutable_containers(place.get())}
             for container in mutable_containers(held[place.key]):
-                if id(container) not in mine:
+                if id(container) not in mine and not recorder.identities.is_told(container):
                     recorder.identities.copy_of(container, mine.values())
 
 

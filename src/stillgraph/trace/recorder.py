@@ -37,7 +37,7 @@ from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
 from stillgraph.trace.in_eager import Failed, quote
-from stillgraph.trace.journal import Journal
+from stillgraph.trace.journal import AttributePlace, GlobalPlace, Journal, Place
 from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
@@ -100,6 +100,7 @@ class Recorder(PlainAnswers):
         self.compared = False  # whether objects were compared by a function of Python's
         self.values_compared = False  # whether numbers, texts and the like were asked to be one object
         self.relied: set[tuple[int, str]] = set()  # (object, attribute) whose old value an effect writes back
+        self.relied_globals: list[tuple[dict[str, Any], str]] = []  # (namespace, name), likewise
         self.unpacked_ones: dict[int, Any] = {}  # by id: parcels on whose contents the capture depends
         self.met: dict[int, Any] = {}  # by id: objects from outside that nobody looks for (a logger)
         self.identities = Identities()
@@ -450,6 +451,13 @@ class Recorder(PlainAnswers):
     def may_be_none(self, value: Any) -> bool:
         """Whether a staged value may be ``None`` where we are."""
         return False
+
+    def rely_on(self, place: Place) -> None:
+        """Remember a place whose old value an effect writes back: the next call is to find the same, or give its own."""
+        if isinstance(place, AttributePlace):
+            self.relied.add((id(place.target), place.name))
+        elif isinstance(place, GlobalPlace):
+            self.relied_globals.append((place.namespace, place.name))
 
     def opposite(self, flag: Any) -> Any:
         """``not flag``, for a staged number."""

@@ -314,10 +314,10 @@ def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given
     if arm.diverged and not state.out_slots() and isinstance(state.result, Fixed) and state.result.value is DEAD:
         raise refuse("SG207", f"'{state.name}' calls itself on every path, so it never ends")
     value = DEAD if arm.diverged or arm.exit is None else arm.exit.value
-    leaves = leaves_of(state.result, value, arm.view)
-    for key, place_state in state.states.items():
-        leaves += leaves_of(place_state, arm.value(state.places[key], inputs.get(key)), arm.view)
     with recorder.resume(arm.region):
+        leaves = leaves_of(state.result, value, arm.view)
+        for key, place_state in state.states.items():
+            leaves += leaves_of(place_state, arm.value(state.places[key], inputs.get(key)), arm.view)
         outputs = [leaf_node(recorder, leaf, slot.type, slot.place) for slot, leaf in leaves]
     operands = [recorder.region.node_of(captured) for captured, _ in arm.region.captures]
     body = recorder.region.attribute("recursive", arm.region.close(outputs))

@@ -165,8 +165,8 @@ class Finder:
         return None if entry is None else entry[1]
 
     def holds(self, value: Any) -> bool:
-        """Whether an object, or a closure cell, was found so far."""
-        return id(value) in self._found or id(value) in self._cells
+        """Whether an object, or a closure cell, was found so far, or stands for a tuple that was."""
+        return id(value) in self._found or id(value) in self._made or id(value) in self._cells
 
     def was_there(self, value: Any) -> bool:
         """Whether an object was there before the capture, and is no copy that stands for one.

@@ -152,12 +152,12 @@ def close_arms(
     if left.diverged and right.diverged:
         raise Diverged
     for place, before, build in builds:
-        one_sided = isinstance(place, AttributePlace) and not (place.key in left.writes and place.key in right.writes)
+        one_sided = not (place.key in left.writes and place.key in right.writes)
         _refuse_if_stale(place, before, [arm.value(place, before) for arm in (left, right) if not arm.diverged])
         if isinstance(place, AttributePlace) and not (left.diverged or right.diverged):
             _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
-        if one_sided and isinstance(place, AttributePlace):
-            recorder.relied.add((id(place.target), place.name))
+        if one_sided:
+            recorder.rely_on(place)
         value = build(outputs)
         if value is not before:
             leave(recorder, place, value)
