@@ -7,6 +7,7 @@ dict, than the program was captured for, and where the result shows it. What a p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stillgraph.core.diagnostics import refuse
@@ -14,8 +15,9 @@ from stillgraph.deploy.entries import Entry
 from stillgraph.deploy.signature import home_of, is_argument, objects_of, place_key, written_place
 from stillgraph.deploy.uses import is_only_written, is_written_first
 from stillgraph.passes.regions import placeholders
-from stillgraph.program.effects import DeleteAttribute, Effect, ExtendContents, SetContents, SetItem
+from stillgraph.program.effects import DeleteAttribute, Effect, ExtendContents, SetContents, SetItem, SetPersistence
 from stillgraph.program.guards import (
+    AliasGuard,
     Attribute,
     BytesGuard,
     ConstantGuard,
@@ -31,6 +33,7 @@ from stillgraph.program.guards import (
     TensorGuard,
     UnsetGuard,
 )
+from stillgraph.program.module_tables import NOT_PERSISTENT
 from stillgraph.program.outputs import Constant, Container, Instance, Repeated, Same, Template
 from stillgraph.program.program import Program
 
@@ -72,6 +75,32 @@ def check_left_behind(program: Program, effects: Iterable[Effect]) -> None:
         elif any(_within(source, place) for source in _read(program, effect, place)):
             message = f"a call changes {place}, which the program was captured for, and a file cannot keep that"
             raise refuse("SG402", message, location=program.location, hint=_HINT)
+
+
+def refuse_shared(program: Program) -> None:
+    """Refuse a program that gives a place another tensor while a second place keeps the first: a file has one for both.
+
+    Raises:
+        ExportError: it does.
+    """
+    written = {place_key(place): place for effect in program.effects if (place := written_place(effect)) is not None}
+    read = {place_key(given.source) for given in program.inputs}
+    for guard in (each for each in program.guards if isinstance(each, AliasGuard) and each.same):
+        for place, other in ((guard.left, guard.right), (guard.right, guard.left)):
+            one, two = place_key(place), place_key(other)
+            if one in written and two not in written and not read.isdisjoint((one, two)):
+                message = f"the program gives {place} another tensor, and {other} keeps the one that both have"
+                hint = f"Give each a tensor of its own, with clone(), before the file is saved."
+                raise refuse("SG402", message, location=program.location, hint=hint)
+
+
+def without_persistence(program: Program) -> Program:
+    """A program without what it does to whether ``state_dict`` has a buffer: a file's state is its own."""
+    effects = tuple(effect for effect in program.effects if not isinstance(effect, SetPersistence))
+    if len(effects) == len(program.effects):
+        return program
+    guards = (guard for guard in program.guards if getattr(getattr(guard, "source", None), "name", "") != NOT_PERSISTENT)
+    return replace(program, effects=effects, guards=tuple(guards))
 
 
 def check_left_to_others(entries: Mapping[str, Entry], left: Mapping[str, Sequence[Effect]]) -> None:

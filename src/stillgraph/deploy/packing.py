@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from stillgraph.deploy.left_behind import check_left_behind
+from stillgraph.deploy.left_behind import check_left_behind, refuse_shared, without_persistence
 from stillgraph.deploy.signature import (
     Brought,
     Signature,
@@ -69,6 +69,7 @@ def pack(
     Raises:
         ExportError: the program's next call reads what its calls leave behind, and the module cannot keep it.
     """
+    program = without_persistence(program)
     signature = signature_of(program)
     module = copied_module(lowered.graph)
     values = [value_of(value) for value in outputs(program.graph)]
@@ -76,6 +77,7 @@ def pack(
     packer = _Packer(module, signature, args, kwargs, outputs(module))
     packer.bring_tensors(program)
     packer.take_arguments()
+    refuse_shared(program)
     left = packer.write_effects(program.effects)
     check_left_behind(program, left)
     leaves = leaves_of(program.result)

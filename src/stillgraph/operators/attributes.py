@@ -40,6 +40,7 @@ def attr(target: Any, name: str) -> Any:
         capture.dictionaries.shown(target)
     if (name == "__dict__" or name in MODULE_TABLES) and isinstance(target, torch.nn.Module):
         require_known(capture, target)
+        capture.dictionaries.shown(target)
     if capture.may_be_none(target):
         return capture.with_or_without(target, lambda v: attr(v, name))
     if name in HIDDEN and isinstance(target, (torch.Tensor, StagedNumber, StagedArray, Caught, StandIn)):

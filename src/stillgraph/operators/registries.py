@@ -1,16 +1,20 @@
-"""Going through the parameters, buffers and submodules of a module: which ones there are has to be known."""
+"""The tables of a module: what is entered in them, and who goes through them, which has to know what is there."""
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from stillgraph.core.diagnostics import refuse
 from stillgraph.core.files import is_torch
+from stillgraph.operators.stores import refuse_ambiguous
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import may_be_parameter
-from stillgraph.trace.journal import AttributePlace
+from stillgraph.trace.journal import AttributePlace, PersistencePlace
+from stillgraph.trace.misled import may_write
+from stillgraph.trace.modules import State
 from stillgraph.trace.session import Session
 from stillgraph.trace.unjoined import Unjoined, alternatives
 
@@ -18,6 +22,59 @@ _LISTING = frozenset(
     {"parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"}
     | {"named_modules", "state_dict", "load_state_dict", "apply", "requires_grad_"}
 )
+
+
+def before_registering(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """To be called before a function of Python's is called, which may be one that makes an entry in a module's tables.
+
+    It is written down here, and not found by comparing: what was there already is written just as well.
+    """
+    if function not in _REGISTERING or not args or not isinstance(args[0], torch.nn.Module):
+        return
+    name = kwargs.get("name", args[1] if len(args) > 1 else None)
+    if isinstance(name, str):
+        refuse_ambiguous(args[0], name)
+        capture.journal.note(AttributePlace(args[0], name))
+        if function is torch.nn.Module.register_buffer:
+            capture.journal.note(PersistencePlace(args[0], name))
+
+
+_REGISTERING = frozenset(
+    {
+        torch.nn.Module.register_buffer,
+        torch.nn.Module.register_parameter,
+        torch.nn.Module.add_module,
+        torch.nn.Module.register_module,
+    }
+)
+
+
+def states_before(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> list[State]:
+    """What the modules below one have before a function of torch's is called with it that may change them.
+
+    None of it where somebody is watching all of them anyway.
+    """
+    code = function.__code__
+    if capture.knowledge.watch_modules or function in _REGISTERING or not is_torch(code.co_filename):
+        return []
+    if not args or not isinstance(args[0], torch.nn.Module) or not (may_write(code) or code.co_name in _CHANGING):
+        return []
+    return [State(module) for module in torch.nn.Module.modules(args[0])]
+
+
+_CHANGING = frozenset({"eval", "load_state_dict"})  # which call what does
+
+
+def require_seen(capture: Session, states: list[State]) -> None:
+    """To be called with what `states_before` gave, when the function has run.
+
+    Found in the end, by comparing, would be too late: in an arm, the other may change it back.
+
+    Raises:
+        Restart: it has changed modules, and nobody was watching.
+    """
+    if not all(state.is_current() for state in states):
+        capture.before_unseen_write()
 
 
 def before_listing(capture: Session, function: Any, args: tuple[Any, ...]) -> None:
@@ -37,7 +94,7 @@ def require_known(capture: Session, module: torch.nn.Module) -> None:
     Raises:
         CaptureError: it has something there on some paths only.
     """
-    places = {write.place.key: write.place for write in capture.journal.log if isinstance(write.place, AttributePlace)}
+    places = {w.place.key: w.place for w in capture.journal.log if isinstance(w.place, (AttributePlace, PersistencePlace))}
     uncertain = [p for p in places.values() if isinstance(p.target, torch.nn.Module) and _is_uncertain(capture, p)]
     if not uncertain:
         return
@@ -49,8 +106,10 @@ def require_known(capture: Session, module: torch.nn.Module) -> None:
             raise refuse("SG305", message, location=here(), hint=hint)
 
 
-def _is_uncertain(capture: Session, place: AttributePlace) -> bool:
+def _is_uncertain(capture: Session, place: AttributePlace | PersistencePlace) -> bool:
     value = place.get()
+    if isinstance(place, PersistencePlace):
+        return not isinstance(value, bool)
     if place.table == "__dict__":  # where torch puts what may be a parameter, for want of knowing it
         hidden = isinstance(value, (torch.nn.Module, torch.nn.Parameter))  # as the user's code wants it
         return not hidden and _may_be_entry(value)

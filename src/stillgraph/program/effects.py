@@ -30,10 +30,21 @@ class SetSlot:
     table: str
     name: str
     value: Template
-    persistent: bool = True
 
     def __str__(self) -> str:
         return f"{self.target}.{self.table}[{self.name!r}] = {self.value}"
+
+
+@dataclass(frozen=True)
+class SetPersistence:
+    """Whether ``state_dict`` has a buffer of a module's: ``register_buffer(..., persistent=value)``."""
+
+    target: Source
+    name: str
+    value: Template
+
+    def __str__(self) -> str:
+        return f"{self.target}.{self.name} is persistent: {self.value}"
 
 
 @dataclass(frozen=True)
@@ -105,4 +116,14 @@ class SetGlobal:
         return f"{self.module}.{self.name} = {self.value}"
 
 
-Effect = SetAttribute | SetSlot | DeleteAttribute | SetContents | ExtendContents | SetItem | SetCell | SetGlobal
+Effect = (
+    SetAttribute
+    | SetSlot
+    | SetPersistence
+    | DeleteAttribute
+    | SetContents
+    | ExtendContents
+    | SetItem
+    | SetCell
+    | SetGlobal
+)

@@ -11,6 +11,7 @@ from stillgraph.core.lookup import class_member, is_slot
 
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+NOT_PERSISTENT = "_non_persistent_buffers_set"
 MODULE_INTERNALS = frozenset(torch.nn.Module().__dict__)  # what torch itself keeps in a module's ``__dict__``
 
 
@@ -33,7 +34,7 @@ def entered(module: torch.nn.Module) -> Any:
     return module.forward if own is torch.nn.Module.__call__ else MethodType(own, module)
 
 
-def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, persistent: bool | None = None) -> None:
+def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any) -> None:
     """Let a module have ``value`` under a name in just this table, whatever an assignment would do with it.
 
     Args:
@@ -41,20 +42,23 @@ def put_in_table(module: torch.nn.Module, table: str, name: str, value: Any, per
         table: ``__dict__`` or one of `MODULE_TABLES`.
         name: of the attribute.
         value: what it is to be.
-        persistent: of a buffer, whether ``state_dict`` has it; None leaves that as it is.
     """
     own = module.__dict__
     for other in ("__dict__", *MODULE_TABLES):
         if other != table:
             (own if other == "__dict__" else own[other]).pop(name, None)
     (own if table == "__dict__" else own[table])[name] = value
-    if table == "_buffers" and persistent is not None:
-        (own["_non_persistent_buffers_set"].discard if persistent else own["_non_persistent_buffers_set"].add)(name)
 
 
 def is_persistent(module: torch.nn.Module, name: str) -> bool:
     """Whether ``state_dict`` has the buffer of this name."""
-    return name not in module.__dict__["_non_persistent_buffers_set"]
+    return name not in module.__dict__[NOT_PERSISTENT]
+
+
+def set_persistence(module: torch.nn.Module, name: str, value: Any) -> None:
+    """Let ``state_dict`` have the buffer of this name, or not."""
+    names = module.__dict__[NOT_PERSISTENT]
+    (names.discard if value else names.add)(name)
 
 
 def past_class(target: Any, special: str) -> Any:

@@ -15,10 +15,11 @@ from stillgraph.program.effects import (
     SetContents,
     SetGlobal,
     SetItem,
+    SetPersistence,
     SetSlot,
 )
 from stillgraph.program.guards import Cell, Source
-from stillgraph.program.module_tables import past_class, put_in_table
+from stillgraph.program.module_tables import past_class, put_in_table, set_persistence
 from stillgraph.program.outputs import Template
 from stillgraph.runtime.function_writer import FunctionWriter, is_name
 
@@ -40,9 +41,12 @@ def write_effect(effect: Effect, writer: FunctionWriter, value_of: Callable[[Tem
             if past:
                 return f"{writer.constant(set_past_class)}({owner}, {name!r}, {new})"
             return f"{owner}.{name} = {new}" if is_name(name) else f"setattr({owner}, {name!r}, {new})"
-        case SetSlot(target=target, table=table, name=name, value=value, persistent=persistent):
+        case SetSlot(target=target, table=table, name=name, value=value):
             owner, new = writer.read(target), value_of(value)
-            return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new}, {persistent})"
+            return f"{writer.constant(put_in_table)}({owner}, {table!r}, {name!r}, {new})"
+        case SetPersistence(target=target, name=name, value=value):
+            owner, new = writer.read(target), value_of(value)
+            return f"{writer.constant(set_persistence)}({owner}, {name!r}, {new})"
         case DeleteAttribute(target=target, name=name, past=past):
             return f"{writer.constant(delete_past_class if past else delete)}({writer.read(target)}, {name!r})"
         case SetContents(target=target, value=value):

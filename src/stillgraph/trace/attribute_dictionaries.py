@@ -12,9 +12,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from stillgraph.core.lookup import own_attributes
 from stillgraph.trace.births import Births
-from stillgraph.trace.journal import Journal, Write
+from stillgraph.trace.journal import Journal, Write, tables_of
 from stillgraph.trace.modules import State
 from stillgraph.trace.sources import Finder
 
@@ -40,8 +39,7 @@ class AttributeDictionaries:
 
     def shown(self, value: Any) -> None:
         """Told that code gets hold of the dictionary of an object."""
-        own = _dictionary_of(value)
-        if own is not None:
+        for own in _dictionaries_of(value):
             self._shown[id(own)] = _weakly(value)
 
     def owner_of(self, target: Any) -> Any:
@@ -49,7 +47,7 @@ class AttributeDictionaries:
         if type(target) is not dict:
             return None
         owner = self._shown.get(id(target), _nobody)()
-        if owner is None or own_attributes(owner) is not target:
+        if owner is None or not _has(owner, target):
             owner = self._owner_found(target)
         return owner if owner is not None and self._is_followed(owner) else None
 
@@ -57,11 +55,10 @@ class AttributeDictionaries:
         reached = self._finder.reached_since(self._count)
         self._count += len(reached)
         for value in reached:
-            own = _dictionary_of(value)
-            if own is not None:
+            for own in _dictionaries_of(value):
                 self._found[id(own)] = value
         owner = self._found.get(id(target))
-        return owner if owner is not None and own_attributes(owner) is target else None
+        return owner if owner is not None and _has(owner, target) else None
 
     def _is_followed(self, owner: Any) -> bool:
         if self.is_noted(owner) or self._finder.find(owner) is not None:
@@ -94,10 +91,15 @@ class AttributeDictionaries:
             held.clear()
 
 
-def _dictionary_of(value: Any) -> dict[str, Any] | None:
-    """The dictionary of an object's attributes; what a module has in its own are variables."""
-    own = None if isinstance(value, ModuleType) else own_attributes(value)
-    return own if type(own) is dict and own is not value else None
+def _dictionaries_of(value: Any) -> list[dict[str, Any]]:
+    """The dictionaries of an object's attributes, a module's tables too; what is in a module of Python's are variables."""
+    if isinstance(value, ModuleType):
+        return []
+    return [own for own in tables_of(value) if type(own) is dict and own is not value]
+
+
+def _has(owner: Any, target: dict[str, Any]) -> bool:
+    return any(own is target for own in _dictionaries_of(owner))
 
 
 def _weakly(value: Any) -> Callable[[], Any]:

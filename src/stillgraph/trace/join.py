@@ -319,7 +319,7 @@ class Joiner:
     def _inside(self, value: Any, side: int, place: str) -> Stood | None:
         """As `_stood_for`, for what stands in another's origin: where the path has it elsewhere too, it is that one."""
         stood = self._stood_for(value, side, place)
-        if isinstance(value, Origin) or self.is_older(value):
+        if isinstance(value, Origin) or self.is_older(value) or self._is_from_before(value):
             return stood
 
         def found(joined: Any, outs: Sequence[Any]) -> Any:

@@ -18,7 +18,16 @@ from typing import Any, Protocol
 import torch
 
 from stillgraph.core.lookup import own_attributes, slot_value
-from stillgraph.program.module_tables import MODULE_TABLES, entries, past_class, put_in_table, table_of
+from stillgraph.program.module_tables import (
+    MODULE_TABLES,
+    NOT_PERSISTENT,
+    entries,
+    is_persistent,
+    past_class,
+    put_in_table,
+    set_persistence,
+    table_of,
+)
 
 
 class _Missing:
@@ -129,13 +138,46 @@ class TablePlace(AttributePlace):
     """An attribute that torch has put into just this table of a module's, as ``register_buffer`` does."""
 
     where: str
-    persistent: bool
 
     def set(self, value: Any) -> None:
         if value is MISSING:
             super().set(value)
         else:
-            put_in_table(self.target, self.where, self.name, value, self.persistent)
+            put_in_table(self.target, self.where, self.name, value)
+
+
+class _PerhapsPersistent(str):
+    """The name of a buffer among those that are not persistent, where only the run knows whether it is one."""
+
+    persistent: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PersistencePlace:
+    """Whether ``state_dict`` has a buffer of a module's; True for what is no buffer, as torch has it."""
+
+    target: torch.nn.Module
+    name: str
+
+    @property
+    def key(self) -> Hashable:
+        return ("persistence", id(self.target), self.name)
+
+    def get(self) -> Any:
+        held = next((each for each in self.target.__dict__[NOT_PERSISTENT] if each == self.name), None)
+        return held.persistent if isinstance(held, _PerhapsPersistent) else held is None
+
+    def set(self, value: Any) -> None:
+        set_persistence(self.target, self.name, True)
+        if value is False:
+            set_persistence(self.target, self.name, False)
+        elif value is not True:
+            name = _PerhapsPersistent(self.name)
+            name.persistent = value
+            self.target.__dict__[NOT_PERSISTENT].add(name)
+
+    def __str__(self) -> str:
+        return f"{type(self.target).__name__}.{self.name}, persistent"
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +355,12 @@ class Write:
             self.place.set(self.before)
 
 
+def _as_left(place: Place) -> Place:
+    """A place such that what is put there goes where it is now: an attribute of a module into the table that has it."""
+    table = place.table if isinstance(place, AttributePlace) else None
+    return place if table is None or not isinstance(place, AttributePlace) else TablePlace(place.target, place.name, table)
+
+
 class Watch(Protocol):
     """Finds out what was written without the journal's knowledge."""
 
@@ -365,7 +413,10 @@ class Journal:
             self.before(place, certain)
         self.look()
         self.version += 1
-        self._log.append(Write(place, place.get(), place.table if isinstance(place, AttributePlace) else None))
+        table = place.table if isinstance(place, AttributePlace) else None
+        self._log.append(Write(place, place.get(), table))
+        if isinstance(place, AttributePlace) and table == "_buffers" and not is_persistent(place.target, place.name):
+            self.note(PersistencePlace(place.target, place.name))  # torch forgets that with the buffer
 
     def look(self) -> None:
         """Take down what was written without the journal's knowledge."""
@@ -442,6 +493,6 @@ class Journal:
 
     def rewind(self, mark: int) -> dict[Hashable, tuple[Place, Any]]:
         """Undo the writes since ``mark``; each place that was written, with what it held until now."""
-        held = {key: (write.place, write.place.get()) for key, write in self.written(mark).items()}
+        held = {key: (_as_left(write.place), write.place.get()) for key, write in self.written(mark).items()}
         self.rollback(mark)
         return held

@@ -23,8 +23,8 @@ from stillgraph.trace.containers import Parts, split
 from stillgraph.trace.elements import View, leading, refuse_changed, wants_columns
 from stillgraph.trace.entries import ABSENT, Cover, Entry, cover, is_keyed
 from stillgraph.trace.exits import Exit
-from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constant
 from stillgraph.trace.identities import Origin
+from stillgraph.trace.join import DEAD, Joiner, has_leaf, is_empty, same_constant
 from stillgraph.trace.journal import MISSING
 from stillgraph.trace.lists import Element, StagedSpread, columns, same_structure, types
 from stillgraph.trace.lists import cover as cover_elements

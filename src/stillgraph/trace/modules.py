@@ -6,7 +6,7 @@ import collections
 import functools
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MethodType, ModuleType
 from typing import Any
@@ -15,10 +15,10 @@ import torch
 
 from stillgraph.core.lookup import class_member, own_attributes
 from stillgraph.program.guards import Source
-from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, is_persistent
+from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, NOT_PERSISTENT
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.journal import MISSING, AttributePlace, PersistencePlace, TablePlace, Write, copy_contents, replace_contents
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import variable
 from stillgraph.trace.shared_state import of_class, of_code
@@ -110,9 +110,7 @@ class ModuleTables:
         changed = None
         kept: list[tuple[dict[Any, Any], dict[Any, Any]]] = []
         for module in self._modules:
-            # What is watched is written with each buffer: `SetSlot.persistent`.
-            ignored = "_non_persistent_buffers_set" if self._now is not None else ""
-            changed = self._before[id(module)].restore(ignored=ignored) or changed
+            changed = self._before[id(module)].restore() or changed
         for value in self._objects:
             before = self._before[id(value)]
             if keep_added:
@@ -169,14 +167,14 @@ class State:
         own = own_attributes(self.owner)
         return _same(own, self.attributes) and all(_same(own[name], table) for name, table in self.tables.items())
 
-    def restore(self, keep: dict[str, Any] | None = None, ignored: str = "") -> Change | None:
-        """Put everything back, ``keep`` besides; an attribute that had been changed, ``ignored`` apart, if one had."""
+    def restore(self, keep: dict[str, Any] | None = None) -> Change | None:
+        """Put everything back, ``keep`` besides; an attribute that had been changed, if one had."""
         own = own_attributes(self.owner)
         changed = None
         for name, table in self.tables.items():
             entries = self.attributes[name]
             if not _same(entries, table):
-                changed = self._difference(name, entries, table, ignored) or changed
+                changed = self._difference(name, entries, table) or changed
                 replace_contents(entries, table)
         attributes = {**self.attributes, **(keep or {})}
         if not _same(own, attributes):
@@ -185,9 +183,9 @@ class State:
             own.update(attributes)
         return changed
 
-    def _difference(self, table: str, now: Any, before: Any, ignored: str = "") -> Change | None:
+    def _difference(self, table: str, now: Any, before: Any) -> Change | None:
         if isinstance(before, set):
-            return Change(self.owner, table, now) if now != before and table != ignored else None
+            return Change(self.owner, table, now) if now != before else None
         for name in {**now, **before}:
             if name not in now or name not in before or not same_constant(now[name], before[name]):
                 shown = name if table in ("", *MODULE_TABLES) else table  # a hook has a number for a name
@@ -207,13 +205,18 @@ class State:
             if not kept_by_torch and (held[0] != holds[0] or held[1] is not holds[1]):
                 is_module = isinstance(self.owner, torch.nn.Module)
                 found.append(Write(self._place(name, holds[0]), held[1], held[0] if is_module else None))
-        return found
+        return [*found, *self._persistence(now)]
 
+    def _persistence(self, now: Mapping[str, Any]) -> Iterator[Write]:
+        """The buffers that have become persistent, or no longer are, as writes of the journal."""
+        before, after = self.tables.get(NOT_PERSISTENT, set()), own_attributes(self.owner).get(NOT_PERSISTENT, set())
+        for name in before ^ after:
+            yield Write(PersistencePlace(self.owner, name), name not in before)
 
     def _place(self, name: str, table: str | None) -> AttributePlace:
         if table is None or not isinstance(self.owner, torch.nn.Module):
             return AttributePlace(self.owner, name)
-        return TablePlace(self.owner, name, table, is_persistent(self.owner, name))
+        return TablePlace(self.owner, name, table)
 
 
 class _Slots:

@@ -24,6 +24,7 @@ from stillgraph.core.diagnostics import InternalError, refuse, refusing_past_use
 from stillgraph.core.location import Location
 from stillgraph.core.rewritten import Holder
 from stillgraph.program.context import IdleHooks, are_hooks_on, current_context
+from stillgraph.program.module_tables import NOT_PERSISTENT
 from stillgraph.program.operations import is_unbound
 from stillgraph.program.record import START_UP
 from stillgraph.program.schemas import is_effectful
@@ -37,7 +38,7 @@ from stillgraph.trace.hidden_inputs import HiddenInputs
 from stillgraph.trace.hooks import HookedVariables
 from stillgraph.trace.identities import Identities
 from stillgraph.trace.in_eager import Failed, quote
-from stillgraph.trace.journal import AttributePlace, GlobalPlace, Journal, Place
+from stillgraph.trace.journal import AttributePlace, GlobalPlace, Journal, PersistencePlace, Place
 from stillgraph.trace.lists import StagedList, StagedSpread
 from stillgraph.trace.memory import Memory
 from stillgraph.trace.node_arguments import as_argument
@@ -456,6 +457,8 @@ class Recorder(PlainAnswers):
         """Remember a place whose old value an effect writes back: the next call is to find the same, or give its own."""
         if isinstance(place, AttributePlace):
             self.relied.add((id(place.target), place.name))
+        elif isinstance(place, PersistencePlace):
+            self.relied.add((id(place.target), NOT_PERSISTENT))
         elif isinstance(place, GlobalPlace):
             self.relied_globals.append((place.namespace, place.name))
 

@@ -26,10 +26,11 @@ from stillgraph.program.effects import (
     SetCell,
     SetContents,
     SetGlobal,
+    SetPersistence,
     SetSlot,
 )
 from stillgraph.program.guards import Attribute, Cell, Global, Source, item_of
-from stillgraph.program.module_tables import is_persistent, past_class
+from stillgraph.program.module_tables import past_class
 from stillgraph.program.outputs import (
     BOUND,
     Choice,
@@ -54,10 +55,19 @@ from stillgraph.trace.fresh import has_shared_methods, is_plain_object, is_share
 from stillgraph.trace.identities import AMBIGUOUS, Origin
 from stillgraph.trace.inputs import is_constant
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, CellPlace, ContentsPlace, GlobalPlace, Place, Write
+from stillgraph.trace.journal import (
+    MISSING,
+    AttributePlace,
+    CellPlace,
+    ContentsPlace,
+    GlobalPlace,
+    PersistencePlace,
+    Place,
+    Write,
+)
 from stillgraph.trace.lists import Element, Inner, Leaf, Node, StagedSpread, is_mutable, types
 from stillgraph.trace.memory import HINT
-from stillgraph.trace.modules import ModuleTables, makes_modules
+from stillgraph.trace.modules import makes_modules
 from stillgraph.trace.namespaces import is_of_its_module
 from stillgraph.trace.node_arguments import as_argument
 from stillgraph.trace.numbers import StagedNumber
@@ -402,6 +412,8 @@ class Results:
         """Take down that nothing is to be written where another call might find something else."""
         if isinstance(write.place, GlobalPlace) and write.before is MISSING:
             self.absent.append((write.place.namespace, write.place.name))
+        if isinstance(write.place, PersistencePlace):
+            self.session.rely_on(write.place)
         source = self._source(write.place)
         if source is not None and is_constant(write.before):
             self.relied.append((source, write.before))
@@ -454,9 +466,12 @@ class Results:
                 hint = f"Set it to None instead: {place.name} = None."
                 raise refuse("SG305", f"'{place.name}', a variable of a function around, is left unset", hint=hint)
             return None
-        target = self.finder.find_owner(place.target) if isinstance(place, (AttributePlace, ContentsPlace)) else None
+        of_object = isinstance(place, (AttributePlace, ContentsPlace, PersistencePlace))
+        target = self.finder.find_owner(place.target) if of_object else None
         if target is None:
             return None
+        if isinstance(place, PersistencePlace):
+            return SetPersistence(target, place.name, self.template(after))
         if isinstance(place, AttributePlace):
             return self._attribute_effect(write, place, target, after)
         if (
@@ -486,13 +501,10 @@ class Results:
         value = self.template(after)
         table = place.table
         if isinstance(owner, torch.nn.Module):
-            persistent = is_persistent(owner, name)
             own = type(owner).__setattr__ is not torch.nn.Module.__setattr__
-            is_watched = any(isinstance(each, ModuleTables) for each in self.session.journal.watches)
-            registered = table == "_buffers" and is_watched
             hidden = table == "__dict__" and isinstance(after, (torch.nn.Module, torch.nn.Parameter))
-            if own or registered or hidden or table not in ("__dict__", write.table):
-                return SetSlot(target, str(table), name, value, persistent)
+            if own or hidden or table not in ("__dict__", write.table):
+                return SetSlot(target, str(table), name, value)
             return SetAttribute(target, name, value)
         return SetAttribute(target, name, value, self._goes_past(owner, "__setattr__"))
 

@@ -18,7 +18,7 @@ from stillgraph.trace.arms import Arm, continue_arm, leaf_node, run_arm, unify_c
 from stillgraph.trace.assigned import Line, assigned_by, nowhere
 from stillgraph.trace.exits import Exit
 from stillgraph.trace.join import DEAD, Joiner, Pair
-from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place
+from stillgraph.trace.journal import MISSING, AttributePlace, ContentsPlace, PassingPlace, Place, TablePlace
 from stillgraph.trace.lists import StagedList
 from stillgraph.trace.numbers import StagedNumber, plain
 from stillgraph.trace.recorder import Recorder
@@ -158,6 +158,8 @@ def close_arms(
             _refuse_half_made(place, left.value(place, before), right.value(place, before), lines)
         if one_sided:
             recorder.rely_on(place)
+        if isinstance(place, AttributePlace):
+            _refuse_other_table(place, left, right)
         value = build(outputs)
         if value is not before:
             leave(recorder, place, value)
@@ -182,6 +184,18 @@ def _refuse_half_made(place: AttributePlace, left: Any, right: Any, lines: tuple
             Side(f"{who} {has} {quoted(failure.place)}", line(failure.place))
             for who, has, line in zip(("one path", "the other path"), does, lines)
         )
+        raise refuse_join(failure.place, failure)
+
+
+def _refuse_other_table(place: AttributePlace, left: Arm, right: Arm) -> None:
+    """Refuse a tensor that is a buffer of a module on one path, and an attribute of another kind on the other."""
+    if left.diverged or right.diverged:
+        return
+    found = (arm.writes[place.key][0] if place.key in arm.writes else place for arm in (left, right))
+    first, second = (each.where if isinstance(each, TablePlace) else place.table for each in found)
+    if first != second and "_buffers" in (first, second) and first is not None and second is not None:
+        failure = JoinFailure("SG203", "an attribute is a buffer of the module on one path only")
+        failure.place = named(place)
         raise refuse_join(failure.place, failure)
 
 

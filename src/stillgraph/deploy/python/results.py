@@ -237,9 +237,8 @@ class Results:
     # ---- effects
     def _effect(self, effect: Effect, value: str) -> list[str]:
         match effect:
-            case SetSlot(target=target, table="_buffers", name=name, persistent=persistent):
-                extra = "" if persistent else ", persistent=False"
-                return [f"{self.places.text(target)}.register_buffer({self.spelling.literal(name)}, {value}{extra})"]
+            case SetSlot(target=target, table="_buffers", name=name):
+                return [f"{self.places.text(target)}.register_buffer({self.spelling.literal(name)}, {value})"]
             case DeleteAttribute(target=target, name=name):
                 owner = self.places.text(target)
                 return [f"if hasattr({owner}, {self.spelling.literal(name)}):", f"    del {owner}.{name}"]

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.left_behind import refuse_shared, without_persistence
 from stillgraph.deploy.python.file import file_of
 from stillgraph.deploy.python.style import Style, style_of
 from stillgraph.deploy.python.trial import try_out
@@ -45,6 +46,8 @@ def write_python(
         ValueError: the file is one that the program was made from.
     """
     _check_not_the_source(program, target)
+    program = without_persistence(program)
+    refuse_shared(program)
     if function is None and args and isinstance(args[0], nn.Module):
         function, receiver = entered(args[0]), 1
     weights_name = f"{target.stem}_weights.pt"
