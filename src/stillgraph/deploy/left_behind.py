@@ -90,7 +90,7 @@ def refuse_shared(program: Program) -> None:
             one, two = place_key(place), place_key(other)
             if one in written and two not in written and not read.isdisjoint((one, two)):
                 message = f"the program gives {place} another tensor, and {other} keeps the one that both have"
-                hint = f"Give each a tensor of its own, with clone(), before the file is saved."
+                hint = "Give each a tensor of its own, with clone(), before the file is saved."
                 raise refuse("SG402", message, location=program.location, hint=hint)
 
 
@@ -99,7 +99,7 @@ def without_persistence(program: Program) -> Program:
     effects = tuple(effect for effect in program.effects if not isinstance(effect, SetPersistence))
     if len(effects) == len(program.effects):
         return program
-    guards = (guard for guard in program.guards if getattr(getattr(guard, "source", None), "name", "") != NOT_PERSISTENT)
+    guards = (each for each in program.guards if getattr(getattr(each, "source", None), "name", "") != NOT_PERSISTENT)
     return replace(program, effects=effects, guards=tuple(guards))
 
 

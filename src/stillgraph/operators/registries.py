@@ -12,7 +12,7 @@ from stillgraph.core.files import is_torch
 from stillgraph.operators.stores import refuse_ambiguous
 from stillgraph.trace.frames import here
 from stillgraph.trace.join import may_be_parameter
-from stillgraph.trace.journal import AttributePlace, PersistencePlace
+from stillgraph.trace.journal import MISSING, AttributePlace, PersistencePlace
 from stillgraph.trace.misled import may_write
 from stillgraph.trace.modules import State
 from stillgraph.trace.session import Session
@@ -32,11 +32,20 @@ def before_registering(capture: Session, function: Any, args: tuple[Any, ...], k
     if function not in _REGISTERING or not args or not isinstance(args[0], torch.nn.Module):
         return
     name = kwargs.get("name", args[1] if len(args) > 1 else None)
-    if isinstance(name, str):
-        refuse_ambiguous(args[0], name)
-        capture.journal.note(AttributePlace(args[0], name))
-        if function is torch.nn.Module.register_buffer:
-            capture.journal.note(PersistencePlace(args[0], name))
+    if not isinstance(name, str):
+        return  # which torch refuses
+    refuse_ambiguous(args[0], name)
+    place = AttributePlace(args[0], name)
+    written = capture.journal.written(0).get(place.key)
+    if place.get() is MISSING and written is not None and written.before is not MISSING:
+        message = f"'{place}' is deleted and registered anew, which puts it behind the others in state_dict"
+        hint = "Register it again without deleting it, or do both outside."
+        raise refuse("SG305", message, location=here(), hint=hint)
+    capture.journal.note(place)
+    if function is torch.nn.Module.register_buffer:
+        persistence = PersistencePlace(args[0], name)
+        capture.journal.note(persistence)
+        persistence.set(True)  # nothing of the run's is to stand in its way
 
 
 _REGISTERING = frozenset(
@@ -94,7 +103,8 @@ def require_known(capture: Session, module: torch.nn.Module) -> None:
     Raises:
         CaptureError: it has something there on some paths only.
     """
-    places = {w.place.key: w.place for w in capture.journal.log if isinstance(w.place, (AttributePlace, PersistencePlace))}
+    written = (write.place for write in capture.journal.log)
+    places = {place.key: place for place in written if isinstance(place, (AttributePlace, PersistencePlace))}
     uncertain = [p for p in places.values() if isinstance(p.target, torch.nn.Module) and _is_uncertain(capture, p)]
     if not uncertain:
         return

@@ -92,7 +92,7 @@ class AttributeDictionaries:
 
 
 def _dictionaries_of(value: Any) -> list[dict[str, Any]]:
-    """The dictionaries of an object's attributes, a module's tables too; what is in a module of Python's are variables."""
+    """The dictionaries of an object's attributes, a module's tables too; a module of Python's has variables."""
     if isinstance(value, ModuleType):
         return []
     return [own for own in tables_of(value) if type(own) is dict and own is not value]

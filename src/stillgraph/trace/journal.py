@@ -357,8 +357,9 @@ class Write:
 
 def _as_left(place: Place) -> Place:
     """A place such that what is put there goes where it is now: an attribute of a module into the table that has it."""
-    table = place.table if isinstance(place, AttributePlace) else None
-    return place if table is None or not isinstance(place, AttributePlace) else TablePlace(place.target, place.name, table)
+    if isinstance(place, AttributePlace) and place.table is not None:
+        return TablePlace(place.target, place.name, place.table)
+    return place
 
 
 class Watch(Protocol):

@@ -248,6 +248,8 @@ def _close(loop_: _Loop, test: Test, arm: Arm, inputs: dict[Hashable, Any]) -> E
     node.args = (test_graph, body_graph, entries, tuple(operands))
     values = iter(bind_outputs(recorder, node, [slot.type for slot in slots], [slot.place for slot in slots]))
     _refuse_lost_names(loop_, arm, inputs)
+    for place in loop_.places.values():
+        recorder.rely_on(place)  # without an iteration it is left as it was
     stays = _staying(recorder, inputs, left)
     for key, state in loop_.state.items():
         if is_stale(state):

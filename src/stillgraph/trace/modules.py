@@ -18,7 +18,15 @@ from stillgraph.program.guards import Source
 from stillgraph.program.module_tables import MODULE_INTERNALS, MODULE_TABLES, NOT_PERSISTENT
 from stillgraph.trace.containers import holds_staged
 from stillgraph.trace.join import same_constant
-from stillgraph.trace.journal import MISSING, AttributePlace, PersistencePlace, TablePlace, Write, copy_contents, replace_contents
+from stillgraph.trace.journal import (
+    MISSING,
+    AttributePlace,
+    PersistencePlace,
+    TablePlace,
+    Write,
+    copy_contents,
+    replace_contents,
+)
 from stillgraph.trace.names import names_of
 from stillgraph.trace.namespaces import variable
 from stillgraph.trace.shared_state import of_class, of_code

@@ -226,6 +226,8 @@ def stage(
     else:
         raise JoinFailure("SG205", "what the body of a try leaves behind does not settle")
     right = _record_handler(recorder, attempt, handler)
+    for place in attempt.places.values():
+        recorder.rely_on(place)  # what fails first leaves it as it was
 
     def emit(joiner: Joiner) -> list[Any]:
         give_outputs(recorder, left, right, joiner.pairs)

@@ -454,7 +454,7 @@ class Recorder(PlainAnswers):
         return False
 
     def rely_on(self, place: Place) -> None:
-        """Remember a place whose old value an effect writes back: the next call is to find the same, or give its own."""
+        """Remember a place whose old value an effect may write back: a guard is to tell it, or an input."""
         if isinstance(place, AttributePlace):
             self.relied.add((id(place.target), place.name))
         elif isinstance(place, PersistencePlace):

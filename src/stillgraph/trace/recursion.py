@@ -319,6 +319,8 @@ def _close(state: Recursion, arm: Arm, inputs: dict[Hashable, Any], given: Given
         for key, place_state in state.states.items():
             leaves += leaves_of(place_state, arm.value(state.places[key], inputs.get(key)), arm.view)
         outputs = [leaf_node(recorder, leaf, slot.type, slot.place) for slot, leaf in leaves]
+    for place in state.places.values():
+        recorder.rely_on(place)  # a call that ends at once leaves it as it was
     operands = [recorder.region.node_of(captured) for captured, _ in arm.region.captures]
     body = recorder.region.attribute("recursive", arm.region.close(outputs))
     entries = tuple(state.leaf_nodes(given))

@@ -191,7 +191,7 @@ def _refuse_other_table(place: AttributePlace, left: Arm, right: Arm) -> None:
     """Refuse a tensor that is a buffer of a module on one path, and an attribute of another kind on the other."""
     if left.diverged or right.diverged:
         return
-    found = (arm.writes[place.key][0] if place.key in arm.writes else place for arm in (left, right))
+    found = (arm.writes.get(place.key, (None, None))[0] for arm in (left, right))
     first, second = (each.where if isinstance(each, TablePlace) else place.table for each in found)
     if first != second and "_buffers" in (first, second) and first is not None and second is not None:
         failure = JoinFailure("SG203", "an attribute is a buffer of the module on one path only")
