@@ -68,6 +68,8 @@ def states_before(capture: Session, function: FunctionType, args: tuple[Any, ...
         return []
     if not args or not isinstance(args[0], torch.nn.Module) or not (may_write(code) or code.co_name in _CHANGING):
         return []
+    if "_modules" not in vars(args[0]):
+        return []  # it is being made
     return [State(module) for module in torch.nn.Module.modules(args[0])]
 
 

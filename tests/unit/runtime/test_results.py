@@ -20,6 +20,7 @@ from stillgraph.program.effects import (
     SetContents,
     SetGlobal,
     SetItem,
+    SetPersistence,
     SetSlot,
 )
 from stillgraph.program.guards import Argument, Attribute, Cell, Held, Item
@@ -385,7 +386,8 @@ def test_an_attribute_past_the_class() -> None:
 def test_an_entry_of_a_table_of_a_module(persistent: bool) -> None:
     module = torch.nn.Module()
     module.late = torch.zeros(2)
-    carried_out([SetSlot(X, "_buffers", "late", Output(0), persistent)], torch.ones(2), args=(module,))
+    effects = [SetSlot(X, "_buffers", "late", Output(0)), SetPersistence(X, "late", Output(1))]
+    carried_out(effects, torch.ones(2), persistent, args=(module,))
     assert "late" not in vars(module)
     assert torch.equal(module.late, torch.ones(2))
     assert ("late" in module.state_dict()) == persistent

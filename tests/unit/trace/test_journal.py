@@ -16,6 +16,7 @@ from stillgraph.trace.journal import (
     ContentsPlace,
     GlobalPlace,
     Journal,
+    PersistencePlace,
     Place,
     TablePlace,
     copy_contents,
@@ -181,8 +182,9 @@ def test_an_attribute_goes_back_to_its_table() -> None:
 
 def test_a_table_is_kept() -> None:
     module = nn.Module()
-    TablePlace(module, "late", "_buffers", False).set(torch.ones(1))
+    TablePlace(module, "late", "_buffers").set(torch.ones(1))
     assert list(module._buffers) == ["late"]
+    PersistencePlace(module, "late").set(False)
     assert not module.state_dict()
 
 
@@ -197,7 +199,10 @@ def test_what_torch_writes_on_its_own_is_found_and_undone() -> None:
     module._parameters["bias"] = None
     journal.note(AttributePlace(module, "bias"))
     module.bias = None
-    assert [str(write.place) for write in journal.written(0).values()] == ["Linear.late", "Linear.bias"]
+    assert [str(write.place) for write in journal.written(0).values()] == [
+        *("Linear.late", "Linear.late, persistent"),
+        "Linear.bias",
+    ]
     journal.rollback(mark)
     assert module.bias is not None
     assert hasattr(module, "late")
