@@ -41,7 +41,7 @@ from stillgraph.operators.outside import OUTSIDE
 from stillgraph.operators.pickling import before_pickling
 from stillgraph.operators.plain_arguments import is_torch_builtin, wants_plain_arguments
 from stillgraph.operators.recursion import call_recursive
-from stillgraph.operators.registries import before_listing, before_registering, require_seen, states_before
+from stillgraph.operators.registries import before_tables, tables_seen
 from stillgraph.operators.sorting import sort
 from stillgraph.operators.stores import (
     CONTAINERS,
@@ -265,8 +265,7 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if behind is not None:
         return call(behind, *args, **kwargs)
     refuse_unseen(function)
-    before_listing(capture, function, args)
-    before_registering(capture, function, args, kwargs)
+    before_tables(capture, function, args, kwargs)
     if is_distributions(function.__code__.co_filename):
         capture.before_distribution()
     inner = mode_decorated(function)
@@ -296,15 +295,13 @@ def call_function(capture: Session, function: FunctionType, args: tuple[Any, ...
     if original.__code__ in capture.knowledge.recursive:
         return call_recursive(capture, original, function, args, kwargs, note_outer_variables)
     note_outer_variables(capture, original)
-    states = states_before(capture, function, args)
     capture.depth.enter()
     try:
-        arm = capture.in_arm
-        result = _call_in_arm(capture, original, function, args, kwargs) if arm else function(*args, **kwargs)
+        with tables_seen(capture, function, args):
+            arm = capture.in_arm
+            return _call_in_arm(capture, original, function, args, kwargs) if arm else function(*args, **kwargs)
     finally:
         capture.depth.leave()
-    require_seen(capture, states)
-    return result
 
 
 _DEEPEST = 12  # how often a function may be inside itself, under conditions that only the run knows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +26,7 @@ _LISTING = frozenset(
 )
 
 
-def before_registering(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _before_registering(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """To be called before a function of Python's is called, which may be one that makes an entry in a module's tables.
 
     It is written down here, and not found by comparing: what was there already is written just as well.
@@ -58,7 +60,7 @@ _REGISTERING = frozenset(
 )
 
 
-def states_before(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> list[State]:
+def _states(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> list[State]:
     """What the modules below one have before a function of torch's is called with it that may change them.
 
     None of it where somebody is watching all of them anyway.
@@ -76,20 +78,23 @@ def states_before(capture: Session, function: FunctionType, args: tuple[Any, ...
 _CHANGING = frozenset({"eval", "load_state_dict"})  # which call what does
 
 
-def require_seen(capture: Session, states: list[State]) -> None:
-    """To be called with what `states_before` gave, when the function has run.
+@contextlib.contextmanager
+def tables_seen(capture: Session, function: FunctionType, args: tuple[Any, ...]) -> Iterator[None]:
+    """To be around the call of a function of Python's, which may be torch's and change the modules that it is given.
 
     Found in the end, by comparing, would be too late: in an arm, the other may change it back.
 
     Raises:
         Restart: it has changed modules, and nobody was watching.
     """
+    states = _states(capture, function, args)
+    yield
     if not all(state.is_current() for state in states):
         capture.before_unseen_write()
 
 
-def before_listing(capture: Session, function: Any, args: tuple[Any, ...]) -> None:
-    """To be called before a function of Python's is called, which may be one that goes through a module.
+def before_tables(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """To be called before a function of Python's is called, which may be one that goes through a module, or enters.
 
     Raises:
         CaptureError: as `require_known`.
@@ -97,6 +102,7 @@ def before_listing(capture: Session, function: Any, args: tuple[Any, ...]) -> No
     of_a_module = function.__name__ in _LISTING and args and isinstance(args[0], torch.nn.Module)
     if of_a_module and is_torch(function.__code__.co_filename):
         require_known(capture, args[0])
+    _before_registering(capture, function, args, kwargs)
 
 
 def require_known(capture: Session, module: torch.nn.Module) -> None:
