@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-SCALAR, VECTOR, INT, FLOAT = "s", "v", "n", "c"
+SCALAR, VECTOR, INT, FLOAT, CONSTANT = "s", "v", "n", "c", "k"
 _PARAMETERS = {SCALAR: ("s", "t"), VECTOR: ("v", "w"), INT: ("n",), FLOAT: ("c",)}
 
 
@@ -26,6 +26,7 @@ class Grammar:
     inplace_tensors: bool = True
     raises: bool = True
     prints: bool = True
+    constants: bool = False  # a variable that holds a text or a member of an enumeration, and is returned too
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class _Writer:
     def condition(self, scope: _Scope, size: int = 2) -> str:
         shape = self.pick("plain", "plain", "and", "or", "not") if size else "plain"
         if shape == "plain":
-            return self.filled(self.pick(*_CONDITIONS), scope, min(size, 1))
+            asked = (*_CONDITIONS, *_OF_CONSTANTS) if self.grammar.constants else _CONDITIONS
+            return self.filled(self.pick(*asked), scope, min(size, 1))
         if shape == "not":
             return f"not ({self.condition(scope, size - 1)})"
         return f"({self.condition(scope, size - 1)}) {shape} ({self.condition(scope, size - 1)})"
@@ -108,7 +110,7 @@ class _Writer:
         getattr(self, "_" + self.pick(*simple, *nested, *exits))(scope)
 
     def _assign(self, scope: _Scope) -> None:
-        kind = self.pick(SCALAR, VECTOR, INT, FLOAT)
+        kind = self.pick(SCALAR, VECTOR, INT, FLOAT, *[CONSTANT] * 3 * self.grammar.constants)
         self.emit(scope, f"{self.pick(*scope.assignable[kind])} = {self.expression(kind, scope)}")
 
     def _augment(self, scope: _Scope) -> None:
@@ -118,7 +120,7 @@ class _Writer:
         self.emit(scope, f"{self.pick(*scope.assignable[kind])} {operator} {operand}")
 
     def _print(self, scope: _Scope) -> None:
-        kind = self.pick(SCALAR, VECTOR, INT, FLOAT)
+        kind = self.pick(SCALAR, VECTOR, INT, FLOAT, *[CONSTANT] * self.grammar.constants)
         self.emit(scope, f'print("{kind}", {self.pick(*scope.names[kind])})')
 
     def _if(self, scope: _Scope) -> None:
@@ -177,10 +179,11 @@ class _Writer:
 
     def _return(self, scope: _Scope) -> None:
         kinds = (kind for kind, names in _PARAMETERS.items() for _ in names)
+        kinds = (*kinds, *[CONSTANT] * self.grammar.constants)
         self.emit(scope, f"return {', '.join(self.expression(kind, scope, 1) for kind in kinds)}")
 
 
-_LITERALS = {SCALAR: (), VECTOR: (), INT: ("0", "1", "-3"), FLOAT: ("0.5", "-1.5")}
+_LITERALS = {SCALAR: (), VECTOR: (), INT: ("0", "1", "-3"), FLOAT: ("0.5", "-1.5"), CONSTANT: ('"a"', '"b"', "Kind.C")}
 
 _EXPRESSIONS = {
     SCALAR: (
@@ -200,6 +203,7 @@ _EXPRESSIONS = {
         "({c} * 0.5 + 1.0)", "(({c} - {c}) * 0.5)", "float({s})", "({n} / 4)", "float({n} % 3)", "min({c}, 1.0)",
         "(-{c})",
     ),
+    CONSTANT: ("NEXT[{k}]", "NEXT.get({k})", "({k} or {k})"),
 }
 
 _CONDITIONS = (
@@ -208,17 +212,34 @@ _CONDITIONS = (
     "{n} < {s}",
 )
 
+_OF_CONSTANTS = (
+    '{k} == "a"', "{k} != {k}", '{k} in ("b", Kind.C)', "{k} is Kind.C", "isinstance({k}, str)", 'NEXT[{k}] == "b"',
+)
+
+_NAMES = """
+import enum
+
+class Kind(enum.Enum):
+    C = 1
+
+NEXT = {"a": "b", "b": Kind.C, Kind.C: "a"}
+"""
+
 
 @st.composite
 def programs(draw: Draw, grammar: Grammar | None = None) -> str:
     """The source text of a module with one function, ``program(s, t, v, w, n, c)``."""
     grammar = grammar or Grammar()
     writer = _Writer(draw, grammar, left=draw(st.sampled_from(grammar.statements)))
-    scope = _Scope(names=_PARAMETERS, assignable=_PARAMETERS)
+    names = {**_PARAMETERS, **({CONSTANT: ("k",)} if grammar.constants else {})}
+    scope = _Scope(names=names, assignable=names)
     while writer.left > 0:
         writer.left -= 1
         writer.statement(scope)
-    body = [*writer.lines, "    return s, t, v, w, n, c"]
+    body = [*writer.lines, f"    return s, t, v, w, n, c{', k' * grammar.constants}"]
+    if grammar.constants:
+        body.insert(0, '    k = "a"')
     if any(re.search(r"\b[stvw] [+-]= ", line) for line in body):
         body.insert(0, "    s, t, v, w = s + 0, t + 0, v + 0, w + 0  # in-place operations stay inside")
-    return "\n".join(["import torch", "", "", "def program(s, t, v, w, n, c):", *body, ""])
+    head = ["import torch", *[_NAMES] * grammar.constants, "", ""]
+    return "\n".join([*head, "def program(s, t, v, w, n, c):", *body, ""])

@@ -18,7 +18,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.property.programs import programs
+from tests.property.programs import Grammar, programs
 from tests.property.ways import BYTECODE, SEGMENTS, SOURCE, STEPS, Way, way, ways
 
 __all__ = ["way"]  # the fixture
@@ -66,7 +66,7 @@ def load(source: str, folder: Path) -> Any:
     return module.program
 
 
-def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> None:
+def check(folder: Path, count: int, seed: int, way: Way = SOURCE, grammar: Grammar | None = None) -> None:
     """Compare `count` different programs with eager, results and gradients; the seed says which."""
     passed: set[str] = set()
     given_up: set[str] = set()
@@ -75,7 +75,7 @@ def check(folder: Path, count: int, seed: int, way: Way = SOURCE) -> None:
     @hypothesis.settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(way.written(programs()), inputs(), st.booleans())
+    @hypothesis.given(way.written(programs(grammar)), inputs(), st.booleans())
     def agrees(source: str, calls: Inputs, grad: bool) -> None:
         if source in passed:
             hypothesis.reject()
@@ -95,6 +95,16 @@ SEED = int(os.environ.get("STILLGRAPH_PROPERTY_SEED", "0"))  # another number ex
 @pytest.mark.parametrize("batch", range(2))
 def test_programs_agree_with_eager(folder: Path, batch: int) -> None:
     check(folder, QUICK, seed=-1 - batch - SEED * 1000)
+
+
+def test_constants_that_paths_leave_agree_with_eager(folder: Path) -> None:
+    check(folder, QUICK, seed=-1 - SEED * 1000, grammar=Grammar(constants=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(OTHERS))
+def test_many_constants_that_paths_leave_agree_with_eager(folder: Path, batch: int) -> None:
+    check(folder, BATCH, seed=SEED * 1000 + batch + 1, grammar=Grammar(constants=True))
 
 
 @pytest.mark.slow
