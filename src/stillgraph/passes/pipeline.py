@@ -11,6 +11,7 @@ from stillgraph.passes.bounding import bound_loops
 from stillgraph.passes.catching import hand_out_failures
 from stillgraph.passes.constants import hoist_constants
 from stillgraph.passes.dead_code import drop_dead_code
+from stillgraph.passes.dead_lists import drop_dead_lists
 from stillgraph.passes.gradients import drop_gradients
 from stillgraph.passes.joined_writes import write_to_both
 from stillgraph.passes.kernels import choose_kernels
@@ -41,6 +42,7 @@ WHOLE_GRAPH: tuple[Pass, ...] = (
     drop_printing,
     choose_kernels,
     replace_augmenting,
+    drop_dead_lists,
     flatten_ragged_lists,
     lists_to_tensors,
     order_to_tensors,
