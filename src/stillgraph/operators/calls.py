@@ -180,9 +180,7 @@ def _call_other(capture: Session, function: Any, args: tuple[Any, ...], kwargs: 
     if isinstance(function, torch.nn.Module):
         return _call_module(capture, function, args, kwargs)
     if isinstance(function, type):
-        made = _construct(capture, function, args, kwargs)
-        capture.made_modules.add(made)
-        return made
+        return capture.made_modules.add(_construct(capture, function, args, kwargs))
     behind = getattr(type(function), "__stillgraph_behind__", None)
     if behind is not None:
         return call(behind(function), *args, **kwargs)

@@ -7,22 +7,24 @@ from typing import Any
 import torch
 
 from stillgraph.program.module_tables import entries
-from stillgraph.trace.journal import Write
+from stillgraph.trace.journal import Journal, Write
 from stillgraph.trace.modules import State
 
 
 class MadeModules:
     """Finds what is written to modules that the capture has made: a `journal.Watch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._now: dict[int, State] = {}
+        journal.watches.append(self)
 
-    def add(self, made: Any) -> None:
-        """Something has been made: where it is a module, it and those in it are watched."""
+    def add(self, made: Any) -> Any:
+        """Something has been made, which is given: where it is a module, it and those in it are watched."""
         if isinstance(made, torch.nn.Module) and id(made) not in self._now:
             self._now[id(made)] = State(made)
             for inner in entries(made, "_modules").values():
                 self.add(inner)
+        return made
 
     def changes(self) -> list[Write]:
         """As `journal.Watch.changes`."""

@@ -134,8 +134,7 @@ class Session(BothSides):
         self.elsewhere = Elsewhere(self.journal, finder, knowledge.written_elsewhere)
         self.dictionaries = AttributeDictionaries(self.journal, finder, self.elsewhere.births)
         self.depth = Depth()
-        self.made_modules = MadeModules()
-        self.journal.watches.append(self.made_modules)
+        self.made_modules = MadeModules(self.journal)
         self.generators: dict[FunctionType, tuple[FunctionType, str]] = {}  # of rewritten code, with their twins
         self.made_functions: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # by the code that is captured
         self.made_and_run: set[CodeType] = set()  # the code of those of them that were called, not only by autograd
