@@ -9,7 +9,7 @@ The adapter to the private state of torch's ``ShapeEnv``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,17 @@ class Undo:
         """Know what was known before."""
         self._known.restore(self.environment)
         del self.environment.guards[self._asked :]
+
+    def redoing(self) -> Callable[[], None]:
+        """What has all that is learned by now known once more, after it was forgotten: torch would not ask again."""
+        known, guards = _Known.of(self.environment), self.environment.guards[self._asked :]
+
+        def redo() -> None:
+            self.all()
+            known.restore(self.environment)
+            self.environment.guards.extend(guards)
+
+        return redo
 
     def settled(self) -> bool:
         """Whether the size of an input, which may be any, is taken to be a certain number since."""

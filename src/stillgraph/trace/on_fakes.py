@@ -60,21 +60,23 @@ def run_on_fakes(symbolic: Symbolic, func: Any, args: Any, kwargs: dict[str, Any
         result = _run(symbolic, func, args, kwargs)
         if undo is None or not undo.settled():
             return result
+        redo = undo.redoing()
     except (*DATA_DEPENDENT, RuntimeError) as error:
         if not isinstance(error, DATA_DEPENDENT) and not wants_plain_sizes(error):
             raise
         failure = error
-    for way in (_not_asking, _in_python, by_trial):
+    for way in (_not_asking, _in_python, by_trial) if failure else (by_trial,):  # which knows whether others will do
         if undo is not None:
             undo.all()
         with contextlib.suppress(NoForm, *DATA_DEPENDENT, RuntimeError, TypeError, ValueError):
-            result = way(symbolic, func, args, kwargs)
+            found = way(symbolic, func, args, kwargs)
             if undo is None or not undo.settled():
-                return result
+                return found
+    if failure is None:
+        redo()  # which settles a size: it can be no other
+        return result
     if undo is not None:
         undo.all()
-    if failure is None:
-        return _run(symbolic, func, args, kwargs)  # which settles a size: it can be no other
     raise failure
 
 
