@@ -87,7 +87,7 @@ class LoadedProgram:
         self._checks = tuple(Check(name, error) for name, error in structure.get("checks", ()))
         self._build = decode_result(structure["result"])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
 
         Raises:

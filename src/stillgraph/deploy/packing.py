@@ -185,8 +185,8 @@ class _Packer:
     def _write(self, effect: Effect) -> bool:
         written = written_place(effect)
         value = getattr(effect, "value", None)
-        if written is None or not isinstance(value, (Output, Constant)):
-            return False
+        if written is None or not (isinstance(value, Output) or (isinstance(value, Constant) and kind_of(value.value))):
+            return False  # such as a None: tensors and numbers are what a module keeps
         output = self.leaf(value)
         place = self._places.get(place_key(written)) or self._new_place(written, output)
         if place is None:
@@ -247,7 +247,7 @@ class _Packer:
                 old.replace_all_uses_with(fresh)
                 self.values = [fresh if value is old else value for value in self.values]
                 graph.erase_node(old)
-                fresh.name = fresh.target = taken.name
+            fresh.target = taken.name  # of the parameter; fx spells the node's name in its own way
 
     def named_places(self) -> dict[str, Any]:
         """Which place each attribute and each tensor of the call stands for."""

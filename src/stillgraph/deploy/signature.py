@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import keyword
+import re
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from stillgraph.core.diagnostics import refuse
+from stillgraph.deploy.structure import is_key
 from stillgraph.program.effects import Effect, SetAttribute, SetCell, SetGlobal, SetSlot
 from stillgraph.program.guards import (
     Argument,
     Attribute,
     Cell,
+    ConstantGuard,
     Global,
     IdentityGuard,
     Item,
@@ -53,18 +59,35 @@ class Signature:
 
 def signature_of(program: Program) -> Signature:
     """The signature of a program as an artefact: unused tensors of the call stay part of it."""
-    names = {i.source: i for i in program.inputs}
+    names = {i.source: i.name for i in program.inputs}
+    used = set(names.values())
     objects = objects_of(program)
     taken = []
     for guard in program.guards:
+        if isinstance(guard, (TensorGuard, ConstantGuard)) and is_argument(guard.source, objects):
+            _check_keys(guard.source, program)
         if isinstance(guard, TensorGuard) and is_argument(guard.source, objects):
-            known = names.get(guard.source)
-            name = known.name if known is not None else _plain_name(guard.source, {i.name for i in program.inputs})
+            name = _parameter(names.get(guard.source) or _path_name(guard.source), used - {names.get(guard.source)})
+            used.add(name)
             dims = frozenset(d for d, size in enumerate(guard.shape) if size is None)
             taken.append(Taken(name, guard.source, dims))
     arguments = {t.source for t in taken}
     brought = tuple(_brought(i) for i in program.inputs if i.source not in arguments)
     return Signature(tuple(taken), brought)
+
+
+def _check_keys(source: Source, program: Program) -> None:
+    """Refuse an argument's entry under a key that only the process of the capture has, such as a tensor.
+
+    Raises:
+        ExportError: a caller of the file has no such key.
+    """
+    place: Source = source
+    while isinstance(place, (Item, Attribute)):
+        if isinstance(place, Item) and not is_key(place.key):
+            message = f"an argument has an entry under a key that a file cannot hold, a {type(place.key).__name__}"
+            raise refuse("SG402", message, location=program.location, hint="Use strings or numbers as keys.")
+        place = place.base
 
 
 def _brought(given: Input) -> Brought:
@@ -124,15 +147,26 @@ def written_place(effect: Effect) -> Source | None:
     return Global(effect.module, effect.name) if isinstance(effect, SetGlobal) else None
 
 
-def _plain_name(source: Source, taken: set[str]) -> str:
+def _path_name(source: Source) -> str:
     parts: list[str] = []
     while isinstance(source, (Item, Attribute)):
         parts.append(str(source.key if isinstance(source, Item) else source.name))
         source = source.base
-    stem = "_".join([f"arg{source.key}" if isinstance(source, Argument) else "value", *reversed(parts)])
-    while stem in taken:
-        stem += "_"
-    return stem
+    return "_".join([f"arg{source.key}" if isinstance(source, Argument) else "value", *reversed(parts)])
+
+
+_TAKEN_BY_TORCH = frozenset({"self", "torch", "device", "inf", "nan", "NoneType"})
+"""Names that mean something else in the code that torch generates for a graph."""
+
+
+def _parameter(text: str, used: Set[str | None]) -> str:
+    """A name that torch can give a parameter: like a text, and none of those in use."""
+    name = re.sub(r"\W", "_", text)
+    if name in _TAKEN_BY_TORCH or not name.isidentifier() or keyword.iskeyword(name.strip("_")):  # torch drops these
+        name = f"arg_{name}"
+    while name in used:
+        name += "_"
+    return name
 
 
 def values_of(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

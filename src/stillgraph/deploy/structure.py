@@ -52,15 +52,24 @@ def encode_source(source: Source) -> Json:
         base = encode_source(source.base)
         key = source.key if isinstance(source, Item) else source.name
         step = "item" if isinstance(source, Item) else "attribute"
-        return None if base is None or not is_atom(key) else [step, base, key]
+        return None if base is None or not is_key(key) else [step, base, key]
     return None
+
+
+def is_key(value: Any) -> bool:
+    """Whether JSON has a key as it is, or as a list where it is a tuple."""
+    return all(map(is_key, value)) if type(value) is tuple else is_atom(value)
+
+
+def _key(data: Json) -> Any:
+    return tuple(map(_key, data)) if isinstance(data, list) else data
 
 
 def decode_source(data: Json) -> Source:
     """The inverse of `encode_source`."""
     if isinstance(data, list):
         step, base, key = data
-        return Item(decode_source(base), key) if step == "item" else Attribute(decode_source(base), key)
+        return Item(decode_source(base), _key(key)) if step == "item" else Attribute(decode_source(base), key)
     return Argument(data)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch.utils import _pytree
 
 from stillgraph.core.lookup import own_attributes
+from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import Keys
 from stillgraph.trace.arrays import StagedArray, is_array
 from stillgraph.trace.entries import KINDS_OF_DICT, Entry, dict_parts, make_dict, make_set, set_parts
@@ -93,7 +94,7 @@ def _is_foreign(module: str) -> bool:
 
 
 def _names(keys: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(f"[{key!r}]" for key in keys)
+    return tuple(f"[{shown_key(key)}]" for key in keys)
 
 
 def _is_staged(value: Any) -> bool:

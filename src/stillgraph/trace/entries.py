@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stillgraph.core.diagnostics import refuse
+from stillgraph.core.shown import shown_key
 from stillgraph.program.outputs import Keys
 from stillgraph.program.types import JoinFailure
 from stillgraph.trace.frames import here
@@ -29,7 +30,7 @@ KINDS_OF_DICT = (collections.OrderedDict, collections.defaultdict, collections.C
 def some_keys(value: Any) -> str:
     """A container with keys that may be missing, as messages name it."""
     found = container_of(value)
-    keys = [repr(key.key) for key in found or () if type(key) is MaybeKey and key.present is not True]
+    keys = [shown_key(key.key) for key in found or () if type(key) is MaybeKey and key.present is not True]
     kind = type(value if found is None else found).__name__
     if not 0 < len(keys) <= _MOST_SHOWN:
         return f"a {kind} with keys that are there on some paths only"
@@ -233,7 +234,7 @@ class Cover:
         else:
             children = [self._child(parts, mine, index) for index in range(len(self.keys))]
         keys, kind, context = self.keys, parts.type, parts.context
-        names = tuple(f"[{key!r}]" for key in keys)
+        names = tuple(f"[{shown_key(key)}]" for key in keys)
 
         def rebuild(new: list[Any]) -> Any:
             made: Any = make_set(keys, new) if kind is set else make_dict(keys, new)

@@ -96,6 +96,11 @@ def file_of(
         raise refuse("SG402", message, location=program.location)
     name = _class_name(program, args, receiver) if places.is_class else _identifier(program.name)
     body = _Function(program, style, call, places, spelling, name).written()
+    modules = {line.split()[-1].partition(".")[0] for line in spelling.imports}
+    shadowed = next((each for each in call.names if each in modules), None)
+    if shadowed is not None:
+        message = f"Python source: a parameter called {shadowed!r}, which is a module that the file needs"
+        raise refuse("SG402", message, location=program.location, hint="Give it another name, or save as .pt2.")
     parts = [head_of(program, style, call, places, name, weights_name)]
     definition = _class(places, call, body) if places.is_class else [*wrapped(f"def {name}({call.header}):", ""), *body]
     definition = [definition[0].replace("CLASS", name), *definition[1:]]
