@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 from stillgraph.deploy.patient import patient
 from stillgraph.deploy.regions_apart import regions_apart
 from stillgraph.deploy.torch_export import quiet
+from stillgraph.program.graphs import regions
 
 _LOGGER = "torch._inductor"
 _KEY = "stillgraph"
@@ -41,11 +42,36 @@ def compiled(program: ExportedProgram, text: str) -> list[Any]:
     options = {"aot_inductor.package": True, "aot_inductor.metadata": {_KEY: text}}
     module = program.module(check_guards=False)
     assert isinstance(module, torch.fx.GraphModule), "an exported program is a graph"
+    _end_at_the_size(module)
     args, kwargs = program.example_inputs
     with quiet(_LOGGER), torch.no_grad(), regions_apart():
         files = torch._inductor.aot_compile(module, args, kwargs, options=options)
     assert isinstance(files, list), "a package is made of files"
     return files
+
+
+def _end_at_the_size(module: torch.fx.GraphModule) -> None:
+    """Let slices to the end be slices to the size: Inductor (torch 2.13) compares no constant with an open size."""
+    for region in regions(module):
+        for node in list(region.graph.nodes):
+            dim, end = _DIM_AND_END.get(node.target, (0, 0))
+            if not end or node.args[end : end + 1] != (_END,):
+                continue
+            sliced = node.args[0]
+            size = sliced.meta["val"].shape[node.args[dim]]
+            if not isinstance(size, int):
+                with region.graph.inserting_before(node):
+                    read = region.graph.call_function(torch.ops.aten.sym_size.int, (sliced, node.args[dim]))
+                read.meta["val"] = size
+                node.update_arg(end, read)
+        region.recompile()
+
+
+_END = 2**63 - 1  # as far as a slice can go; `torch_export` writes all operands of these
+_DIM_AND_END: dict[Any, tuple[int, int]] = {
+    torch.ops.aten.slice.Tensor: (1, 3),
+    torch.ops.aten.slice_scatter.default: (2, 4),
+}
 
 
 def write_package(path: Path, models: Mapping[str, list[Any]], state: list[torch.Tensor]) -> None:

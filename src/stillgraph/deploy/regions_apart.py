@@ -18,6 +18,7 @@ import torch
 from torch import fx
 from torch._guards import detect_fake_mode
 from torch.fx import traceback
+from torch.fx.experimental import _config
 
 from stillgraph.deploy.joined_arms import joined_by_sizes
 from stillgraph.program.size_facts import learned_inside
@@ -30,9 +31,12 @@ _ONE_AT_A_TIME = threading.RLock()  # what is exchanged is the process's
 def regions_apart() -> Iterator[None]:
     """Let torch, while it traces, forget behind a region what it learned there of sizes, and join results of all sizes.
 
-    One thread at a time is inside.
+    It takes nothing from the example's size of an open dimension either, as if the run alone knew it: of ``x[1:-1]``
+    traced with three elements it would keep that there are no more, and compiled code would not even check that. One
+    thread at a time is inside.
     """
     with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
+        stack.enter_context(_config.patch(backed_size_oblivious=True))
         stack.enter_context(joined_by_sizes())
         for operator in _OPERATORS:
             stack.enter_context(_called_apart(type(operator)))

@@ -63,9 +63,26 @@ def export(
         violated = _violated(error)
         message, hint = f"torch.export: {violated or summary(error)}", _OTHER_SIZES if violated else None
         raise refuse("SG402", message, location=line_of(module, error), hint=hint) from error
+    _check_open(exported, dynamic)
     _spell(exported)
     _give_plain_dicts(exported)
     return exported
+
+
+def _check_open(program: ExportedProgram, dynamic: list[set[int]]) -> None:
+    """Refuse a program that torch made for the example's size of a dimension which is to stay open.
+
+    Raises:
+        CaptureError: there is such a dimension.
+    """
+    values = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    for name, dims in zip(program.graph_signature.user_inputs, dynamic, strict=True):
+        for dim in dims:
+            size = values[name].shape[dim]
+            only = size if isinstance(size, int) else size.node.maybe_as_int()
+            if only is not None:
+                message = f"dimension {dim} of {name!r} was declared open, but torch.export takes only {only} for it"
+                raise refuse("SG501", message, hint=f"Give an example with another size than {only}, such as 5.")
 
 
 def _give_plain_dicts(program: ExportedProgram) -> None:
